@@ -44,21 +44,20 @@ class Gradient:
     f: Floats
 
 
-@numba.njit(cache=True, inline="always")
-def _attend(indices: Any, data: Any, start: int, end: int, u: Any, q: Any) -> int:
-    """Write softmax weights of one document into q[start:end]; return the position of the largest."""
-    top = start
+@numba.njit(cache=True)
+def attend(types: Any, c: Any, u: Any, q: Any) -> int:
+    """Write one document's softmax weights c e^u / Σ c e^u into q; return the position of the largest."""
     peak = -np.inf
-    for i in range(start, end):
-        q[i] = u[indices[i]] + np.log(data[i])
-        if q[i] > peak:
-            peak = q[i]
-            top = i
+    for i in range(len(types)):
+        peak = max(peak, u[types[i]])
     total = 0.0
-    for i in range(start, end):
-        q[i] = np.exp(q[i] - peak)
+    top = 0
+    for i in range(len(types)):
+        q[i] = c[i] * np.exp(u[types[i]] - peak)
         total += q[i]
-    for i in range(start, end):
+        if q[i] > q[top]:
+            top = i
+    for i in range(len(types)):
         q[i] /= total
     return top
 
@@ -75,8 +74,7 @@ def _forward(indptr: Any, indices: Any, data: Any, u: Any, w: Any) -> Any:
         start, end = indptr[k], indptr[k + 1]
         if start == end:
             continue
-        t = _attend(indices, data, start, end, u, q)
-        top[k] = t
+        top[k] = start + attend(indices[start:end], data[start:end], u, q[start:end])
         for i in range(start, end):
             for h in range(heads):
                 f[k, h] += q[i] * w[indices[i], h]

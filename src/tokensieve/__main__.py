@@ -1,0 +1,5 @@
+"""`python -m tokensieve`."""
+
+from tokensieve.cli import main
+
+main()

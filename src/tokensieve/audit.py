@@ -1,0 +1,343 @@
+"""The main job: labelled text in; the tokens that decide the label, those the model looks at, and whether they agree, out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from scipy.stats import entropy
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+
+from tokensieve import __version__
+from tokensieve.attention import attention
+from tokensieve.classifier import AttentionClassifier, probabilities
+from tokensieve.corpus import Corpus, split_corpus
+from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.highlight import Piece, pieces
+from tokensieve.importance import Importance, token_importance
+from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, tokenize
+
+LEVEL = 0.05
+FLOOR = 5
+QUADRANTS = ("carries the label, attended", "carries the label, ignored", "attended without evidence", "neither")
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an audit can be told.
+
+    Attributes:
+        ngrams: longest run of words that is a token type.
+        min_documents: a type must stand in that many training documents.
+        seed: of the split and of training.
+        test_share: share of the documents set aside for testing where the corpus has no test set.
+        baseline: whether TF-IDF + logistic regression is trained beside the model.
+    """
+
+    ngrams: int = 1
+    min_documents: int = 3
+    seed: int = 0
+    test_share: float = 0.2
+    baseline: bool = True
+
+
+@dataclass(frozen=True)
+class Example:
+    """One test document with its answer taken apart.
+
+    Attributes:
+        kind: why it is shown ("right and certain", …).
+        row: its row in the source, from 1.
+        label, predicted: class names.
+        probability: of the predicted class.
+        answer: f_X of the second of two classes, or of the predicted class.
+        pieces: the text in order as (piece, contribution, attention, value); contributions add up to the answer.
+        tokens: token, count, attention, value, contribution.
+    """
+
+    kind: str
+    row: int
+    label: str
+    predicted: str
+    probability: float
+    answer: float
+    pieces: list[Piece]
+    tokens: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything that an audit found; tables, terminal and page all read from here.
+
+    Attributes:
+        name: the source.
+        classes: class names; with two, the second is y = +1.
+        version: of this package.
+        seed, settings: as asked for.
+        documents: {"train": …, "test": …}.
+        class_documents: training documents per class.
+        token_types: |S|.
+        test_accuracy, majority_accuracy: shares of test documents answered right by the model and by always naming the
+            largest class of the training documents.
+        baseline_accuracy: the same of TF-IDF + logistic regression on the same token counts; None if not asked for.
+        unknown_share: share of the words of the test documents that training never saw often enough.
+        seconds: reading, tokenizing, training, baseline, …, total.
+        notes: what was counted on the way in, in plain words.
+        tokens: the one table: a row per token type and class (`Importance.to_frame`), then score u, value w, attention (mean
+            over the documents that contain it of its attention relative to a uniform share) and quadrant.
+        neutral: class → posterior difference of a type that says nothing.
+        examples: test documents, taken apart.
+        suspicious: (token, class, reason) of single tokens that nearly decide a class.
+        model: the trained classifier.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    version: str
+    seed: int
+    settings: dict[str, Any]
+    documents: dict[str, int]
+    class_documents: dict[str, int]
+    token_types: int
+    test_accuracy: float
+    majority_accuracy: float
+    baseline_accuracy: float | None
+    unknown_share: float
+    seconds: dict[str, float]
+    notes: list[str]
+    tokens: pl.DataFrame
+    neutral: dict[str, float]
+    examples: list[Example]
+    suspicious: list[tuple[str, str, str]]
+    model: AttentionClassifier = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        names = (
+            "name classes documents class_documents token_types test_accuracy majority_accuracy baseline_accuracy "
+            "unknown_share seconds seed settings version notes"
+        )
+        suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
+        return {name: getattr(self, name) for name in names.split()} | {"suspicious": suspicious}
+
+    def top(self, label: str, rows: int = 10) -> pl.DataFrame:
+        """The tokens that speak most surely for a class: q < 0.05, in at least 5 documents, ordered by the cautious end of
+        the interval of their posterior difference."""
+        mine = self.tokens.lazy().filter(
+            pl.col("class") == label, pl.col("q_value") < LEVEL, pl.col("effect") > 0, pl.col("documents") >= FLOOR
+        )
+        return mine.sort("posterior_low", "token", descending=[True, False]).head(rows).collect()
+
+    def disagreement(self, quadrant: str, rows: int = 10) -> pl.DataFrame:
+        """Tokens of one disagreeing quadrant, in at least 5 documents, each for the class it speaks for most.
+
+        "attended without evidence": most attended first, and only those with p ≥ 0.05, before any correction for the number
+        of tokens; "carries the label, ignored": largest effect first.
+        """
+        unsupported = quadrant == QUADRANTS[2]
+        found = self.tokens.lazy().filter(
+            pl.col("quadrant") == quadrant, pl.col("effect") > 0, pl.col("documents") >= FLOOR
+        )
+        found = found.sort("effect", "token", descending=[True, False]).unique("token", maintain_order=True)
+        if unsupported:
+            found = found.filter(pl.col("p_value") >= LEVEL).sort("attention", "token", descending=[True, False])
+        return found.head(rows).collect()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One side of the split, as counts."""
+
+    corpus: Corpus
+    counts: Counts
+    unknown: Ints
+    words: int
+
+
+def audit(
+    corpus: Corpus,
+    settings: Settings | None = None,
+    tokenizer: Tokenizer | None = None,
+    progress: Progress | None = None,
+    seconds: dict[str, float] | None = None,
+) -> Audit:
+    """Importance, classifier, selection and their agreement on one corpus.
+
+    Args:
+        corpus: with its test set, or without: then a seeded, stratified share is set aside.
+        settings: `Settings()` if None.
+        tokenizer: words if None.
+        progress: called with (stage, share done).
+        seconds: times of earlier stages, to be reported with the others.
+
+    Raises:
+        InputError: the corpus cannot be split, or no token is frequent enough.
+    """
+    settings, tell = settings or Settings(), progress or (lambda stage, share: None)
+    clock = _Clock(dict(seconds or {}))
+    if corpus.test is None:
+        corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
+    train, test, vocabulary = _count(corpus, settings, tokenizer or WordTokenizer(), tell)
+    clock.lap("tokenizing")
+    tell("importance", 0.0)
+    importance = token_importance(train.counts)
+    clock.lap("importance")
+    tell("training", 0.0)
+    model = AttentionClassifier(settings.ngrams, settings.min_documents, random_state=settings.seed)
+    model.fit_counts(train.counts, vocabulary)
+    f = model.decision_function(test.counts.matrix)
+    clock.lap("training")
+    baseline = None
+    if settings.baseline:
+        tell("TF-IDF + logistic regression, for comparison", 0.0)
+        baseline = _baseline_accuracy(train.counts, test.counts, settings.seed)
+        clock.lap("baseline")
+    tell("agreement", 0.0)
+    table = _table(importance, model, train.counts)
+    predicted = (f > 0).astype(np.int64) if f.ndim == 1 else f.argmax(axis=1)
+    sizes = train.counts.class_sizes
+    result = Audit(
+        name=corpus.name,
+        classes=corpus.classes,
+        version=__version__,
+        seed=settings.seed,
+        settings=asdict(settings),
+        documents={"train": train.counts.n_documents, "test": test.counts.n_documents},
+        class_documents=dict(zip(corpus.classes, sizes.tolist(), strict=True)),
+        token_types=train.counts.n_types,
+        test_accuracy=float(np.mean(predicted == test.counts.labels)),
+        majority_accuracy=float(np.mean(test.counts.labels == sizes.argmax())),
+        baseline_accuracy=baseline,
+        unknown_share=float(test.unknown.sum() / max(test.words, 1)),
+        seconds=clock.seconds,
+        notes=corpus.intake.lines(),
+        tokens=table,
+        neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
+        examples=_examples(model, test, f, predicted),
+        suspicious=_suspicious(table, train.counts, importance.neutral),
+        model=model,
+    )
+    clock.lap("agreement")
+    return result
+
+
+class _Clock:
+    """Seconds of each stage."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = now - self._last
+        self._last = now
+
+
+def _count(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, tell: Progress) -> tuple[_Part, _Part, Any]:
+    assert corpus.test is not None
+    total = len(corpus.texts) + len(corpus.test.texts)
+    stream = tokenize(corpus.texts, tokenizer, lambda done: tell("tokenizing", done / total))
+    vocabulary = learn_vocabulary(stream, tokenizer, settings.ngrams, settings.min_documents)
+    parts = []
+    for part in (corpus, corpus.test):
+        if part is corpus.test:
+            stream = tokenize(part.texts, tokenizer, lambda done: tell("tokenizing", (len(corpus.texts) + done) / total))
+        matrix, unknown = vocabulary.count(stream)
+        counts = Counts(matrix, part.labels, corpus.classes, vocabulary.tokens)
+        parts.append(_Part(part, counts, unknown, len(stream.ids)))
+    return parts[0], parts[1], vocabulary
+
+
+def _baseline_accuracy(train: Counts, test: Counts, seed: int) -> float:
+    """Test accuracy of TF-IDF (sublinear) + logistic regression, its C chosen out of 1, 10, 100 on held-out training documents."""
+    rng = np.random.default_rng(seed)
+    held_out = np.zeros(train.n_documents, dtype=bool)
+    held_out[rng.permutation(train.n_documents)[: max(train.n_documents // 10, 1)]] = True
+    part, rest = train.rows(~held_out), train.rows(held_out)
+    strengths = (1.0, 10.0, 100.0)
+    if np.count_nonzero(part.class_sizes) == train.n_classes:
+        scores = [_fit_and_score(part, rest, c) for c in strengths]
+        best = strengths[int(np.argmax(scores))]
+    else:
+        best = 10.0
+    return _fit_and_score(train, test, best)
+
+
+def _fit_and_score(train: Counts, test: Counts, strength: float) -> float:
+    tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
+    model = LogisticRegression(C=strength, max_iter=1000)
+    model.fit(tfidf.transform(train.matrix), train.labels)
+    return float(model.score(tfidf.transform(test.matrix), test.labels))
+
+
+def _table(importance: Importance, model: AttentionClassifier, counts: Counts) -> pl.DataFrame:
+    """Importance with the model's two numbers, the attention received, and the quadrant."""
+    k = counts.n_classes
+    values = np.hstack([-model.values_, model.values_]) if k == 2 else model.values_
+    received = np.tile(_relative_attention(counts, model.scores_), k)
+    carries = np.tile(importance.q_value.min(axis=1) < LEVEL, k)
+    which = np.where(carries, np.where(received > 1, 0, 1), np.where(received > 1, 2, 3))
+    return importance.to_frame().with_columns(
+        score=pl.Series(np.tile(model.scores_, k)),
+        value=pl.Series(values.T.ravel()),
+        attention=pl.Series(received),
+        quadrant=pl.Series(QUADRANTS).gather(which),
+    )
+
+
+def _relative_attention(counts: Counts, scores: Floats) -> Floats:
+    """Mean over the documents that contain s of q_{X,s} / (c_{X,s}/T_X), shape (|S|,): 1 is a uniform share."""
+    m = counts.matrix
+    ratio = attention(counts, scores) / m.data * np.repeat(counts.lengths, np.diff(m.indptr))
+    sums = np.asarray(sp.csr_array((ratio, m.indices, m.indptr), shape=m.shape).sum(axis=0)).ravel()
+    return sums / np.maximum(np.bincount(m.indices, minlength=counts.n_types), 1)
+
+
+def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Ints) -> list[Example]:
+    """Ten test documents: three right and certain, two right and uncertain, three wrong and certain, two wrong and uncertain."""
+    p = probabilities(f)
+    order = np.argsort(entropy(p, axis=1), kind="stable")
+    order = order[np.diff(test.counts.matrix.indptr)[order] > 0]
+    right = predicted[order] == test.counts.labels[order]
+    chosen: list[tuple[str, int]] = []
+    for name, group in (("right", order[right]), ("wrong", order[~right])):
+        certain, uncertain = group[:3], group[3:][::-1][:2]
+        chosen += [(f"{name} and certain", i) for i in certain] + [(f"{name} and uncertain", i) for i in uncertain]
+    out = []
+    for kind, i in chosen:
+        text = test.corpus.texts[int(i)]
+        explained = model.explain([text])[0]
+        head = 0 if f.ndim == 1 else int(predicted[i])
+        labels = test.corpus.classes[test.counts.labels[i]], test.corpus.classes[predicted[i]]
+        row, shares = int(test.corpus.rows[i]), pieces(model, text, head)
+        out.append(Example(kind, row, *labels, float(p[i, predicted[i]]), explained.answer, shares, explained.table))
+    return out
+
+
+def _suspicious(table: pl.DataFrame, counts: Counts, neutral: Floats, rows: int = 5) -> list[tuple[str, str, str]]:
+    """Single tokens in at least 1 % of documents that all but decide a class, the surest first.
+
+    The order is by how much of the way from neutral to certain the cautious end of the posterior difference goes.
+    """
+    floor = max(FLOOR, 0.01 * counts.n_documents)
+    way = (pl.col("posterior_low") - pl.col("neutral")) / (1 - pl.col("neutral"))
+    base = pl.DataFrame({"class": counts.classes, "neutral": neutral})
+    found = table.lazy().filter(pl.col("documents") >= floor, pl.col("q_value") < LEVEL).join(base.lazy(), on="class")
+    found = found.with_columns(way=way).filter(pl.col("way") > 0.5).sort("way", "token", descending=[True, False])
+    return [
+        (
+            row["token"],
+            row["class"],
+            f"stands in {row['documents']:,} documents ({row['documents'] / counts.n_documents:.1%}), "
+            f"{row['class_documents'] / row['documents']:.1%} of them {row['class']}",
+        )
+        for row in found.head(rows).collect().iter_rows(named=True)
+    ]

@@ -1,0 +1,302 @@
+"""The command line: reads arguments, calls the library, writes files, shows progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tokensieve import __version__
+from tokensieve.errors import InputError
+
+app = typer.Typer(
+    name="tokensieve",
+    help="Which tokens decide the label, which of them does the model look at, and do the two agree?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+SourceArgument = Annotated[str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, `imdb` or `yelp`.")]
+TextOption = Annotated[str | None, typer.Option("--text", help="Column that holds the text.", metavar="COLUMN")]
+LabelOption = Annotated[str | None, typer.Option("--label", help="Column that holds the label.", metavar="COLUMN")]
+GroupOption = Annotated[
+    list[str] | None, typer.Option("--group", help="Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…")
+]
+DropOption = Annotated[list[str] | None, typer.Option("--drop", help="Labels to leave out: OLD,OLD.", metavar="OLD,…")]
+TestOption = Annotated[str | None, typer.Option("--test", help="Test documents (else a seeded share).", metavar="SOURCE")]
+SplitOption = Annotated[
+    str | None, typer.Option("--split", help="Column that says train or test for each row.", metavar="COLUMN")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
+DuplicatesOption = Annotated[str, typer.Option("--duplicates", help="Repeated text with the same label: keep or drop.")]
+NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
+MinimumOption = Annotated[int, typer.Option("--min-documents", help="A token must stand in so many documents.", min=1)]
+TokenizerOption = Annotated[
+    str | None, typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE")
+]
+CaseOption = Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the split and the training.", min=0)]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result on the terminal.")]
+BaselineOption = Annotated[
+    bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")
+]
+
+
+def _out(default: str) -> Any:
+    return typer.Option("--out", help="Folder for the results.", metavar="FOLDER", show_default=default)
+
+
+@app.callback(invoke_without_command=True)
+def _main(version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False) -> None:
+    if version:
+        print(f"tokensieve {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, _out("tokensieve-demo")] = Path("tokensieve-demo"),
+    seed: SeedOption = 0,
+    ngrams: NgramsOption = 1,
+    quiet: QuietOption = False,
+) -> None:
+    """The main job on built-in generated reviews whose truth is known, offline."""
+    from tokensieve.corpus import read_corpus
+    from tokensieve.demo import demo_reviews
+    from tokensieve.terminal import show_truth
+
+    reviews = demo_reviews(seed=seed)
+    names = ["negative" if label == 0 else "positive" for label in reviews.labels]
+    read: Callable[[], Any] = lambda: read_corpus((reviews.texts.to_list(), names))  # noqa: E731
+    result = _audit(read, out, quiet, report=True, seed=seed, ngrams=ngrams, name="2,000 generated reviews")
+    if not quiet:
+        show_truth(result, reviews)
+
+
+@app.command()
+def audit(
+    source: SourceArgument,
+    text: TextOption = None,
+    label: LabelOption = None,
+    group: GroupOption = None,
+    drop: DropOption = None,
+    test: TestOption = None,
+    split: SplitOption = None,
+    encoding: EncodingOption = "utf-8",
+    duplicates: DuplicatesOption = "keep",
+    ngrams: NgramsOption = 1,
+    min_documents: MinimumOption = 3,
+    tokenizer: TokenizerOption = None,
+    keep_case: CaseOption = False,
+    baseline: BaselineOption = True,
+    seed: SeedOption = 0,
+    out: Annotated[Path, _out("tokensieve-audit")] = Path("tokensieve-audit"),
+    quiet: QuietOption = False,
+) -> None:
+    """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
+    read = _reader(source, text, label, group, drop, test, split, encoding, duplicates)
+    settings = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
+    _audit(read, out, quiet, report=True, tokenizer=tokenizer, keep_case=keep_case, **settings)
+
+
+@app.command()
+def train(
+    source: SourceArgument,
+    text: TextOption = None,
+    label: LabelOption = None,
+    group: GroupOption = None,
+    drop: DropOption = None,
+    test: TestOption = None,
+    split: SplitOption = None,
+    encoding: EncodingOption = "utf-8",
+    duplicates: DuplicatesOption = "keep",
+    ngrams: NgramsOption = 1,
+    min_documents: MinimumOption = 3,
+    tokenizer: TokenizerOption = None,
+    keep_case: CaseOption = False,
+    seed: SeedOption = 0,
+    out: Annotated[Path, _out("tokensieve-model")] = Path("tokensieve-model"),
+    quiet: QuietOption = False,
+) -> None:
+    """Train the classifier and save it (no pickle), with its table for other languages."""
+    read = _reader(source, text, label, group, drop, test, split, encoding, duplicates)
+    settings = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
+    _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, **settings)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
+    source: SourceArgument,
+    text: TextOption = None,
+    encoding: EncodingOption = "utf-8",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for predictions.csv.", metavar="FOLDER")] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Answer new documents: one line of CSV each (row, class, probability, answer, unknown words)."""
+    import polars as pl
+
+    from tokensieve.corpus import read_texts
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model_file import load_model
+
+    if out:
+        check_writable(out)
+    classifier = load_model(model)
+    texts = read_texts(source, text=text, encoding=encoding)
+    answered = classifier.answer(texts.texts)
+    frame = answered.insert_column(0, pl.Series("row", texts.rows))
+    table = csv_table(frame)
+    if out:
+        write_all(out, {"predictions.csv": table})
+        _say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
+    else:
+        sys.stdout.write(table.decode())
+
+
+@app.command()
+def explain(
+    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
+    text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
+    label: LabelOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Take one answer apart: the contribution of every token, which add up to the answer."""
+    from tokensieve.model_file import load_model
+    from tokensieve.terminal import show_explanation
+
+    classifier = load_model(model)
+    if text == "-":
+        text = sys.stdin.buffer.read().decode(errors="replace")
+    classes = [str(c) for c in classifier.classes_]
+    if label is not None and label not in classes:
+        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")
+    wanted = None if label is None else classifier.classes_[classes.index(label)]
+    found = classifier.explain([text], wanted)[0]
+    if as_json:
+        print(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        show_explanation(classifier, text, found)
+
+
+def _reader(
+    source: str, text: str | None, label: str | None, group: list[str] | None, drop: list[str] | None,
+    test: str | None, split: str | None, encoding: str, duplicates: str,
+) -> Callable[[], Any]:  # fmt: skip
+    """Check the options now, read later."""
+    groups: dict[str, list[str]] = {}
+    for item in group or []:
+        new, equals, old = item.partition("=")
+        if not (new and equals and old):
+            raise InputError(f"--group {item!r} is not of the form NEW=OLD,OLD (for example negative=1,2)")
+        groups.setdefault(new, []).extend(old.split(","))
+    dropped = [name for item in drop or [] for name in item.split(",")]
+
+    def read() -> Any:
+        from tokensieve.corpus import read_corpus
+
+        return read_corpus(
+            source, text=text, label=label, group=groups, drop=dropped, split=split, test=test, encoding=encoding,
+            duplicates=duplicates,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    return read
+
+
+def _audit(
+    read: Callable[[], Any], out: Path, quiet: bool, report: bool, tokenizer: str | None = None, keep_case: bool = False,
+    name: str | None = None, **settings: Any,
+) -> Any:  # fmt: skip
+    """Read, audit, write everything or nothing, and show the result."""
+    from dataclasses import replace
+
+    from tokensieve.audit import Settings
+    from tokensieve.audit import audit as run
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model_file import model_files
+    from tokensieve.terminal import show_audit
+    from tokensieve.tokens import PieceTokenizer, WordTokenizer
+
+    start = time.perf_counter()
+    check_writable(out)
+    splitter = WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
+    with _progress(quiet) as tell:
+        tell("reading", 0.0)
+        corpus = read()
+        if name:
+            corpus = replace(corpus, name=name)
+        result = run(corpus, Settings(**settings), splitter, tell, {"reading": time.perf_counter() - start})
+        tell("writing", 0.0)
+        lap = time.perf_counter()
+        files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
+        if report:
+            from tokensieve.report.page import render
+
+            files["report.html"] = render(result)
+        result.seconds["report"] = time.perf_counter() - lap
+        result.seconds["total"] = time.perf_counter() - start
+        files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)
+        write_all(out, files)
+    if not quiet:
+        show_audit(result, out, report)
+    return result
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error that vanishes when it is done, or when that is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda stage, share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(stage: str, share: float) -> None:
+            bar.update(task, description=stage, total=1.0 if share else None, completed=share)
+
+        yield tell
+
+
+def _say(quiet: bool, line: str) -> None:
+    if not quiet:
+        print(line, file=sys.stderr)
+
+
+def main() -> None:
+    """Run the command line; wrong input is one line and exit status 2, everything else unexpected is 1."""
+    try:
+        app(standalone_mode=False)
+    except InputError as error:
+        _fail(str(error), 2)
+    except typer.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if type(error).__module__.startswith(("click", "typer")) and hasattr(error, "format_message"):
+            _fail(error.format_message(), 2)
+        if os.environ.get("TOKENSIEVE_TRACEBACK"):
+            raise
+        _fail(f"unexpected {type(error).__name__}: {error} (set TOKENSIEVE_TRACEBACK=1 to see where)", 1)
+
+
+def _fail(message: str, status: int) -> None:
+    line = " ".join(message.split())
+    print(f"tokensieve: {line}".encode(errors="backslashreplace").decode(), file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,149 @@
+"""Files out: all of them or none, and tables that are safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from tokensieve.errors import InputError
+
+Content = str | bytes | Callable[[Path], None]
+
+STAGING = ".tokensieve-"
+_FORMULA = r"^[=+\-@\t\r']"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def check_writable(folder: Path) -> None:
+    """Make sure, before any work is done, that files can be written into the folder, or the folder be made.
+
+    Args:
+        folder: an existing folder, or a new one in an existing folder.
+
+    Raises:
+        InputError: the folder exists as a file, the folder to hold it does not exist, or writing is not allowed.
+    """
+    with _writing(folder):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{str(folder)!r} exists and is a file; name a folder with --out")
+        home = folder if folder.is_dir() else folder.parent
+        if not home.is_dir():
+            raise InputError(f"cannot make {str(folder)!r}: there is no folder {str(home)!r}; make it first")
+        # a try says more than permission bits: read-only disks, quotas, root
+        tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
+
+
+def write_all(folder: Path, files: Mapping[str, Content]) -> list[Path]:
+    """Write all files, or leave everything as it was.
+
+    The files are first written and synchronised in a temporary folder on the same file system (within the target
+    folder, which may be a mount point of its own, or beside it where it does not exist yet), then moved into place. If
+    anything fails on the way, Ctrl-C included, the temporary folder is removed and what stood in the target stands
+    there again. Other files in the target are left alone.
+
+    Args:
+        folder: the target, made if missing.
+        files: name, with "/" for subfolders → text (written as UTF-8, lone surrogates as `\\udXXX`), bytes, or a
+            function that writes the path it is given.
+
+    Returns:
+        The paths written, in the order of `files`.
+
+    Raises:
+        InputError: the folder cannot be written, the disk is full, a name leads out of the folder or is a folder there.
+    """
+    check_writable(folder)
+    targets = {name: folder / name for name in files}
+    for name, target in targets.items():
+        if Path(name).is_absolute() or ".." in Path(name).parts or target.is_dir():
+            raise InputError(
+                f"cannot write {name!r} in {str(folder)!r}: it is a folder, or lies outside; use another name"
+            )
+    with _writing(folder), ExitStack() as clean:
+        home = folder if folder.is_dir() else folder.parent
+        staging = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix=STAGING, dir=home)))
+        for name, content in files.items():
+            _write(staging / "new" / name, content)
+        _move_in(targets, staging)
+    return list(targets.values())
+
+
+def csv_table(frame: pl.DataFrame) -> bytes:
+    """The frame as UTF-8 CSV that a spreadsheet reads as text and numbers, never as formulas.
+
+    A text cell or column name that starts with = + - @ ' tab or carriage return, and is no number, gets one leading
+    apostrophe. To read a cell back, strip one leading apostrophe. All other characters, control characters included,
+    stay as they are, in quotes where CSV asks for them; an empty text is "", a missing one is nothing.
+
+    Args:
+        frame: columns of text, numbers, booleans or dates.
+    """
+    names = pl.DataFrame({"": frame.columns}, schema={"": pl.String}).select(_as_text(pl.col("")))
+    text = pl.col(pl.String, pl.Categorical, pl.Enum)
+    out = io.BytesIO()
+    frame.with_columns(_as_text(text.cast(pl.String))).rename(
+        dict(zip(frame.columns, names[""], strict=True))
+    ).write_csv(out)
+    return out.getvalue()
+
+
+def _as_text(cell: pl.Expr) -> pl.Expr:
+    harmful = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
+    return pl.when(~harmful).then(cell).otherwise(pl.lit("'") + cell)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say in one line why the operating system refused."""
+    try:
+        yield
+    except OSError as problem:
+        raise InputError(
+            f"cannot write to {str(folder)!r}: {problem.strerror or problem}; nothing was changed there, "
+            "make room or name another folder with --out"
+        ) from None
+
+
+def _write(path: Path, content: Content) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, str):
+        path.write_bytes(content.encode("utf-8", "backslashreplace"))
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        content(path)
+    with path.open("rb+") as written:  # the disk may refuse only now
+        os.fsync(written.fileno())
+
+
+def _move_in(targets: Mapping[str, Path], staging: Path) -> None:
+    """Move files from `new` to their targets, and what stood there to `old`; each way back is laid first."""
+    with ExitStack() as undo:
+        for name, target in targets.items():
+            _make_folders(target.parent, undo)
+            old = staging / "old" / name
+            old.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                undo.callback(_restore, old, target)
+                os.replace(target, old)
+            undo.callback(target.unlink, missing_ok=True)
+            os.replace(staging / "new" / name, target)
+        undo.pop_all()
+
+
+def _restore(old: Path, target: Path) -> None:
+    if old.exists():
+        os.replace(old, target)
+
+
+def _make_folders(folder: Path, undo: ExitStack) -> None:
+    for path in [*reversed(folder.parents), folder]:
+        if not path.exists():
+            path.mkdir()
+            undo.callback(path.rmdir)

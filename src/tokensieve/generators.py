@@ -1,0 +1,220 @@
+"""Token-level data whose truth is known: the two synthetic set-ups of the theory, and their relaxations.
+
+`independent_tokens`: tokens drawn independently given the label, P(s | y) ∝ 1 + y δ_s over types of equal base rate, with
+δ_s = 0 for the irrelevant set and ± pairs spread over [δ_min, 1] for the others. Σ_s δ_s = 0, so under equal classes δ_s is
+exactly the posterior difference P(1|s) − P(0|s). The paper's own generator (its equation 15) differs in detail.
+
+`single_token`: satisfies Assumption 1 of Wu et al. (NeurIPS 2025) exactly: every document holds one completely positive or
+completely negative token, and documents come in ± pairs that share all their other tokens, so those have α_s = 0 exactly.
+Its options relax the assumption one at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.errors import InputError
+
+LABEL_RULES = ("token", "negation", "xor")
+
+
+@dataclass(frozen=True)
+class TokenData:
+    """Generated documents and the truth about their token types.
+
+    Attributes:
+        counts: n documents over |S| types; classes "-1" and "+1".
+        relevance: shape (|S|,): δ_s of `independent_tokens`; +1, −1 or 0 in `single_token`. Types that carry the label only
+            jointly with another (negator, xor) have 0.
+    """
+
+    counts: Counts
+    relevance: Floats
+
+
+def independent_tokens(
+    n: int, n_types: int, length: int, n_irrelevant: int, delta_min: float = 0.1, positive_share: float = 0.5, seed: int = 0
+) -> TokenData:
+    """Documents of independent tokens given the label.
+
+    Args:
+        n: documents ≥ 2.
+        n_types: |S|; the n_types − n_irrelevant others come in ± pairs.
+        length: T ≥ 1 tokens in each document.
+        n_irrelevant: types with δ_s = 0.
+        delta_min: smallest |δ_s| of the others, in (0, 1]; the largest is 1.
+        positive_share: share of positive documents, in (0, 1); rounded to whole documents, at least one of each class.
+        seed: the same seed gives the same data.
+
+    Raises:
+        InputError: sizes that cannot be met.
+    """
+    relevant = n_types - n_irrelevant
+    if n < 2 or length < 1 or n_types < 1:
+        raise InputError(f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token each, one type")
+    if n_irrelevant < 0 or relevant < 0 or relevant % 2:
+        raise InputError(f"{n_irrelevant} irrelevant types of {n_types}: the {relevant} others must be a positive even number")
+    if not (0 < delta_min <= 1 and 0 < positive_share < 1):
+        raise InputError(f"delta_min = {delta_min} must be in (0, 1] and positive_share = {positive_share} in (0, 1)")
+    rng = np.random.default_rng(seed)
+    spread = np.linspace(1.0, delta_min, relevant // 2)
+    delta = np.concatenate([spread, -spread, np.zeros(n_irrelevant)])
+    labels = _labels(n, positive_share, rng)
+    matrix = np.zeros((n, n_types))
+    for k in (0, 1):
+        weights = 1 + (2 * k - 1) * delta
+        matrix[labels == k] = rng.multinomial(length, weights / weights.sum(), size=int(np.sum(labels == k)))
+    names = _names(relevant // 2, relevant // 2, n_irrelevant)
+    return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta)
+
+
+def single_token(
+    n: int,
+    n_types: int,
+    length: int,
+    n_relevant: int,
+    relevant_per_document: int = 1,
+    leak: float = 0.0,
+    label_rule: str = "token",
+    positive_share: float = 0.5,
+    seed: int = 0,
+) -> TokenData:
+    """Documents that satisfy Assumption 1 exactly, or relax one part of it.
+
+    Document pairs (+, −) share length − m irrelevant tokens, all distinct; each then holds its own m relevant ones.
+
+    Args:
+        n: documents; every relevant type is used, so at least n_relevant.
+        n_types: |S| = n_relevant + irrelevant types (+ 1 for the negator of label_rule "negation").
+        length: T, tokens in each paired document.
+        n_relevant: even; half positive, half negative. With "xor": half in the first group, half in the second.
+        relevant_per_document: m ≥ 1 distinct relevant tokens; 1 in Assumption 1.
+        leak: chance, in [0, 0.5), that a relevant token is drawn from the other sign, which makes types partly relevant.
+        label_rule: "token" (Assumption 1); "negation": every fourth pair holds a negator in place of one irrelevant token,
+            which reverses the sign of its relevant token; "xor": a document holds one token of each group and the label is the
+            product of their signs, so that every α_s is zero in expectation.
+        positive_share: documents beyond the pairs (of the larger class) hold nothing but relevant tokens, which keeps α_s = 0
+            exact for the irrelevant types.
+        seed: the same seed gives the same data.
+
+    Raises:
+        InputError: sizes that cannot be met.
+    """
+    pair = label_rule == "xor"
+    own = 2 if pair else relevant_per_document
+    irrelevant = n_types - n_relevant - (label_rule == "negation")
+    _check_single(n, length, n_relevant, irrelevant, own, leak, label_rule, positive_share)
+    rng = np.random.default_rng(seed)
+    labels = _labels(n, positive_share, rng)
+    shared = _shared_tokens(labels, irrelevant, length - own, rng) + n_relevant
+    negated = _every_fourth_pair(labels) & (label_rule == "negation")
+    relevant = (
+        _xor_tokens(labels, n_relevant, rng)
+        if pair
+        else _relevant_tokens(np.where(negated, 1 - labels, labels), n_relevant, own, leak, rng)
+    )
+    shared[negated, :1] = n_types - 1
+    tokens = np.concatenate([relevant, shared], axis=1)
+    rows, places = np.nonzero(tokens >= 0)
+    matrix = sp.coo_array((np.ones(rows.size), (rows, tokens[rows, places])), shape=(n, n_types))
+    half = n_relevant // 2
+    signs = np.repeat([0.0 if pair else 1.0, 0.0 if pair else -1.0, 0.0], [half, half, n_types - n_relevant])
+    names = _names(half, half, irrelevant) + ["negator"] * (label_rule == "negation")
+    if pair:
+        names[:n_relevant] = [f"{group}_{s}" for group in ("first", "second") for s in range(half)]
+    return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs)
+
+
+def _check_single(
+    n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak: float, label_rule: str, positive_share: float
+) -> None:
+    if label_rule not in LABEL_RULES:
+        raise InputError(f"label rule {label_rule!r} is not one of {', '.join(LABEL_RULES)}")
+    if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
+        raise InputError(f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types")
+    if label_rule == "xor" and n_relevant < 4:
+        raise InputError(f"{n_relevant} relevant types: two groups with both signs need at least 4")
+    if not (0 <= leak < 0.5 and 0 < positive_share < 1):
+        raise InputError(f"leak = {leak} must be in [0, 0.5) and positive_share = {positive_share} in (0, 1)")
+    if not 1 <= own <= n_relevant // 2:
+        raise InputError(f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, half of the relevant types")
+    if not own <= length <= own + irrelevant:
+        raise InputError(f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: use {own} ≤ T ≤ {own + irrelevant}")
+    if label_rule == "negation" and length == own:
+        raise InputError(f"T = {length} leaves no place for a negator: use a longer document")
+    smaller = min(_positives(n, positive_share), n - _positives(n, positive_share))
+    if smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
+        raise InputError(
+            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} irrelevant types: use more"
+        )
+
+
+def _positives(n: int, share: float) -> int:
+    return min(max(round(n * share), 1), n - 1) if n > 1 else n
+
+
+def _labels(n: int, share: float, rng: np.random.Generator) -> Ints:
+    labels = np.zeros(n, np.int64)
+    labels[: _positives(n, share)] = 1
+    return rng.permutation(labels)
+
+
+def _every_fourth_pair(labels: Ints) -> NDArray[np.bool_]:
+    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    out = np.zeros(labels.size, bool)
+    pairs = min(positive.size, negative.size)
+    out[positive[:pairs:4]] = True
+    out[negative[:pairs:4]] = True
+    return out
+
+
+def _deal(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
+    """Hands of distinct types, shape (hands, size); the first hands together deal every type once."""
+    out = np.empty((hands, size), np.int64)
+    deck = rng.permutation(types)
+    for h in range(hands):
+        first = deck[h * size : (h + 1) * size]
+        rest = np.setdiff1d(np.arange(types), first, assume_unique=True) if first.size else np.arange(types)
+        out[h] = np.concatenate([first, rng.choice(rest, size - first.size, replace=False)])
+    return out
+
+
+def _shared_tokens(labels: Ints, types: int, size: int, rng: np.random.Generator) -> Ints:
+    """Irrelevant tokens of each document, equal within a ± pair; −n_relevant−1 … below zero marks documents without any."""
+    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    pairs = min(positive.size, negative.size)
+    out = np.full((labels.size, size), -(10**9), np.int64)
+    hands = _deal(types, pairs, size, rng)
+    out[positive[:pairs]] = hands
+    out[negative[:pairs]] = hands
+    return out
+
+
+def _relevant_tokens(side: Ints, n_relevant: int, own: int, leak: float, rng: np.random.Generator) -> Ints:
+    """Relevant tokens of each document: types 0 … half−1 for side 1, half … n_relevant−1 for side 0."""
+    half = n_relevant // 2
+    out = np.empty((side.size, own), np.int64)
+    for k in (0, 1):
+        mine = np.flatnonzero(side == k)
+        out[mine] = _deal(half, mine.size, own, rng) + (0 if k else half)
+    crossed = rng.random(out.shape) < leak
+    return np.where(crossed, (out + half) % n_relevant, out)
+
+
+def _xor_tokens(labels: Ints, n_relevant: int, rng: np.random.Generator) -> Ints:
+    """One token of each group; the sign of a type is the parity of its number, the label the product of the signs."""
+    half = n_relevant // 2
+    first = _deal(half, labels.size, 1, rng)[:, 0]
+    parity = (first + labels + 1) % 2
+    second = 2 * rng.integers((half + 1) // 2, size=labels.size) + parity
+    return np.stack([first, half + np.where(second < half, second, parity)], axis=1)
+
+
+def _names(positive: int, negative: int, irrelevant: int) -> list[str]:
+    sizes: list[tuple[str, int]] = [("positive", positive), ("negative", negative), ("irrelevant", irrelevant)]
+    return [f"{kind}_{s}" for kind, size in sizes for s in range(size)]

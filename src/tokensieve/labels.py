@@ -1,0 +1,69 @@
+"""Labels as text: one name for each whatever its type, their order, and what grouping and dropping make of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tokensieve.errors import InputError
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}\.0+")
+
+
+def label_name(value: Any) -> str | None:
+    """The label as text; None where it is missing.
+
+    Raises:
+        TypeError: the value is a list, an object or bytes.
+    """
+    if isinstance(value, str):
+        if _WHOLE_NUMBER.fullmatch(value):
+            return str(int(value.partition(".")[0]))
+        return value if value.strip() else None
+    if value is None or (isinstance(value, Real) and math.isnan(value)):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real) and float(value).is_integer():
+        return str(int(float(value)))
+    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray | pl.Series):
+        raise TypeError
+    return label_name(str(value))
+
+
+def in_order(name: str) -> tuple[bool, float, str]:
+    """Numbers first and by size, then text."""
+    try:
+        number = float(name)
+    except ValueError:
+        number = math.nan
+    return (False, number, name) if math.isfinite(number) else (True, 0.0, name)
+
+
+def destinations(group: Mapping[str, Sequence[str]], drop: Sequence[str]) -> dict[str, str | None]:
+    """Original label → final label, or None where its documents are left out.
+
+    Raises:
+        InputError: labels are not given as a list, or one label is named for two ends.
+    """
+    asked = [*group.items(), (None, drop)]
+    for new, names in asked:
+        if isinstance(names, str):
+            raise InputError(
+                f"{'drop' if new is None else f'group {new!r}'}: give a list of labels, not the text {names!r}"
+            )
+    result: dict[str, str | None] = {}
+    for name, new in [(label_name(name) or "", new) for new, names in asked for name in names]:
+        if result.setdefault(name, new) != new:
+            raise InputError(
+                f"the label {name!r} is grouped or dropped in two ways; name it once in --group and --drop"
+            )
+    return result

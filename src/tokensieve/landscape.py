@@ -1,0 +1,207 @@
+"""The loss as a function of the `<cls>` vector alone, in the log domain: nothing underflows at any ‖p‖.
+
+With embeddings E and values w = E v fixed, L(p) = mean_X log(1 + e^{−y f_X}) depends on p through the scores u = E p only:
+
+    ∇_p L = Eᵀa,   a_s = mean_X g_X t_{X,s},   t_{X,s} = q_{X,s}(w_s − f_X) = ∂f_X/∂u_s
+    ∇²_p L = Eᵀ [ diag(a) + mean_X ( g'_X t_X t_Xᵀ − g_X (q_X t_Xᵀ + t_X q_Xᵀ) ) ] E,   g'_X = σ(f_X) σ(−f_X).
+
+Once the softmax is nearly one-hot, t_X is as small as e^{−‖p‖}. Each document therefore keeps t_X relative to its own scale
+e^{m_X}, the documents are summed relative to the largest |g_X| e^{m_X}, and the logarithm of that scale travels with the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from tokensieve.attention import _sum_by_type
+from tokensieve.counts import Counts, Floats
+
+# Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
+NEGLIGIBLE = 1e-18
+
+
+@numba.njit(cache=True, parallel=True)
+def _documents(indptr: Any, indices: Any, log_counts: Any, signs: Any, u: Any, w: Any) -> Any:
+    """Of each entry q and t e^{−m}; of each document y f, its scale m and log|g| + m (−∞ where no score can change f)."""
+    n = len(indptr) - 1
+    q, t = np.zeros(len(indices)), np.zeros(len(indices))
+    answer, scale, weight = np.zeros(n), np.full(n, -np.inf), np.full(n, -np.inf)
+    for k in numba.prange(n):
+        start, end = indptr[k], indptr[k + 1]
+        if start == end:
+            continue
+        top, peak = start, -np.inf
+        for i in range(start, end):
+            q[i] = u[indices[i]] + log_counts[i]
+            if q[i] > peak:
+                top, peak = i, q[i]
+        total = 0.0
+        for i in range(start, end):
+            total += np.exp(q[i] - peak)
+        norm = peak + np.log(total)
+        highest = -np.inf
+        for i in range(start, end):
+            q[i] -= norm
+            difference = w[indices[i]] - w[indices[top]]
+            if difference != 0.0:
+                highest = max(highest, q[i] + np.log(abs(difference)))
+        moved = 0.0
+        for i in range(start, end):
+            t[i] = np.exp(q[i] - highest) if highest > -np.inf and i != top else 0.0
+            moved += t[i] * (w[indices[i]] - w[indices[top]])
+            q[i] = np.exp(q[i])
+        scale[k] = highest
+        gap = moved * np.exp(highest)
+        for i in range(start, end):
+            t[i] *= (w[indices[i]] - w[indices[top]]) - gap
+        t[top] = -q[top] * moved
+        answer[k] = signs[k] * (w[indices[top]] + gap)
+        weight[k] = highest - np.logaddexp(0.0, answer[k])
+    return q, t, answer, scale, weight
+
+
+@numba.njit(cache=True, parallel=True)
+def _along(indptr: Any, indices: Any, q: Any, t: Any, g: Any, bend: Any, du: Any) -> Any:
+    """Each document's share of duᵀ M du, M the bracket of the Hessian."""
+    n = len(indptr) - 1
+    out = np.zeros(n)
+    for k in numba.prange(n):
+        square, mean_q, mean_t = 0.0, 0.0, 0.0
+        for i in range(indptr[k], indptr[k + 1]):
+            x = du[indices[i]]
+            square += t[i] * x * x
+            mean_q += q[i] * x
+            mean_t += t[i] * x
+        out[k] = g[k] * square + bend[k] * mean_t * mean_t - 2 * g[k] * mean_q * mean_t
+    return out
+
+
+@numba.njit(cache=True, parallel=True)
+def _project(indptr: Any, indices: Any, q: Any, t: Any, g: Any, bend: Any, documents: Any, E: Any) -> Any:
+    """Rows t_XᵀE and ½ bend t_XᵀE − g q_XᵀE of the chosen documents."""
+    r = E.shape[1]
+    left, right = np.zeros((len(documents), r)), np.zeros((len(documents), r))
+    for j in numba.prange(len(documents)):
+        k = documents[j]
+        for i in range(indptr[k], indptr[k + 1]):
+            row = E[indices[i]]
+            mixed = 0.5 * bend[k] * t[i] - g[k] * q[i]
+            for c in range(r):
+                left[j, c] += t[i] * row[c]
+                right[j, c] += mixed * row[c]
+    return left, right
+
+
+@dataclass(frozen=True)
+class Point:
+    """The loss around one p.
+
+    Attributes:
+        p: shape (d,).
+        loss: L(p).
+        log_gradient: log‖∇L‖; −∞ where the gradient is exactly zero.
+        downhill: −∇L/‖∇L‖, shape (d,); zeros where the gradient is zero.
+        decay: κ = ĝᵀ∇²L ĝ/‖∇L‖, the rate at which log‖∇L‖ falls along the curve, per unit of arc length.
+    """
+
+    p: Floats
+    loss: float
+    log_gradient: float
+    downhill: Floats
+    decay: float
+
+
+class Landscape:
+    """L(p) for fixed embeddings and values.
+
+    Args:
+        counts: n ≥ 1 documents of two classes over |S| types.
+        E: embeddings, shape (|S|, d).
+        w: values E v, shape (|S|,).
+    """
+
+    def __init__(self, counts: Counts, E: Floats, w: Floats) -> None:
+        self.counts = counts
+        self.E = np.ascontiguousarray(E, dtype=np.float64)
+        self.w = np.ascontiguousarray(w, dtype=np.float64)
+        self._log_counts = np.log(counts.matrix.data)
+
+    def downhill(self, p: Floats) -> Floats:
+        """−∇L/‖∇L‖ alone: what an integrator asks for most often."""
+        return self._gradient(self._terms(p))[2]
+
+    def point(self, p: Floats) -> Point:
+        """Loss, gradient and its decay at p."""
+        terms = self._terms(p)
+        size, log_size, downhill = self._gradient(terms)
+        loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
+        if size == 0:
+            return Point(p, loss, -math.inf, downhill, 0.0)
+        m = self.counts.matrix
+        along = _along(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, self.E @ downhill)
+        return Point(p, loss, log_size, downhill, float(np.sum(along)) / size)
+
+    def hessian(self, p: Floats) -> tuple[Floats, Floats]:
+        """∇²L/‖∇L‖ (d, d) and −∇L/‖∇L‖ (d,); the plain Hessian where the gradient is zero."""
+        terms = self._terms(p)
+        size, _, downhill = self._gradient(terms)
+        m = self.counts.matrix
+        active = np.flatnonzero(np.abs(terms.g) > NEGLIGIBLE)
+        left, right = _project(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, active, self.E)
+        half = left.T @ right
+        moved = np.flatnonzero(terms.a)
+        rows = self.E[moved]
+        out = half + half.T + (rows * terms.a[moved, None]).T @ rows
+        return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill
+
+    def _terms(self, p: Floats) -> _Terms:
+        m, signs = self.counts.matrix, self.counts.signs
+        q, t, answer, scale, weight = _documents(m.indptr, m.indices, self._log_counts, signs, self.E @ p, self.w)
+        shift = float(weight.max())
+        if shift == -math.inf:
+            zeros = np.zeros(len(signs))
+            return _Terms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
+        share = np.exp(weight - shift)
+        g = -signs * share
+        bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
+        starts, positions = self.counts.by_type
+        a = _sum_by_type(starts, positions, np.repeat(g, np.diff(m.indptr)) * t)
+        return _Terms(q, t, answer, g, bend, a, shift)
+
+    def _gradient(self, terms: _Terms) -> tuple[float, float, Floats]:
+        """Norm relative to the shift, log of the true norm, and the unit vector downhill."""
+        slope = self.E.T @ terms.a
+        size = float(np.linalg.norm(slope))
+        if size == 0:
+            return 0.0, -math.inf, slope
+        return size, math.log(size / self.counts.n_documents) + terms.shift, -slope / size
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
+
+    q: Floats
+    t: Floats
+    answer: Floats
+    g: Floats
+    bend: Floats
+    a: Floats
+    shift: float
+
+
+def coordinates(E: Floats) -> tuple[Floats, NDArray[Any] | None]:
+    """E in an orthonormal basis of its row space when d > |S|: (coordinates (|S|, r), basis (d, r) or None if E is kept).
+
+    Inner products and norms are the same, and r = min(|S|, d) columns are all that a flow or a margin problem has to move in.
+    """
+    if E.shape[1] <= E.shape[0]:
+        return np.ascontiguousarray(E), None
+    Q, R = np.linalg.qr(E.T)
+    return np.ascontiguousarray(R.T), Q

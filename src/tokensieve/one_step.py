@@ -1,0 +1,244 @@
+"""One gradient step on the embeddings, its exact remainder, and an a-priori bound on that remainder.
+
+Lemma 4.1 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025), for any data: from E⁰, p ~ N(0, I/d) and a unit vector v, one
+full-batch step of size η on E gives
+
+    E¹_s = E⁰_s + (η/2) α_s v + R_s,            α_s = mean_X y c_{X,s}/T_X.
+
+The gradient is ∇_E L = a pᵀ + b vᵀ exactly (see `tokensieve.attention`), so the remainder is known exactly and not just
+up to a constant:  R_s = −η (a_s p + (b_s + α_s/2) v).
+
+With K classes, heads V = [v_1 … v_K] and α_{s,k} = mean_X (1[y=k] − 1/K) c_{X,s}/T_X, the step is η Σ_k α_{s,k} v_k and
+R_s = −η (a_s p + V (b_s + α_s)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from tokensieve.attention import gradient
+from tokensieve.counts import Counts, Floats
+from tokensieve.errors import InputError
+
+
+class Start(NamedTuple):
+    """The random start of Lemma 4.1.
+
+    Attributes:
+        E: embeddings E⁰, shape (|S|, d), entries N(0, 1/d).
+        p: `<cls>` vector, shape (d,), entries N(0, 1/d).
+        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d, K).
+    """
+
+    E: Floats
+    p: Floats
+    v: Floats
+
+
+@dataclass(frozen=True)
+class OneStep:
+    """What one gradient step did to the embeddings, against what Lemma 4.1 says.
+
+    Attributes:
+        start: the embeddings and vectors before the step.
+        eta: step size η.
+        alpha: average signed frequency, shape (|S|,), or (|S|, K) with K heads.
+        a: ∂L/∂u at the start, shape (|S|,).
+        b: ∂L/∂w at the start, the shape of alpha.
+        alignment: (E¹_s − E⁰_s)ᵀv, the shape of alpha.
+        slope: least-squares slope of alignment against alpha (with intercept, all heads together); nan if alpha is constant.
+        expected_slope: η/2 for two classes, η for K heads.
+        r2: squared correlation of alignment and alpha; nan if alpha is constant.
+        remainder_norms: ‖R_s‖ of each type, shape (|S|,).
+        bound_norms: the a-priori bound on ‖R_s‖, shape (|S|,); see `one_step`.
+        relative_remainder: ‖R‖_F / ‖E¹ − E⁰ − R‖_F; inf if every alpha is zero.
+        bound: the same ratio with bound_norms in the numerator.
+        score_range: U = (max_s u_s − min_s u_s)/2 ≤ max|u|, which the bound uses.
+        answer_range: F = max_X |f_X|; with K heads the largest half-range of f_X over heads.
+    """
+
+    start: Start
+    eta: float
+    alpha: Floats
+    a: Floats
+    b: Floats
+    alignment: Floats
+    slope: float
+    expected_slope: float
+    r2: float
+    remainder_norms: Floats
+    bound_norms: Floats
+    relative_remainder: float
+    bound: float
+    score_range: float
+    answer_range: float
+
+    @property
+    def bound_holds(self) -> bool:
+        """Whether ‖R_s‖ is within its bound for every type (up to 1e-12 of rounding)."""
+        return bool(np.all(self.remainder_norms <= self.bound_norms * (1 + 1e-12)))
+
+    def embeddings(self) -> Floats:
+        """E¹ = E⁰ − η (a pᵀ + b vᵀ), shape (|S|, d)."""
+        E, p, v = self.start
+        right = np.vstack([p[None, :], _columns(v).T])
+        step = np.column_stack([self.a, self.b]) * self.eta
+        return np.asarray(E - step @ right)
+
+    def to_dict(self) -> dict[str, float | bool | None]:
+        """The figures of the step, ready for JSON (undefined ones are None)."""
+        names = ("slope", "expected_slope", "r2", "relative_remainder", "bound", "eta", "score_range", "answer_range")
+        figures: dict[str, float | bool | None] = {}
+        for name in names:
+            value = float(getattr(self, name))
+            figures[name] = value if math.isfinite(value) else None
+        return figures | {"bound_holds": self.bound_holds}
+
+
+def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
+    """Draw E⁰, p ~ N(0, I/d) and v: a uniformly random unit vector, or K orthonormal columns.
+
+    Args:
+        n_types: |S| ≥ 1.
+        d: embedding dimension, at least the number of heads.
+        heads: 1 for two classes with one output vector, K for K classes.
+        seed: the same seed gives the same bits.
+
+    Raises:
+        InputError: a size below one, or more heads than dimensions.
+    """
+    if n_types < 1 or heads < 1 or d < heads:
+        raise InputError(f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads")
+    rng = np.random.default_rng(seed)
+    p = rng.standard_normal(d) / math.sqrt(d)
+    directions = rng.standard_normal((d, heads))
+    v = directions[:, 0] / np.linalg.norm(directions) if heads == 1 else np.linalg.qr(directions)[0]
+    E = rng.standard_normal((n_types, d))
+    E /= math.sqrt(d)
+    return Start(E, p, v)
+
+
+def signed_frequency(counts: Counts, heads: int = 1) -> Floats:
+    """Average signed frequency: what the first gradient step sees of each type.
+
+    One head: α_s = mean_X y c_{X,s}/T_X, shape (|S|,), with y = ±1.
+    K heads: α_{s,k} = mean_X (1[y=k] − 1/K) c_{X,s}/T_X, shape (|S|, K); its rows sum to zero.
+    Documents without any known token count in n and contribute nothing. (Section 4.1 and, for K classes, the authors' reply
+    in the paper's review; the paper's documents all have the same length T.)
+    """
+    if heads == 1:
+        targets = counts.signs[:, None]
+    else:
+        targets = np.eye(counts.n_classes)[counts.labels] - 1.0 / counts.n_classes
+    weights = targets / (np.maximum(counts.lengths, 1.0) * counts.n_documents)[:, None]
+    alpha = np.asarray(counts.matrix.T @ weights)
+    return alpha[:, 0] if heads == 1 else alpha
+
+
+def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> OneStep:
+    """One full-batch gradient step of size η on E, in O(nonzeros + |S|·d), with its exact remainder and a bound.
+
+    The bound needs only U = half the range of the scores u = E⁰p, F = max_X |f_X| and φ_s = mean_X c_{X,s}/T_X. A softmax
+    weight is within e^{±2U} of c_{X,s}/T_X, and |σ(−yf) − 1/2| ≤ tanh(F/2)/2, so
+
+        |b_s + α_s/2| ≤ φ_s [ tanh(F/2)/2 · e^{2U} + (e^{2U} − 1)/2 ]
+        |a_s|         ≤ φ_s (1 + tanh(F/2))/2 · e^{2U} (|w_s| + F)
+        ‖R_s‖         ≤ η (|a_s| ‖p‖ + |b_s + α_s/2| ‖v‖).
+
+    K heads, with F and |w_s| read as half-ranges over the heads (g sums to zero over them, so shifts cancel):
+
+        |b_{s,k} + α_{s,k}| ≤ φ_s [ δ e^{2U} + (1 − 1/K)(e^{2U} − 1) ],  δ = max_± |1/(1 + (K−1)e^{±2F}) − 1/K|
+        |a_s|               ≤ φ_s · 2(1 − 1/(1 + (K−1)e^{2F})) · e^{2U} (|w_s| + F).
+
+    Args:
+        counts: n ≥ 1 documents over |S| types.
+        E: embeddings, shape (|S|, d).
+        p: shape (d,).
+        v: shape (d,) for two classes, (d, K) for K classes.
+        eta: step size η > 0.
+
+    Raises:
+        InputError: shapes that do not agree, no documents, a step size that is not positive, or one that overflows.
+    """
+    _check(counts, E, p, v, eta)
+    heads = _columns(v).shape[1]
+    u, w = E @ p, E @ _columns(v)
+    slope = gradient(counts, u, w)
+    alpha = signed_frequency(counts, heads)
+    b = slope.b[:, 0] if heads == 1 else slope.b
+    expected = eta / 2 if heads == 1 else eta
+    with np.errstate(over="ignore", invalid="ignore"):
+        aligned = -eta * (np.outer(slope.a, p @ _columns(v)) + slope.b @ (_columns(v).T @ _columns(v)))
+        if not np.isfinite(aligned).all() or not math.isfinite(float(np.sum(aligned**2))):
+            raise InputError(f"a step of size {eta:g} overflows: use a smaller step size")
+    alignment = aligned[:, 0] if heads == 1 else aligned
+    signal = expected / eta * (alpha[:, None] if heads == 1 else alpha)
+    remainder = _row_norms(eta, slope.a, slope.b + signal, p, v)
+    U, F = float(np.ptp(u)) / 2, _answer_range(slope.f)
+    a_bound, b_bound = _a_priori(counts, w, U, F)
+    limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(_columns(v), 2))
+    step_norm = float(np.linalg.norm(_row_norms(eta, np.zeros_like(slope.a), signal, p, v)))
+    fit = _fit(alpha.ravel(), alignment.ravel())
+    return OneStep(
+        Start(E, p, v), float(eta), alpha, slope.a, b, alignment, fit[0], expected, fit[1], remainder, limit,
+        _ratio(float(np.linalg.norm(remainder)), step_norm), _ratio(float(np.linalg.norm(limit)), step_norm), U, F,
+    )  # fmt: skip
+
+
+def _check(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> None:
+    if counts.n_documents == 0:
+        raise InputError("there are no documents: a gradient step needs at least one")
+    if E.shape != (counts.n_types, p.size) or v.shape[:1] != p.shape:
+        raise InputError(f"embeddings {E.shape}, p {p.shape} and v {v.shape} do not fit {counts.n_types} token types")
+    if v.ndim == 2 and v.shape[1] != counts.n_classes:
+        raise InputError(f"{v.shape[1]} heads for {counts.n_classes} classes: use one head per class")
+    if not (math.isfinite(eta) and eta > 0):
+        raise InputError(f"step size {eta} is not a positive number: use for example 1")
+
+
+def _columns(v: Floats) -> Floats:
+    return v[:, None] if v.ndim == 1 else v
+
+
+def _row_norms(eta: float, a: Floats, error: Floats, p: Floats, v: Floats) -> Floats:
+    """‖η (a_s p + V error_s)‖ of each type, through the triangular factor of [p V]: never |S|×d."""
+    factor: Floats = np.asarray(np.linalg.qr(np.column_stack([p, _columns(v)]), mode="r"))
+    return np.asarray(eta * np.linalg.norm(np.column_stack([a, error]) @ factor.T, axis=1))
+
+
+def _answer_range(f: Floats) -> float:
+    return float(np.abs(f).max()) if f.shape[1] == 1 else float(np.ptp(f, axis=1).max()) / 2
+
+
+def _a_priori(counts: Counts, w: Floats, U: float, F: float) -> tuple[Floats, Floats]:
+    """Bounds on |a_s| and on the norm of b_s + α_s/2 (of the vector b_s + α_s with K heads), each shape (|S|,)."""
+    share = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
+    phi = np.asarray(counts.matrix.T @ share)
+    K = w.shape[1]
+    widen = math.expm1(2 * U)
+    if K == 1:
+        lean = math.tanh(F / 2) / 2
+        reach = np.abs(w[:, 0]) + F
+        return phi * (0.5 + lean) * (1 + widen) * reach, phi * (lean * (1 + widen) + widen / 2)
+    least, most = (1 / (1 + (K - 1) * math.exp(side * 2 * F)) for side in (1, -1))
+    lean = max(most - 1 / K, 1 / K - least)
+    reach = np.ptp(w, axis=1) / 2 + F
+    each = phi * (lean * (1 + widen) + (1 - 1 / K) * widen)
+    return phi * 2 * (1 - least) * (1 + widen) * reach, math.sqrt(K) * each
+
+
+def _fit(x: Floats, y: Floats) -> tuple[float, float]:
+    """Slope and R²; nan where x is constant."""
+    if np.ptp(x) == 0:
+        return math.nan, math.nan
+    line = stats.linregress(x, y)
+    return float(line.slope), float(line.rvalue) ** 2
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else math.inf

@@ -1,0 +1,345 @@
+"""The audit's pictures: Vega-Lite specifications, and the same drawn as SVG and PNG without a browser or a network.
+
+Every number drawn comes from the audit's token table; bin means use all token types, also where only some are drawn.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import altair as alt
+import numpy as np
+import polars as pl
+import vl_convert
+from numpy.typing import NDArray
+from scipy.stats import binned_statistic
+
+if TYPE_CHECKING:
+    from tokensieve.audit import Audit
+
+BINS = 20
+POINTS_PER_PICTURE = 2_500
+POINTS_IN_ALL = 7_000  # keeps the drawn points near 2 MB of a page, however many classes
+PICTURED_CLASSES = 8
+BARS = 12
+LABELS = 14
+
+INK, MUTED, GRID, PAPER = "#1c1f24", "#5b626c", "#e2e4e8", "#ffffff"
+CATEGORIES = {  # blue against orange stays apart in all common forms of colour blindness
+    "completely positive": "#0d4a8f",
+    "positive": "#3f8fd6",
+    "irrelevant": "#9aa0a8",
+    "negative": "#e08a3c",
+    "completely negative": "#a64200",
+}
+_DARK = {
+    INK: "#e7e9ec",
+    MUTED: "#a4abb5",
+    GRID: "#2f343d",
+    PAPER: "#181b21",
+    "#0d4a8f": "#a9d2ff",
+    "#3f8fd6": "#4f9be0",
+    "#9aa0a8": "#7d848e",
+    "#a64200": "#ffc48a",
+}
+_NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -6), (0, "left", 6))
+_BAR_COLUMNS = ("token", "effect", "effect_low", "effect_high")
+_MIRROR = {"effect_low": "effect_high", "effect_high": "effect_low"}
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def visible(text: str) -> str:
+    """The text with each control character as its picture (NUL → ␀) and each non-character as U+FFFD."""
+    return _UNSEEN.sub(lambda m: _control_picture(ord(m.group())), text)
+
+
+def _control_picture(code: int) -> str:
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """A token or label as people can read it: nothing invisible; beyond `limit` characters, its full length instead."""
+    if len(text) > limit:
+        return f"{visible(text[:limit])}… ({len(text):,} characters)"
+    if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
+        codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
+        return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
+    return visible(text)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of an audit.
+
+    Attributes:
+        name: file name without its ending, ASCII.
+        of: "value", "score" or "effect".
+        label: the class that it shows.
+        spec: Vega-Lite specification with its data in it.
+        caption: what is drawn, and how many of how many token types.
+        description: what is to be seen, for people who do not see it.
+    """
+
+    name: str
+    of: str
+    label: str
+    spec: dict[str, Any]
+    caption: str
+    description: str
+
+    def svg(self, follow_theme: bool = False) -> str:
+        """The picture as SVG text; with `follow_theme` it turns dark where the reader prefers dark."""
+        text: str = vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[])
+        if not follow_theme:
+            return text
+        rules = "".join(
+            f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in _DARK.items()
+        )
+        start = text.index(">") + 1
+        return f"{text[:start]}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[start:]}"
+
+    def png(self) -> bytes:
+        """The picture as PNG, twice the size of the SVG's units."""
+        return vl_convert.vegalite_to_png(self.spec, scale=2, allowed_base_urls=[])
+
+
+def pictured_classes(audit: Audit) -> tuple[str, ...]:
+    """The classes that get pictures: the second of two (the first is its mirror), else the largest in class order."""
+    if len(audit.classes) == 2:
+        return audit.classes[1:]
+    largest = sorted(audit.classes, key=lambda c: -audit.class_documents[c])[:PICTURED_CLASSES]
+    return tuple(c for c in audit.classes if c in largest)
+
+
+def draw(audit: Audit) -> list[Picture]:
+    """For each pictured class: value against posterior difference, score against posterior difference, effects."""
+    labels = pictured_classes(audit)
+    limit = min(POINTS_PER_PICTURE, POINTS_IN_ALL // (2 * len(labels)))
+    out = []
+    for label in labels:
+        suffix = "" if len(audit.classes) == 2 else f"-class-{audit.classes.index(label) + 1}"
+        tokens = audit.tokens.filter(pl.col("class") == label)
+        for of in ("value", "score"):
+            out.append(_scatter(audit, tokens, label, of, limit, of + suffix))
+        out.append(_effects(audit, tokens, label, "effect" + suffix))
+    return out
+
+
+def pictures(audit: Audit) -> dict[str, bytes]:
+    """File name → content, each picture of the audit as SVG and as PNG (twice its size in pixels)."""
+    out: dict[str, bytes] = {}
+    for picture in draw(audit):
+        out[f"{picture.name}.svg"] = picture.svg().encode()
+        out[f"{picture.name}.png"] = picture.png()
+    return out
+
+
+def thin(tokens: pl.DataFrame, limit: int, of: str, seed: int) -> pl.DataFrame:
+    """At most `limit` rows: those extreme in effect, posterior difference, documents or `of`; a sample of the rest."""
+    if tokens.height <= limit:
+        return tokens
+    each = limit // 16
+    ends = []
+    for column in ("effect", "posterior_difference", "documents", of):
+        order = np.argsort(tokens[column].to_numpy(), kind="stable")
+        ends += [order[:each], order[-each:]]
+    extreme = np.unique(np.concatenate(ends))
+    rest = np.setdiff1d(np.arange(tokens.height), extreme, assume_unique=True)
+    sample = np.random.default_rng(seed).choice(rest, limit - len(extreme), replace=False)
+    return tokens[np.sort(np.concatenate([extreme, sample]))]
+
+
+def bin_means(x: NDArray[np.float64], y: NDArray[np.float64]) -> pl.DataFrame:
+    """Mean and standard deviation of y in 20 equal bins of x ∈ [−1, 1]: columns x (centre), mean, low, high, types."""
+    mean, edges, _ = binned_statistic(x, y, "mean", BINS, (-1, 1))
+    deviation = binned_statistic(x, y, "std", BINS, (-1, 1)).statistic
+    types = binned_statistic(x, y, "count", BINS, (-1, 1)).statistic
+    centre = (edges[:-1] + edges[1:]) / 2
+    columns = {"x": centre, "mean": mean, "low": mean - deviation, "high": mean + deviation, "types": types}
+    return pl.DataFrame(columns).filter(pl.col("types") > 0)
+
+
+def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
+    """The tokens of strongest effect and of extreme `of` whose names do not run into each other when written."""
+    ranked = pl.concat(
+        [
+            tokens.top_k(30, by=pl.col("effect").abs()).sort(pl.col("effect").abs(), descending=True),
+            tokens.top_k(30, by=pl.col(of).abs()).sort(pl.col(of).abs(), descending=True),
+        ]
+    ).unique("token", maintain_order=True)
+    height = float(np.ptp(tokens[of].to_numpy())) or 1.0
+    taken: list[tuple[float, float, float]] = []
+    rows: list[int] = []
+    for i, (token, x, y) in enumerate(ranked.select("token", "posterior_difference", of).iter_rows()):
+        half = 0.02 * min(len(token), 24) + 0.03
+        if all(abs(x - a) > half + b or abs(y - c) > 0.06 * height for a, c, b in taken):
+            taken.append((x, y, half))
+            rows.append(i)
+    return ranked[rows[:LABELS]]
+
+
+def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int, name: str) -> Picture:
+    columns = ("token", "posterior_difference", of, "documents", "category", "effect")
+    finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
+    points = thin(finite, limit, of, audit.seed)
+    bins = bin_means(finite["posterior_difference"].to_numpy(), finite[of].to_numpy())
+    data = {
+        "points": _point_rows(points, of),
+        "bins": bins.to_dicts(),
+        "neutral": [{"x": audit.neutral[label]}],
+        "names": _name_rows(points, of),
+    }
+    neutral = alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
+    top = max([10, *(row["documents"] for row in data["points"])])
+    chart = alt.layer(_cloud(of, top), *_mean_lines(), neutral, *_names())
+    caption = f"{points.height:,} of {tokens.height:,} token types shown"
+    subtitle = [f"class {shown(label, 40)}", caption]
+    spec = _finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
+    return Picture(name, of, label, spec, caption, _describe(of, label, bins))
+
+
+def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
+    head = f"Scatter of {of} against posterior difference for class {shown(label, 40)}."
+    if bins.is_empty():
+        return head + " No token types."
+    parts = [f"{row['mean']:.2f} at {row['x']:.2f}" for row in bins[[0, bins.height // 2, -1]].to_dicts()]
+    return f"{head} Bin means of {of}: {', '.join(parts)}."
+
+
+def _point_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
+    """Points in the order of drawing: irrelevant types first, completely positive or negative ones last."""
+    depth = pl.col("category").str.starts_with("completely").cast(pl.Int8) - (pl.col("category") == "irrelevant")
+    ordered = points.sort(depth, maintain_order=True)
+    return ordered.select(
+        x=pl.col("posterior_difference").round(3),
+        y=pl.col(of).round(3),
+        documents=pl.col("documents").clip(lower_bound=1),
+        category="category",
+    ).to_dicts()
+
+
+def _name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
+    """Where names are written, and to which side: inwards near the edges."""
+    if points.is_empty():
+        return []
+    x = pl.col("posterior_difference")
+    side = pl.when(x < -0.6).then(pl.lit("left")).when(x > 0.6).then(pl.lit("right")).otherwise(pl.lit("center"))
+    rows = _spread(points, of).select(x, y=of, side=side, token="token").iter_rows()
+    return [{"x": a, "y": b, "side": where, "text": shown(token, 20)} for a, b, where, token in rows]
+
+
+def _cloud(of: str, most_documents: int) -> Any:
+    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=18, symbolOpacity=1, symbolSize=70)
+    colours = alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values()))
+    areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
+    return (
+        alt.Chart(alt.NamedData("points"))
+        .mark_circle(opacity=0.5, aria=False)
+        .encode(
+            x=alt.X("x:Q", title="posterior difference", scale=alt.Scale(domain=[-1, 1], nice=False)),
+            y=alt.Y("y:Q", title=of, scale=alt.Scale(zero=False, padding=16)),
+            size=alt.Size("documents:Q", legend=None, scale=areas),
+            color=alt.Color("category:N", legend=legend, scale=colours),
+        )
+    )
+
+
+def _mean_lines() -> list[alt.Chart]:
+    base = alt.Chart(alt.NamedData("bins")).encode(x="x:Q")
+    return [
+        base.mark_area(color=INK, opacity=0.13).encode(y="low:Q", y2="high:Q"),
+        base.mark_line(color=PAPER, strokeWidth=5).encode(y="mean:Q"),
+        base.mark_line(color=INK, strokeWidth=2.2).encode(y="mean:Q"),
+    ]
+
+
+def _names() -> list[alt.Chart]:
+    """Each name over its point; first its halo, then its letters."""
+    layers: list[alt.Chart] = []
+    for side in ("left", "center", "right"):
+        base = alt.Chart(alt.NamedData("names")).transform_filter(alt.datum.side == side)
+        base = base.encode(x="x:Q", y="y:Q", text="text:N")
+        style: dict[str, Any] = {"align": side, "dy": -9, "fontSize": 12, "fontWeight": "bold"}
+        layers += [
+            base.mark_text(stroke=PAPER, strokeWidth=3.5, fill=PAPER, **style),
+            base.mark_text(fill=INK, **style),
+        ]
+    return layers
+
+
+def _effects(audit: Audit, tokens: pl.DataFrame, label: str, name: str) -> Picture:
+    """Effects of the class's top tokens with their intervals; with two classes the other's too, to the left of zero."""
+    top = audit.top(label, BARS)
+    subtitle = f"class {shown(label, 40)}"
+    if len(audit.classes) == 2:
+        subtitle = f"blue speaks for {shown(label, 30)}, orange for {shown(audit.classes[0], 30)}"
+        other = audit.top(audit.classes[0], BARS).reverse()
+        mirrored = (-pl.col(c) for c in ("effect", "effect_high", "effect_low"))
+        top = pl.concat(
+            [top.select(_BAR_COLUMNS), other.select("token", *mirrored).rename(_MIRROR).select(_BAR_COLUMNS)]
+        )
+    numbers = top.select("token", *(pl.col(c) * 1000 for c in _BAR_COLUMNS[1:])).iter_rows()
+    rows = [
+        {
+            "rank": rank,
+            "text": shown(token, 24),
+            "effect": effect,
+            "low": low,
+            "high": high,
+            "sign": int(effect > 0),
+            "name_at": min(0.0, low) if effect > 0 else max(0.0, high),
+        }
+        for rank, (token, effect, low, high) in enumerate(numbers)
+    ]
+    caption = f"{top.height:,} of {tokens.height:,} token types shown"
+    height = 19 * max(len(rows), 4)
+    spec = _finish(_bars(), {"effects": rows}, "Top tokens", [subtitle, caption], height)
+    listing = ", ".join(f"{row['text']} {row['effect']:+.2f}" for row in rows)
+    description = f"Bars of effect per 1,000 tokens for class {shown(label, 40)}: {listing}."
+    return Picture(name, "effect", label, spec, caption, description)
+
+
+def _bars() -> Any:
+    """Bars with whiskers, each token's name on the other side of zero, clear of the whisker."""
+    base = alt.Chart(alt.NamedData("effects")).encode(y=alt.Y("rank:O", axis=None))
+    signs = alt.Scale(domain=[0, 1], range=[CATEGORIES["negative"], CATEGORIES["positive"]])
+    x = alt.X("effect:Q", title="effect per 1,000 tokens, with 95% interval")
+    return alt.layer(
+        base.mark_bar(height=11, opacity=0.85).encode(x=x, color=alt.Color("sign:N", legend=None, scale=signs)),
+        base.mark_rule(color=INK, strokeWidth=1.6).encode(x="low:Q", x2="high:Q"),
+        base.mark_tick(color=INK, thickness=1.6, size=7).encode(x="low:Q"),
+        base.mark_tick(color=INK, thickness=1.6, size=7).encode(x="high:Q"),
+        *(
+            base.transform_filter(alt.datum.sign == sign)
+            .mark_text(align=align, dx=shift, fontSize=12.5, fill=INK)
+            .encode(x="name_at:Q", text="text:N")
+            for sign, align, shift in _NAME_SIDES
+        ),
+    )
+
+
+def _finish(
+    chart: Any, data: dict[str, list[dict[str, Any]]], title: str, subtitle: list[str], height: int = 330
+) -> dict[str, Any]:
+    """The chart's specification with its data, which joins last: Altair would check and copy every row."""
+    text = {"labelFontSize": 12, "titleFontSize": 13, "labelColor": MUTED, "titleColor": INK}
+    spec: dict[str, Any] = (
+        chart.properties(
+            width=420,
+            height=height,
+            background=PAPER,
+            title=alt.TitleParams(title, subtitle=subtitle, anchor="start", frame="group", offset=12),
+        )
+        .configure(font="Arial, Helvetica, sans-serif", padding=8)
+        .configure_view(stroke=None)
+        .configure_title(fontSize=15, color=INK, subtitleFontSize=12, subtitleColor=MUTED, subtitlePadding=4)
+        .configure_axis(gridColor=GRID, domain=False, tickColor=GRID, tickCount=5, titleFontWeight="normal", **text)
+        .configure_legend(labelFontSize=12, labelColor=INK)
+        .to_dict()
+    )
+    return {**spec, "datasets": data}

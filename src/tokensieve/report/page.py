@@ -1,0 +1,241 @@
+"""The audit as one HTML page that needs no network, no script and no other file."""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import polars as pl
+from scipy.stats import binomtest
+
+from tokensieve.report import charts
+from tokensieve.report.charts import shown, visible
+
+if TYPE_CHECKING:
+    from tokensieve.audit import Audit, Example
+
+TABLED_CLASSES = 50
+ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25
+DISAGREEMENTS = 15
+DOCUMENTS = 12
+DOCUMENT_CHARACTERS = 3_000
+DOCUMENT_PIECES = 800
+ANSWER_ROWS = 12
+LISTED = 100  # notes, settings, suspicious tokens
+_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they reverse what follows, until closed
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A long document's visible pieces and what was left out between them."""
+
+    head: list[tuple[str, float, float, float]]
+    left_out: int
+    tail: list[tuple[str, float, float, float]]
+
+
+def render(audit: Audit) -> str:
+    """The audit's report: a pure function of the audit, under 5 MB for any number of documents and token types.
+
+    All text of the data is escaped, isolated in its own writing direction and shortened where it is long; a
+    Content-Security-Policy in the page forbids every script and every request.
+
+    Args:
+        audit: the result of `tokensieve.audit`.
+
+    Returns:
+        HTML, complete.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update({f.__name__: f for f in (shown, signed, plain, percent, count, chance, milli)})
+    environment.tests["turning"] = lambda text: not _TURNS.isdisjoint(text)
+    return environment.get_template("page.html").render(
+        audit=audit,
+        binary=len(audit.classes) == 2,
+        accuracies=_accuracies(audit),
+        interval=_accuracy_interval(audit),
+        quadrants=_quadrants(audit.tokens),
+        next_steps=_next_steps(audit),
+        tables=_class_tables(audit),
+        class_tables_left_out=max(0, len(audit.classes) - TABLED_CLASSES),
+        figures=_figures(audit),
+        pictured=charts.pictured_classes(audit),
+        attended=_table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
+        ignored=_table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),
+        documents=[_document(e) for e in audit.examples[:DOCUMENTS]],
+        listed=LISTED,
+    )
+
+
+def signed(x: float | None, digits: int = 2) -> str:
+    """+1.23, −0.45, 0.00; – where there is no number."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    text = f"{x:+.{digits}f}"
+    return text[1:] if not text.strip("+-0.") else text.replace("-", "−")
+
+
+def plain(x: float | None, digits: int = 2) -> str:
+    """As `signed`, without the plus."""
+    return signed(x, digits).removeprefix("+")
+
+
+def milli(x: float | None, digits: int = 2) -> str:
+    """x times 1,000, signed."""
+    return signed(None if x is None else 1000 * x, digits)
+
+
+def percent(x: float | None, digits: int = 1) -> str:
+    """0.5 → 50.0%."""
+    return "–" if x is None or not math.isfinite(x) else f"{100 * x:.{digits}f}%"
+
+
+def count(x: float) -> str:
+    """12211 → 12,211."""
+    return f"{x:,.0f}"
+
+
+def chance(x: float | None) -> str:
+    """A p- or q-value: three digits, or < 0.001."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    return "< 0.001" if x < 0.001 else f"{x:.3f}"
+
+
+def _accuracies(audit: Audit) -> list[tuple[str, float]]:
+    rows = [("This model", audit.test_accuracy)]
+    if audit.baseline_accuracy is not None:
+        rows.append(("TF-IDF + logistic regression", audit.baseline_accuracy))
+    return [*rows, ("Always the largest class", audit.majority_accuracy)]
+
+
+def _accuracy_interval(audit: Audit) -> tuple[float, float]:
+    """Wilson's 95 % interval of the test accuracy."""
+    n = audit.documents["test"]
+    if n == 0:
+        return 0.0, 1.0
+    interval = binomtest(round(audit.test_accuracy * n), n).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def _quadrants(tokens: pl.DataFrame) -> dict[str, int]:
+    """How many token types stand in each quadrant."""
+    return dict(tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
+
+
+def _next_steps(audit: Audit) -> list[str]:
+    """What the numbers suggest to do, in plain words."""
+    low, high = _accuracy_interval(audit)
+    steps = []
+    if low <= audit.majority_accuracy:
+        steps.append(
+            "The model is not clearly better than always answering the largest class: tokens alone may not decide these"
+            " labels, or there are too few documents. Draw no conclusion from single tokens yet."
+        )
+    if audit.suspicious:
+        steps.append(
+            "Ask of each suspicious token whether it would be there when the model is used. If not, remove or mask it"
+            " in the data and audit again: the accuracy that remains is the honest one."
+        )
+    if audit.baseline_accuracy is not None and high < audit.baseline_accuracy:
+        points = 100 * (audit.baseline_accuracy - audit.test_accuracy)
+        steps.append(
+            f"The baseline is {points:.1f} points better than this model: read the model's answers with that in mind,"
+            " and try longer n-grams, or a smaller floor on the documents that a token needs."
+        )
+    if audit.disagreement("attended without evidence", 1).height:
+        steps.append(
+            "Go through the tokens that are attended without evidence: the model looks there more than elsewhere, and"
+            " the data gives no significant reason."
+        )
+    if any(e.label != e.predicted for e in audit.examples):
+        steps.append("Read the documents that are answered wrongly with certainty: some may carry the wrong label.")
+    return steps
+
+
+def _class_tables(audit: Audit) -> list[dict[str, Any]]:
+    labels = audit.classes
+    if len(labels) > TABLED_CLASSES:
+        largest = set(sorted(labels, key=lambda c: -audit.class_documents[c])[:TABLED_CLASSES])
+        labels = tuple(c for c in labels if c in largest)
+    rows = min(25, max(10, ROWS_IN_ALL // len(labels)))
+    return [{"label": label, **_table(audit, audit.top(label, rows))} for label in labels]
+
+
+def _table(audit: Audit, rows: pl.DataFrame) -> dict[str, Any]:
+    """Rows to print, the axis of their effects, decimals for three digits of the largest, the class drawn orange."""
+    peak = 1000 * float(rows["effect"].abs().max() or 0) if rows.height else 0.0  # type: ignore[arg-type]
+    digits = min(8, max(2, 2 - math.floor(math.log10(peak)))) if peak > 0 else 2
+    orange = audit.classes[0] if len(audit.classes) == 2 else None
+    return {"rows": rows.to_dicts(), "scale": _scale(rows), "digits": digits, "orange": orange}
+
+
+def _scale(rows: pl.DataFrame) -> tuple[float, float]:
+    """Start and width of the axis on which a table's effects are drawn; zero is on it."""
+    if rows.is_empty():
+        return 0.0, 1.0
+    start = min(0.0, *rows["effect_low"].to_list(), *rows["effect"].to_list())
+    end = max(0.0, *rows["effect_high"].to_list(), *rows["effect"].to_list())
+    return start, (end - start) or 1.0
+
+
+def _figures(audit: Audit) -> list[dict[str, Any]]:
+    """The pictures as data addresses: nothing in them can touch the page, and they follow its light or dark."""
+    head = "data:image/svg+xml;base64,"
+    return [
+        {"source": head + b64encode(p.svg(follow_theme=True).encode()).decode(), "picture": p}
+        for p in charts.draw(audit)
+    ]
+
+
+def _document(example: Example) -> dict[str, Any]:
+    tokens = example.tokens.sort(pl.col("contribution").abs(), descending=True, maintain_order=True)
+    rest = tokens[ANSWER_ROWS:]
+    return {
+        "example": example,
+        "cut": cut(example.pieces),
+        "peak": max((abs(p[1]) for p in example.pieces), default=0.0) or 1.0,
+        "rows": tokens[:ANSWER_ROWS].to_dicts(),
+        "rest": rest.height,
+        "rest_contribution": float(rest["contribution"].sum()),
+        "rest_attention": float(rest["attention"].sum()),
+        "sum": float(tokens["contribution"].sum()),
+        "attention": float(tokens["attention"].sum()),
+    }
+
+
+def cut(pieces: list[tuple[str, float, float, float]]) -> Cut:
+    """The pieces of a document to show: all, or 1,500 characters (at most 400 pieces) of each end."""
+    ends = list(accumulate(len(p[0]) for p in pieces))
+    total = ends[-1] if ends else 0
+    if total <= DOCUMENT_CHARACTERS and len(pieces) <= DOCUMENT_PIECES:
+        return Cut([_written(p, 0, len(p[0])) for p in pieces], 0, [])
+    half = DOCUMENT_PIECES // 2
+    first = min(DOCUMENT_CHARACTERS // 2, ends[min(half, len(ends)) - 1])
+    last = max(total - DOCUMENT_CHARACTERS // 2, ends[-half - 1] if len(ends) > half else 0, first)
+    head, tail = [], []
+    for piece, end in zip(pieces, ends, strict=True):
+        start = end - len(piece[0])
+        if start < first:
+            head.append(_written(piece, 0, first - start))
+        if end > last:
+            tail.append(_written(piece, max(0, last - start), len(piece[0])))
+    return Cut(head, last - first, tail)
+
+
+def _written(piece: tuple[str, float, float, float], start: int, end: int) -> tuple[str, float, float, float]:
+    """Part of a piece; line breaks and tabs stay, other control characters are made visible."""
+    lines = piece[0][start:end].replace("\r\n", "\n").split("\n")
+    text = "\n".join("\t".join(visible(part) for part in line.split("\t")) for line in lines)
+    return (text, *piece[1:])

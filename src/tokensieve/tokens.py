@@ -1,0 +1,313 @@
+"""Text → token ids, the vocabulary, word n-grams, and the documents × types matrix.
+
+Splitting runs in Polars' regular-expression and categorical kernels, a few thousand documents at a time; everything after
+it is sorting and binary search over integer ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tokensieve.counts import Ints
+from tokensieve.errors import InputError
+
+EMOJI = (
+    r"\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*"
+    r"|\p{Regional_Indicator}{2}"
+)
+WORD = r"\w+(?:['’]\w+)*|" + EMOJI
+LINE_BREAK = r"(?i)<br\s*/?>"
+CHUNK = 4096
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def text_series(texts: Any) -> pl.Series:
+    """Any sequence of strings as a Polars series; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    if isinstance(texts, pl.Series):
+        return texts
+    return pl.Series([_SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)
+
+
+class Tokenizer(Protocol):
+    """What the rest of the package asks of a tokenizer."""
+
+    def split(self, texts: pl.Series) -> pl.Series:
+        """Each text's tokens in order, as a series of lists of strings."""
+        ...
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """One text's tokens with their place: (start, end, token), in characters of `text`."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything needed to build the same tokenizer again, as JSON values."""
+        ...
+
+
+@dataclass(frozen=True)
+class WordTokenizer:
+    """Words and emoji of a text, Unicode-aware.
+
+    A word is a run of letters, marks, digits and underscores, with apostrophes inside it (`don't` is one word).
+    Languages written without spaces come out as long runs: use a tokenizer file for those.
+
+    Attributes:
+        lowercase: fold case first (Unicode lower case).
+        line_breaks: read HTML's `<br>` as white space.
+        pattern: regular expression of a token, in the syntax of Rust's `regex`.
+    """
+
+    lowercase: bool = True
+    line_breaks: bool = True
+    pattern: str = WORD
+
+    def split(self, texts: pl.Series) -> pl.Series:
+        """Each text's tokens in order."""
+        if self.line_breaks:
+            texts = texts.str.replace_all(LINE_BREAK, " ")
+        if self.lowercase:
+            texts = texts.str.to_lowercase()
+        return texts.str.extract_all(self.pattern)
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """One text's tokens with their place; the tokens are those of `split`."""
+        if not text:
+            return []
+        series = pl.Series([text])
+        breaks = series.str.extract_all(LINE_BREAK).to_list()[0] if self.line_breaks else []
+        plain, at = text, 0
+        for mark in breaks:
+            at = plain.index(mark, at)
+            plain = plain[:at] + " " * len(mark) + plain[at + len(mark) :]
+        written = pl.Series([plain]).str.extract_all(self.pattern).to_list()[0]
+        folded = pl.Series(written, dtype=pl.String).str.to_lowercase().to_list() if self.lowercase else written
+        out, at = [], 0
+        for word, token in zip(written, folded, strict=True):
+            at = plain.index(word, at)
+            out.append((at, at + len(word), token))
+            at += len(word)
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Settings as JSON values."""
+        return {"kind": "words", "lowercase": self.lowercase, "line_breaks": self.line_breaks, "pattern": self.pattern}
+
+
+class PieceTokenizer:
+    """Any Hugging Face `tokenizers` tokenizer (word pieces, BPE, unigram); special tokens are left out.
+
+    Args:
+        source: a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text.
+
+    Raises:
+        InputError: the file is missing or is no tokenizer.
+    """
+
+    def __init__(self, source: Any) -> None:
+        from tokenizers import Tokenizer as Pieces
+
+        try:
+            if isinstance(source, str) and source.lstrip().startswith("{"):
+                source = Pieces.from_str(source)
+            elif not isinstance(source, Pieces):
+                source = Pieces.from_file(str(source))
+        except Exception as error:  # the library raises bare Exception for every kind of bad file
+            raise InputError(f"{str(source)[:200]} is no tokenizers file (tokenizer.json): {str(error)[:200]}") from None
+        self._pieces = Pieces.from_str(source.to_str())
+        self._pieces.no_padding()
+        self._pieces.no_truncation()
+
+    def split(self, texts: pl.Series) -> pl.Series:
+        """Each text's pieces in order."""
+        encoded = self._pieces.encode_batch_fast(texts.to_list(), add_special_tokens=False)
+        return pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """One text's pieces with their place."""
+        e = self._pieces.encode(text, add_special_tokens=False)
+        return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tokenizer itself, as JSON text."""
+        return {"kind": "pieces", "json": self._pieces.to_str()}
+
+
+def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
+    """The inverse of `Tokenizer.to_dict`."""
+    if settings["kind"] == "pieces":
+        return PieceTokenizer(settings["json"])
+    return WordTokenizer(settings["lowercase"], settings["line_breaks"], settings["pattern"])
+
+
+@dataclass(frozen=True)
+class TokenStream:
+    """A corpus as one run of token ids.
+
+    Attributes:
+        ids: index into `words` of every token, documents one after the other, shape (tokens,).
+        starts: where each document begins in `ids`, shape (n+1,).
+        words: the distinct tokens, in no particular order.
+    """
+
+    ids: Ints
+    starts: Ints
+    words: list[str]
+
+    @cached_property
+    def documents(self) -> Ints:
+        """The document of every token, shape (tokens,)."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+def tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> TokenStream:
+    """Split every text; memory beyond the ids themselves is that of a few thousand documents.
+
+    Args:
+        texts: n strings.
+        tokenizer: how to split one.
+        progress: called with the number of documents done.
+    """
+    category = pl.Categorical(pl.Categories.random())
+    ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    seen = pl.Series([], dtype=category)
+    for start in range(0, len(texts), CHUNK):
+        lists = tokenizer.split(texts[start : start + CHUNK])
+        lengths.append(lists.list.len().to_numpy().astype(np.int64))
+        flat = lists.explode().drop_nulls().cast(category)
+        seen = seen.append(flat.unique()).unique()
+        ids.append(flat.to_physical().to_numpy().astype(np.int64))
+        if progress:
+            progress(min(start + CHUNK, len(texts)))
+    codes = seen.to_physical().to_numpy()
+    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
+    position[codes] = np.arange(len(codes))
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return TokenStream(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The token types seen in training: words first, then 2-grams, 3-grams, ….
+
+    Attributes:
+        words: the 1-gram types, sorted.
+        grams: for n = 2, 3, …: sorted keys (index of the (n−1)-gram of the first n−1 words) · |words| + (index of the last).
+        tokenizer: how text becomes words.
+    """
+
+    words: tuple[str, ...]
+    grams: tuple[Ints, ...]
+    tokenizer: Tokenizer
+
+    @property
+    def n_types(self) -> int:
+        """|S|."""
+        return len(self.words) + sum(len(keys) for keys in self.grams)
+
+    @cached_property
+    def tokens(self) -> NDArray[np.object_]:
+        """All types as text, n-grams joined by a space, shape (|S|,)."""
+        words = pl.Series(self.words, dtype=pl.String)
+        levels = [words]
+        for keys in self.grams:
+            first, last = np.divmod(keys, max(len(words), 1))
+            levels.append(levels[-1].gather(first) + " " + words.gather(last))
+        return np.asarray(pl.concat(levels).to_numpy(), dtype=object)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    def positions(self, stream: TokenStream) -> NDArray[np.int32]:
+        """Type of the n-gram that ends at every token, shape (tokens, levels); −1 where it is not in the vocabulary."""
+        ids = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int64)[stream.ids]
+        out = np.full((len(ids), 1 + len(self.grams)), -1, dtype=np.int32)
+        out[:, 0], level, base = ids, ids, len(self.words)
+        for n, keys in enumerate(self.grams, start=1):
+            level = _find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
+            out[:, n] = np.where(level >= 0, level + base, -1)
+            base += len(keys)
+        return out
+
+    def count(self, stream: TokenStream) -> tuple[sp.csr_array, Ints]:
+        """How often each type stands in each document, CSR (n, |S|), and the unknown words of each document, (n,)."""
+        types = self.positions(stream)
+        known = types >= 0
+        per_token = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+        indices = types.ravel()[known.ravel()]
+        shape = (len(stream.starts) - 1, self.n_types)
+        matrix = sp.csr_array((np.ones(len(indices)), indices, per_token[stream.starts]), shape=shape)
+        matrix.sum_duplicates()
+        unknown = np.concatenate([[0], np.cumsum(~known[:, 0])])[stream.starts]
+        return matrix, np.diff(unknown).astype(np.int64)
+
+
+def learn_vocabulary(stream: TokenStream, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1) -> Vocabulary:
+    """All n-grams of up to `ngrams` words that stand in at least `min_documents` documents.
+
+    An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed.
+
+    Raises:
+        InputError: ngrams or min_documents below one, or nothing is frequent enough.
+    """
+    if ngrams < 1 or min_documents < 1:
+        raise InputError(f"n-grams and minimum documents must be at least 1, not {ngrams} and {min_documents}")
+    documents, n = stream.documents, len(stream.starts) - 1
+    frequent = _frequent(stream.ids, documents, n, min_documents)
+    if not len(frequent):
+        raise InputError(f"no token stands in {min_documents} documents or more: lower --min-documents")
+    words = sorted(stream.words[i] for i in frequent)
+    index = {word: i for i, word in enumerate(words)}
+    ids = np.array([index.get(word, -1) for word in stream.words], dtype=np.int64)[stream.ids]
+    grams: list[Ints] = []
+    level = ids
+    for _ in range(ngrams - 1):
+        keys = _gram_keys(level, ids, documents, len(words))
+        grams.append(_frequent(keys, documents, n, min_documents))
+        level = _find(grams[-1], keys)
+    return Vocabulary(tuple(words), tuple(grams), tokenizer)
+
+
+def _gram_keys(prefix: Ints, ids: Ints, documents: Ints, n_words: int) -> Ints:
+    """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
+    keys = np.full(len(ids), -1, dtype=np.int64)
+    there = (prefix[:-1] >= 0) & (ids[1:] >= 0) & (documents[:-1] == documents[1:])
+    keys[1:][there] = prefix[:-1][there] * n_words + ids[1:][there]
+    return keys
+
+
+def _frequent(keys: Ints, documents: Ints, n: int, min_documents: int) -> Ints:
+    """Distinct non-negative keys that stand in at least `min_documents` of the n documents, sorted."""
+    there = keys >= 0
+    values = keys[there]
+    if len(values) and int(values.max()) >= (2**63 - 1) // max(n, 1) - 1:
+        distinct, values = np.unique(values, return_inverse=True)
+    else:
+        distinct = None
+    found, frequency = _runs(_runs(np.sort(values * n + documents[there]))[0] // max(n, 1))
+    kept = found[frequency >= min_documents]
+    return kept if distinct is None else distinct[kept]
+
+
+def _runs(ordered: Ints) -> tuple[Ints, Ints]:
+    """Distinct values of a sorted array and how often each stands in it; sorting first beats np.unique's hashing here."""
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
+    return ordered[starts], np.diff(np.append(starts, len(ordered)))
+
+
+def _find(keys: Ints, wanted: Ints) -> Ints:
+    """Position of each wanted value in sorted `keys`, −1 where it is not there."""
+    table = pl.DataFrame({"key": keys, "at": np.arange(len(keys), dtype=np.int64)})
+    query = pl.DataFrame({"key": wanted})
+    return query.join(table, on="key", how="left", maintain_order="left")["at"].fill_null(-1).to_numpy()

@@ -1,0 +1,172 @@
+"""Files are written whole or not at all; tables open in a spreadsheet without running anything."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokensieve.errors import InputError
+from tokensieve.files import check_writable, csv_table, write_all
+
+quick = settings(deadline=None, derandomize=True)
+cells = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    st.sampled_from(
+        ["=cmd()", "+1", "-a", "-1e5", "@x", "\tq", "\rz", "'a", "''", "<script>", 'q"', "a,b", "\u202eabc", "", "\0"]
+    ),
+)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b"" for p in sorted(folder.rglob("*"))}
+
+
+def writing(content: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return write
+
+
+def raising(problem: BaseException) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(b"half")
+        raise problem
+
+    return write
+
+
+def test_writes_text_bytes_and_what_functions_write(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    paths = write_all(out, {"a.txt": "é\n\ud800", "pictures/b.svg": b"\0\1", "pictures/deep/c": writing(b"c")})
+    assert tree(out) == {
+        "a.txt": b"\xc3\xa9\n\\ud800",
+        "pictures": b"",
+        "pictures/b.svg": b"\0\1",
+        "pictures/deep": b"",
+        "pictures/deep/c": b"c",
+    }
+    assert paths == [out / "a.txt", out / "pictures/b.svg", out / "pictures/deep/c"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "a").write_text("old")
+    write_all(tmp_path, {"a": "new", "b": "b"})
+    assert tree(tmp_path) == {"a": b"new", "b": b"b", "mine": b"mine"}
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize(
+    "problem", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), ValueError("bug")]
+)
+def test_nothing_changes_when_writing_fails(tmp_path: Path, existing: bool, problem: BaseException) -> None:
+    out = tmp_path / "out"
+    if existing:
+        out.mkdir()
+        (out / "a").write_text("old")
+    before = tree(tmp_path)
+    expected = InputError if isinstance(problem, OSError) else type(problem)
+    with pytest.raises(expected) as caught:
+        write_all(out, {"a": "new", "b": raising(problem), "c": "c"})
+    assert tree(tmp_path) == before
+    if expected is InputError:
+        assert "No space left on device" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize("fails_at", range(1, 7))
+@pytest.mark.parametrize("problem", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_nothing_changes_when_moving_in_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: bool, fails_at: int, problem: BaseException
+) -> None:
+    out = tmp_path / "out"
+    if existing:
+        write_all(out, {"a": "old", "sub/b": "old b", "z": "z"})
+    before = tree(tmp_path)
+    moves = 0
+    move = os.replace
+
+    def failing(source: Path, target: Path) -> None:
+        nonlocal moves
+        moves += 1
+        if moves == fails_at:
+            raise problem
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    files = {"a": "new", "sub/b": "new b", "sub/new/c": "c", "d": "d"}
+    if fails_at > (6 if existing else 4):
+        write_all(out, files)
+        return
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        write_all(out, files)
+    assert tree(tmp_path) == before
+
+
+def test_refuses_names_that_are_folders_or_lead_outside(tmp_path: Path) -> None:
+    (tmp_path / "out" / "sub").mkdir(parents=True)
+    for name in ("sub", "../a", "/tmp/a"):
+        with pytest.raises(InputError, match="lies outside"):
+            write_all(tmp_path / "out", {name: "x"})
+    assert os.listdir(tmp_path / "out") == ["sub"]
+
+
+def test_check_writable_names_the_reason_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    check_writable(tmp_path)
+    check_writable(tmp_path / "new")
+    assert os.listdir(tmp_path) == ["file"]
+    with pytest.raises(InputError, match="exists and is a file"):
+        check_writable(tmp_path / "file")
+    with pytest.raises(InputError, match="there is no folder"):
+        check_writable(tmp_path / "no" / "new")
+    with pytest.raises(InputError, match="File name too long"):
+        check_writable(tmp_path / ("x" * 300))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(InputError, match="Permission denied"):
+        check_writable(tmp_path / "new")
+
+
+def read_back(table: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(table.decode("utf-8"), newline=""), strict=True))
+
+
+@quick
+@given(st.lists(cells, min_size=1, max_size=20))
+def test_csv_cells_come_back_and_no_cell_is_a_formula(values: list[str]) -> None:
+    frame = pl.DataFrame({"v": values, "n": range(len(values))}, schema={"v": pl.String, "n": pl.Int64})
+    rows = read_back(csv_table(frame))[1:]
+    assert [row[0][1:] if row[0].startswith("'") else row[0] for row in rows] == values
+    for (cell, _), value in zip(rows, values, strict=True):
+        if cell[:1] and cell[0] in "=+-@\t\r":
+            assert cell == value and float(cell) is not None  # a number, and left as it was
+
+
+def test_csv_numbers_categories_missing_values_and_names() -> None:
+    frame = pl.DataFrame(
+        {"=x": ["-1", "+2.5e-3", "-a", None, ""], "n": [-1, 2, 3, 4, 5], "f": [-0.5, 1.0, 2.0, 3.0, 4.0]},
+    ).with_columns(c=pl.Series(["@a", "b", "b", "b", "b"], dtype=pl.Enum(["@a", "b"])))
+    assert csv_table(frame).decode().splitlines() == [
+        "'=x,n,f,c",
+        "-1,-1,-0.5,'@a",
+        "+2.5e-3,2,1.0,b",
+        "'-a,3,2.0,b",
+        ",4,3.0,b",
+        '"",5,4.0,b',
+    ]
+    assert csv_table(pl.DataFrame({"a": [1]})) == b"a\n1\n"
