@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from tokensieve.audit import Audit, Example
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.report import pictures, render
-from tokensieve.report.charts import CATEGORIES, PICTURED_CLASSES, bin_means, draw, shown, thin, visible
+from tokensieve.report.charts import CATEGORIES, PICTURED_CLASSES, bin_means, draw, thin
 from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, chance, cut, milli, percent, plain, signed
+from tokensieve.tokens import shown, visible
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -49,7 +50,7 @@ QUADRANTS = ["carries the label, attended", "carries the label, ignored", "atten
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
-def token_rows(names: list[str], label: str, rng: np.random.Generator) -> pl.DataFrame:
+def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.random.Generator) -> pl.DataFrame:
     n = len(names)
     x = rng.uniform(-1, 1, n)
     effect = x * rng.exponential(1e-3, n)
@@ -70,7 +71,7 @@ def token_rows(names: list[str], label: str, rng: np.random.Generator) -> pl.Dat
             "score": np.abs(x) + rng.normal(0, 0.1, n),
             "value": 3 * x + rng.normal(0, 0.1, n),
             "attention": rng.uniform(0, 2, n),
-            "quadrant": rng.choice(QUADRANTS, n),
+            "quadrant": quadrants,
         }
     )
 
@@ -87,10 +88,12 @@ def explanation(names: list[str], predicted: str, label: str, repeats: int = 1) 
 
 def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1) -> Audit:
     rng = np.random.default_rng(0)
+    quadrants = rng.choice(QUADRANTS, len(names)).tolist()
     return Audit(
         name="reviews.csv",
         classes=classes,
-        tokens=pl.concat([token_rows(names, label, rng) for label in classes]),
+        tokens=pl.concat([token_rows(names, label, quadrants, rng) for label in classes]),
+        attention_share=dict(zip(QUADRANTS, [(0.4, 0.1), (0.1, 0.4), (0.3, 0.2), (0.2, 0.3)], strict=True)),
         token_types=len(names),
         class_documents={label: 1000 - i for i, label in enumerate(classes)},
         neutral=dict.fromkeys(classes, 0.0),
@@ -242,7 +245,7 @@ def table_rows(html: str, caption: str) -> list[list[str]]:
 
 
 def numbers(cell: str) -> list[float]:
-    return [float(x.replace("−", "-").replace(",", "")) for x in re.findall(r"[+−]?[\d,]+(?:\.\d+)?", cell)]
+    return [float(x.replace("−", "-").replace(",", "")) for x in re.findall(r"[+−]?\d[\d,]*(?:\.\d+)?", cell)]
 
 
 def test_table_prints_the_audits_numbers_surest_first(plain_page: tuple[Audit, Page]) -> None:
@@ -414,7 +417,7 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
 def test_pictures_are_files_of_the_pages_specifications() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     files = pictures(audit)
-    assert set(files) == {f"{of}.{ending}" for of in ("value", "score", "effect") for ending in ("svg", "png")}
+    assert set(files) == {f"{of}.{ending}" for of in ("value", "score", "top") for ending in ("svg", "png")}
     for picture in draw(audit):
         assert files[f"{picture.name}.svg"] == picture.svg().encode()
         assert files[f"{picture.name}.png"].startswith(b"\x89PNG\r\n")
@@ -447,7 +450,7 @@ def test_empty_audit_still_gives_a_page() -> None:
 def test_many_classes_get_tables_and_the_largest_get_pictures() -> None:
     audit = make_audit([f"t{i}" for i in range(60)], tuple(f"topic {i}" for i in range(12)))
     names = {picture.name for picture in draw(audit)}
-    assert names == {f"{of}-class-{k + 1}" for of in ("value", "score", "effect") for k in range(PICTURED_CLASSES)}
+    assert names == {f"{of}-class-{k + 1}" for of in ("value", "score", "top") for k in range(PICTURED_CLASSES)}
     html = render(audit)
     assert html.count("<img ") == 3 * PICTURED_CLASSES
     assert "Shown for the 8 largest of 12 classes" in html

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors
 import scipy.sparse as sp
 from scipy.stats import entropy
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -24,6 +25,7 @@ from tokensieve.importance import Importance, token_importance
 from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, tokenize
 
 LEVEL = 0.05
+DIGITS = 6  # significant digits of the table, for page, terminal and files alike
 FLOOR = 5
 QUADRANTS = ("carries the label, attended", "carries the label, ignored", "attended without evidence", "neither")
 Progress = Callable[[str, float], None]
@@ -94,6 +96,8 @@ class Audit:
             over the documents that contain it of its attention relative to a uniform share) and quadrant.
         neutral: class → posterior difference of a type that says nothing.
         examples: test documents, taken apart.
+        attention_share: quadrant → (share of all attention, share of uniform attention) of its types, means over training
+            documents; both sum to one.
         suspicious: (token, class, reason) of single tokens that nearly decide a class.
         model: the trained classifier.
     """
@@ -115,6 +119,7 @@ class Audit:
     tokens: pl.DataFrame
     neutral: dict[str, float]
     examples: list[Example]
+    attention_share: dict[str, tuple[float, float]]
     suspicious: list[tuple[str, str, str]]
     model: AttentionClassifier = field(repr=False)
 
@@ -122,7 +127,7 @@ class Audit:
         """The content of summary.json."""
         names = (
             "name classes documents class_documents token_types test_accuracy majority_accuracy baseline_accuracy "
-            "unknown_share seconds seed settings version notes"
+            "unknown_share attention_share seconds seed settings version notes"
         )
         suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
         return {name: getattr(self, name) for name in names.split()} | {"suspicious": suspicious}
@@ -200,7 +205,7 @@ def audit(
         baseline = _baseline_accuracy(train.counts, test.counts, settings.seed)
         clock.lap("baseline")
     tell("agreement", 0.0)
-    table = _table(importance, model, train.counts)
+    table, shares = _table(importance, model, train.counts)
     predicted = (f > 0).astype(np.int64) if f.ndim == 1 else f.argmax(axis=1)
     sizes = train.counts.class_sizes
     result = Audit(
@@ -221,6 +226,7 @@ def audit(
         tokens=table,
         neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
         examples=_examples(model, test, f, predicted),
+        attention_share=shares,
         suspicious=_suspicious(table, train.counts, importance.neutral),
         model=model,
     )
@@ -249,7 +255,9 @@ def _count(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, tell: Progr
     parts = []
     for part in (corpus, corpus.test):
         if part is corpus.test:
-            stream = tokenize(part.texts, tokenizer, lambda done: tell("tokenizing", (len(corpus.texts) + done) / total))
+            stream = tokenize(
+                part.texts, tokenizer, lambda done: tell("tokenizing", (len(corpus.texts) + done) / total)
+            )
         matrix, unknown = vocabulary.count(stream)
         counts = Counts(matrix, part.labels, corpus.classes, vocabulary.tokens)
         parts.append(_Part(part, counts, unknown, len(stream.ids)))
@@ -278,27 +286,32 @@ def _fit_and_score(train: Counts, test: Counts, strength: float) -> float:
     return float(model.score(tfidf.transform(test.matrix), test.labels))
 
 
-def _table(importance: Importance, model: AttentionClassifier, counts: Counts) -> pl.DataFrame:
-    """Importance with the model's two numbers, the attention received, and the quadrant."""
-    k = counts.n_classes
-    values = np.hstack([-model.values_, model.values_]) if k == 2 else model.values_
-    received = np.tile(_relative_attention(counts, model.scores_), k)
-    carries = np.tile(importance.q_value.min(axis=1) < LEVEL, k)
+def _table(
+    importance: Importance, model: AttentionClassifier, counts: Counts
+) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
+    """Importance with the model's two numbers, the attention received, and the quadrant; the quadrants' shares of attention."""
+    m, k = counts.matrix, counts.n_classes
+    q = attention(counts, model.scores_)
+    uniform = m.data / np.repeat(counts.lengths, np.diff(m.indptr))
+    received = _sum_by_type(counts, q / uniform) / np.maximum(np.bincount(m.indices, minlength=counts.n_types), 1)
+    carries = importance.q_value.min(axis=1) < LEVEL
     which = np.where(carries, np.where(received > 1, 0, 1), np.where(received > 1, 2, 3))
-    return importance.to_frame().with_columns(
+    masses = [np.bincount(which, _sum_by_type(counts, x), 4) / np.sum(x) for x in (q, uniform)]
+    values = np.hstack([-model.values_, model.values_]) if k == 2 else model.values_
+    table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores_, k)),
         value=pl.Series(values.T.ravel()),
-        attention=pl.Series(received),
-        quadrant=pl.Series(QUADRANTS).gather(which),
+        attention=pl.Series(np.tile(received, k)),
+        quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
     )
+    shares = dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
+    return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS)), shares
 
 
-def _relative_attention(counts: Counts, scores: Floats) -> Floats:
-    """Mean over the documents that contain s of q_{X,s} / (c_{X,s}/T_X), shape (|S|,): 1 is a uniform share."""
+def _sum_by_type(counts: Counts, entries: Floats) -> Floats:
+    """Sums of numbers that belong to the stored entries of the matrix, shape (|S|,)."""
     m = counts.matrix
-    ratio = attention(counts, scores) / m.data * np.repeat(counts.lengths, np.diff(m.indptr))
-    sums = np.asarray(sp.csr_array((ratio, m.indices, m.indptr), shape=m.shape).sum(axis=0)).ravel()
-    return sums / np.maximum(np.bincount(m.indices, minlength=counts.n_types), 1)
+    return np.asarray(sp.csr_array((entries, m.indices, m.indptr), shape=m.shape).sum(axis=0)).ravel()
 
 
 def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Ints) -> list[Example]:

@@ -25,7 +25,15 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from tokensieve.attention import answers, attention, loss_and_slope
 from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.minibatch import Schedule, train
-from tokensieve.tokens import PieceTokenizer, Tokenizer, Vocabulary, WordTokenizer, learn_vocabulary, text_series, tokenize
+from tokensieve.tokens import (
+    PieceTokenizer,
+    Tokenizer,
+    Vocabulary,
+    WordTokenizer,
+    learn_vocabulary,
+    text_series,
+    tokenize,
+)
 
 CHECKS = 8
 PATIENCE = 3
@@ -116,7 +124,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         tags.input_tags.string = True
-        tags.classifier_tags.poor_score = True  # attention sees shares of tokens, not magnitudes: dense blobs are no counts
+        tags.classifier_tags.poor_score = (
+            True  # attention sees shares of tokens, not magnitudes: dense blobs are no counts
+        )
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -130,7 +140,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_text(X):
             texts = text_series(X)
             stream = tokenize(texts, self._tokenizer())
-            self.vocabulary_: Vocabulary | None = learn_vocabulary(stream, self._tokenizer(), self.ngrams, self.min_documents)
+            self.vocabulary_: Vocabulary | None = learn_vocabulary(
+                stream, self._tokenizer(), self.ngrams, self.min_documents
+            )
             matrix, _ = self.vocabulary_.count(stream)
         else:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -164,7 +176,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         schedule = Schedule(steps, self.batch_size, self.score_rate, self.value_rate, int(seed))
         stop = self._choose_length(counts, schedule)
         u, w = initial_table(counts, self.prior_)
-        for self.n_steps_, self.scores_, self.values_ in train(counts, u, w, schedule, stop):  # noqa: B007
+        for self.n_steps_, self.scores_, self.values_ in train(counts, u, w, schedule, stop):
             break
         return self
 
@@ -175,7 +187,10 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return schedule.steps
         rows = np.arange(counts.n_documents)
         inside, outside = train_test_split(
-            rows, test_size=max(self.validation_share, counts.n_classes / len(rows)), stratify=counts.labels, random_state=schedule.seed
+            rows,
+            test_size=max(self.validation_share, counts.n_classes / len(rows)),
+            stratify=counts.labels,
+            random_state=schedule.seed,
         )
         held_out, checks = counts.rows(outside), []
         part = counts.rows(inside)
@@ -222,7 +237,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each document."""
         f = self.decision_function(X)
-        return self.classes_[(f > 0).astype(int) if f.ndim == 1 else f.argmax(axis=1)]
+        return np.asarray(self.classes_[(f > 0).astype(int) if f.ndim == 1 else f.argmax(axis=1)])
 
     def answer(self, X: Any) -> pl.DataFrame:
         """One row per document: class, its probability, the answer f of the second of two classes or of that class, and the

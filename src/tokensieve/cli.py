@@ -25,14 +25,18 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-SourceArgument = Annotated[str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, `imdb` or `yelp`.")]
+SourceArgument = Annotated[
+    str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, `imdb` or `yelp`.")
+]
 TextOption = Annotated[str | None, typer.Option("--text", help="Column that holds the text.", metavar="COLUMN")]
 LabelOption = Annotated[str | None, typer.Option("--label", help="Column that holds the label.", metavar="COLUMN")]
 GroupOption = Annotated[
     list[str] | None, typer.Option("--group", help="Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…")
 ]
 DropOption = Annotated[list[str] | None, typer.Option("--drop", help="Labels to leave out: OLD,OLD.", metavar="OLD,…")]
-TestOption = Annotated[str | None, typer.Option("--test", help="Test documents (else a seeded share).", metavar="SOURCE")]
+TestOption = Annotated[
+    str | None, typer.Option("--test", help="Test documents (else a seeded share).", metavar="SOURCE")
+]
 SplitOption = Annotated[
     str | None, typer.Option("--split", help="Column that says train or test for each row.", metavar="COLUMN")
 ]
@@ -104,7 +108,7 @@ def audit(
 ) -> None:
     """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
     read = _reader(source, text, label, group, drop, test, split, encoding, duplicates)
-    settings = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
+    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
     _audit(read, out, quiet, report=True, tokenizer=tokenizer, keep_case=keep_case, **settings)
 
 
@@ -129,7 +133,7 @@ def train(
 ) -> None:
     """Train the classifier and save it (no pickle), with its table for other languages."""
     read = _reader(source, text, label, group, drop, test, split, encoding, duplicates)
-    settings = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
+    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
     _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, **settings)
 
 

@@ -38,7 +38,11 @@ class Counts:
 
     @classmethod
     def from_matrix(
-        cls, matrix: Any, labels: Sequence[Any], classes: Sequence[str] = ("-1", "+1"), tokens: Sequence[str] | None = None
+        cls,
+        matrix: Any,
+        labels: Sequence[Any],
+        classes: Sequence[str] = ("-1", "+1"),
+        tokens: Sequence[str] | None = None,
     ) -> Counts:
         """Build from any SciPy sparse or dense matrix of non-negative counts.
 
@@ -53,7 +57,9 @@ class Counts:
         y = np.asarray(labels, dtype=np.int64)
         names = np.asarray([str(s) for s in range(csr.shape[1])] if tokens is None else tokens, dtype=object)
         if y.shape != (csr.shape[0],) or names.shape != (csr.shape[1],):
-            raise InputError(f"{csr.shape[0]} documents of {csr.shape[1]} types, but {y.size} labels and {names.size} token names")
+            raise InputError(
+                f"{csr.shape[0]} documents of {csr.shape[1]} types, but {y.size} labels and {names.size} token names"
+            )
         if y.size and (y.min() < 0 or y.max() >= len(classes)):
             raise InputError(f"labels must be class indices 0 … {len(classes) - 1}")
         return cls(csr, y, tuple(classes), names)

@@ -21,12 +21,56 @@ STRENGTHS = {
     "terrible": -0.95, "awful": -0.9, "dreadful": -0.85, "annoying": -0.8, "boring": -0.7, "bad": -0.6, "poor": -0.6,
     "dull": -0.5, "weak": -0.4, "slow": -0.25,
 }  # fmt: skip
-NEUTRAL = "red round local usual second large early wooden digital narrow northern modern square foreign weekly".split()
-THINGS = (
-    "plot room soup camera garden chair story kitchen ticket lamp song station table window coffee engine "
-    "chapter pool market actor bridge teacher jacket phone lesson theatre carpet river menu train"
-).split()
-PLACES = "upstairs outside nearby downtown inside there abroad online".split()
+NEUTRAL = [
+    "red",
+    "round",
+    "local",
+    "usual",
+    "second",
+    "large",
+    "early",
+    "wooden",
+    "digital",
+    "narrow",
+    "northern",
+    "modern",
+    "square",
+    "foreign",
+    "weekly",
+]
+THINGS = [
+    "plot",
+    "room",
+    "soup",
+    "camera",
+    "garden",
+    "chair",
+    "story",
+    "kitchen",
+    "ticket",
+    "lamp",
+    "song",
+    "station",
+    "table",
+    "window",
+    "coffee",
+    "engine",
+    "chapter",
+    "pool",
+    "market",
+    "actor",
+    "bridge",
+    "teacher",
+    "jacket",
+    "phone",
+    "lesson",
+    "theatre",
+    "carpet",
+    "river",
+    "menu",
+    "train",
+]
+PLACES = ["upstairs", "outside", "nearby", "downtown", "inside", "there", "abroad", "online"]
 SENTENCES = (
     "The {thing} was {word}.",
     "We found the {thing} {place} {word}.",

@@ -52,7 +52,7 @@ def train(counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int) 
     """
     m, n = counts.matrix, counts.n_documents
     u, w = u.copy(), w.copy()
-    moments = [np.zeros_like(x) for x in (u, u, w, w)]
+    mu, vu, mw, vw = (np.zeros_like(x) for x in (u, u, w, w))
     rng = np.random.default_rng(schedule.seed)
     per_step = min(schedule.batch_size, n)
     queue = np.empty(0, dtype=np.int64)
@@ -61,8 +61,10 @@ def train(counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int) 
         while len(queue) < steps * per_step:
             queue = np.concatenate([queue, rng.permutation(n)])
         order, queue = queue[: steps * per_step], queue[steps * per_step :]
-        rates = (schedule.score_rate, schedule.value_rate)
-        _adam(m.indptr, m.indices, m.data, counts.labels, order, per_step, u, w, *moments, start, schedule.steps, *rates)
+        _adam(
+            m.indptr, m.indices, m.data, counts.labels, order, per_step, u, w, mu, vu, mw, vw,
+            start, schedule.steps, schedule.score_rate, schedule.value_rate,
+        )  # fmt: skip
         yield start + steps, u, w
 
 

@@ -13,7 +13,7 @@ from tokensieve.audit import QUADRANTS, Audit
 from tokensieve.classifier import AttentionClassifier, Explanation
 from tokensieve.demo import Reviews
 from tokensieve.highlight import pieces
-from tokensieve.report.charts import shown
+from tokensieve.tokens import shown
 
 MANY = 6
 BLUE, ORANGE = "#2a78c8", "#d2691e"
@@ -33,8 +33,13 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(_top(audit, label, 10 if len(audit.classes) == 2 else 5))
     if len(audit.classes) > MANY:
         console.print(f"… and {len(audit.classes) - MANY} more classes in the files")
-    for quadrant, meaning in ((QUADRANTS[2], "the data does not support them"), (QUADRANTS[1], "the model passes over them")):
-        names = [shown(token, 30) for token in audit.disagreement(quadrant, 8)["token"]]
+    console.print(_attention(audit))
+    for quadrant, meaning in (
+        (QUADRANTS[2], "the data does not support them"),
+        (QUADRANTS[1], "the model passes over them"),
+    ):
+        rows = audit.disagreement(quadrant, 8).select("token", "attention").iter_rows()
+        names = [f"{shown(token, 30)} {attention:.1f}×" for token, attention in rows]
         console.print(Text(f"{quadrant} ({meaning}): ", style="bold") + Text(", ".join(names) or "none"))
     if audit.suspicious:
         console.print(Text("look at these first: single tokens that nearly decide a class", style="bold"))
@@ -53,18 +58,23 @@ def _accuracies(audit: Audit) -> Text:
     return Text("  ".join(parts), style="bold")
 
 
+def _attention(audit: Audit) -> Text:
+    parts = [f"{name}: {got:.0%} ({even:.0%})" for name, (got, even) in audit.attention_share.items()]
+    return Text("attention (a uniform share): ", style="bold") + Text("; ".join(parts))
+
+
 def _top(audit: Audit, label: str, rows: int) -> Table:
     """The surest tokens of one class."""
-    table = Table(title=Text(f"speak for {shown(label)}"), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in ("token", "documents", "P(class|s) − P(rest|s)", "95 %", "α · 1000", "attention", "value"):
+    table = Table(
+        title=Text(f"speak for {shown(label)}"), title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
+    for name in ("token", "documents", "posterior difference (95 %)", "attention", "value"):
         table.add_column(name, justify="left" if name == "token" else "right", no_wrap=True)
     for row in audit.top(label, rows).iter_rows(named=True):
         table.add_row(
-            Text(shown(row["token"], 30)),
+            Text(shown(row["token"], 24)),
             f"{row['documents']:,}",
-            f"{row['posterior_difference']:+.2f}",
-            f"{row['posterior_low']:+.2f} … {row['posterior_high']:+.2f}",
-            f"{1000 * row['effect']:+.3f}",
+            f"{row['posterior_difference']:+.2f} ({row['posterior_low']:+.2f} … {row['posterior_high']:+.2f})",
             f"{row['attention']:.1f}×",
             f"{row['value']:+.1f}",
         )
@@ -90,7 +100,9 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
         ok, within = row["q_value"] < 0.05, row["posterior_low"] <= true <= row["posterior_high"]
         found, inside = found + ok, inside + within
         interval = f"{row['posterior_low']:+.2f} … {row['posterior_high']:+.2f}"
-        table.add_row(word, f"{true:+.2f}", f"{row['posterior_difference']:+.2f}", interval, "found" if ok else "missed")
+        table.add_row(
+            word, f"{true:+.2f}", f"{row['posterior_difference']:+.2f}", interval, "found" if ok else "missed"
+        )
     console.print(table)
     n = len(reviews.strengths)
     console.print(f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals hold the true strength")
@@ -112,7 +124,9 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
     console.print(line)
     console.print(
         Text(f"{shown(str(found.predicted))}  ", style="bold")
-        + Text(f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {found.answer:+.6f}, {found.unknown} unknown words")
+        + Text(
+            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {found.answer:+.6f}, {found.unknown} unknown words"
+        )
     )
     table = Table(box=None, pad_edge=False)
     for name in ("token", "count", "attention", "value", "contribution"):
@@ -123,7 +137,13 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
             Text(f"{row['contribution']:+.6f}", style=_style(row["contribution"])),
         )  # fmt: skip
     if found.table.height:
-        table.add_row(Text("sum", style="bold"), "", f"{found.table['attention'].sum():.4f}", "", f"{found.table['contribution'].sum():+.6f}")
+        table.add_row(
+            Text("sum", style="bold"),
+            "",
+            f"{found.table['attention'].sum():.4f}",
+            "",
+            f"{found.table['contribution'].sum():+.6f}",
+        )
     else:
         table.add_row(Text("no known token: the answer is that of the class frequencies"))
     console.print(table)

@@ -7,6 +7,7 @@ it is sorting and binary search over integer ids.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ LINE_BREAK = r"(?i)<br\s*/?>"
 CHUNK = 4096
 
 
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -82,26 +84,30 @@ class WordTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place; the tokens are those of `split`."""
-        if not text:
-            return []
-        series = pl.Series([text])
-        breaks = series.str.extract_all(LINE_BREAK).to_list()[0] if self.line_breaks else []
-        plain, at = text, 0
-        for mark in breaks:
-            at = plain.index(mark, at)
-            plain = plain[:at] + " " * len(mark) + plain[at + len(mark) :]
-        written = pl.Series([plain]).str.extract_all(self.pattern).to_list()[0]
-        folded = pl.Series(written, dtype=pl.String).str.to_lowercase().to_list() if self.lowercase else written
-        out, at = [], 0
-        for word, token in zip(written, folded, strict=True):
-            at = plain.index(word, at)
-            out.append((at, at + len(word), token))
-            at += len(word)
-        return out
+        text = text_series([text])[0]
+        place = np.arange(len(text))
+        if self.line_breaks:
+            kept = np.ones(len(text), dtype=bool)
+            for start, end in _matches(text, LINE_BREAK):
+                kept[start + 1 : end] = False
+            place, text = place[kept], pl.Series([text]).str.replace_all(LINE_BREAK, " ")[0]
+        if self.lowercase:
+            place = np.repeat(place, [len(character.lower()) for character in text])
+            text = pl.Series([text]).str.to_lowercase()[0]
+        found = _matches(text, self.pattern)
+        return [(int(place[start]), int(place[end - 1]) + 1, text[start:end]) for start, end in found]
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
         return {"kind": "words", "lowercase": self.lowercase, "line_breaks": self.line_breaks, "pattern": self.pattern}
+
+
+def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
+    """Start and end, in characters, of every match that Polars' regular expressions find."""
+    mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in text)
+    cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
+    ends = np.cumsum([len(part) for part in cut]).tolist()
+    return list(zip(ends[0::2], ends[1::2], strict=False))
 
 
 class PieceTokenizer:
@@ -123,7 +129,9 @@ class PieceTokenizer:
             elif not isinstance(source, Pieces):
                 source = Pieces.from_file(str(source))
         except Exception as error:  # the library raises bare Exception for every kind of bad file
-            raise InputError(f"{str(source)[:200]} is no tokenizers file (tokenizer.json): {str(error)[:200]}") from None
+            raise InputError(
+                f"{str(source)[:200]} is no tokenizers file (tokenizer.json): {str(error)[:200]}"
+            ) from None
         self._pieces = Pieces.from_str(source.to_str())
         self._pieces.no_padding()
         self._pieces.no_truncation()
@@ -311,3 +319,24 @@ def _find(keys: Ints, wanted: Ints) -> Ints:
     table = pl.DataFrame({"key": keys, "at": np.arange(len(keys), dtype=np.int64)})
     query = pl.DataFrame({"key": wanted})
     return query.join(table, on="key", how="left", maintain_order="left")["at"].fill_null(-1).to_numpy()
+
+
+def visible(text: str) -> str:
+    """The text with each control character as its picture (NUL → ␀) and each non-character as U+FFFD."""
+    return _UNSEEN.sub(lambda m: _control_picture(ord(m.group())), text)
+
+
+def _control_picture(code: int) -> str:
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """A token or label as people can read it: nothing invisible; beyond `limit` characters, its full length instead."""
+    if len(text) > limit:
+        return f"{visible(text[:limit])}… ({len(text):,} characters)"
+    if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
+        codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
+        return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
+    return visible(text)

@@ -5,8 +5,6 @@ Every number drawn comes from the audit's token table; bin means use all token t
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +14,8 @@ import polars as pl
 import vl_convert
 from numpy.typing import NDArray
 from scipy.stats import binned_statistic
+
+from tokensieve.tokens import shown
 
 if TYPE_CHECKING:
     from tokensieve.audit import Audit
@@ -45,31 +45,8 @@ _DARK = {
     "#9aa0a8": "#7d848e",
     "#a64200": "#ffc48a",
 }
-_NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -6), (0, "left", 6))
-_BAR_COLUMNS = ("token", "effect", "effect_low", "effect_high")
-_MIRROR = {"effect_low": "effect_high", "effect_high": "effect_low"}
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-
-
-def visible(text: str) -> str:
-    """The text with each control character as its picture (NUL → ␀) and each non-character as U+FFFD."""
-    return _UNSEEN.sub(lambda m: _control_picture(ord(m.group())), text)
-
-
-def _control_picture(code: int) -> str:
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else "\ufffd"
-
-
-def shown(text: str, limit: int = 80) -> str:
-    """A token or label as people can read it: nothing invisible; beyond `limit` characters, its full length instead."""
-    if len(text) > limit:
-        return f"{visible(text[:limit])}… ({len(text):,} characters)"
-    if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
-        codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
-        return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
-    return visible(text)
+_NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
+_HALO_AND_LETTERS: tuple[dict[str, Any], ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
 
 @dataclass(frozen=True)
@@ -78,7 +55,7 @@ class Picture:
 
     Attributes:
         name: file name without its ending, ASCII.
-        of: "value", "score" or "effect".
+        of: "value", "score" or "top" (tokens).
         label: the class that it shows.
         spec: Vega-Lite specification with its data in it.
         caption: what is drawn, and how many of how many token types.
@@ -117,7 +94,7 @@ def pictured_classes(audit: Audit) -> tuple[str, ...]:
 
 
 def draw(audit: Audit) -> list[Picture]:
-    """For each pictured class: value against posterior difference, score against posterior difference, effects."""
+    """For each pictured class: value against posterior difference, score against it, top tokens."""
     labels = pictured_classes(audit)
     limit = min(POINTS_PER_PICTURE, POINTS_IN_ALL // (2 * len(labels)))
     out = []
@@ -126,7 +103,7 @@ def draw(audit: Audit) -> list[Picture]:
         tokens = audit.tokens.filter(pl.col("class") == label)
         for of in ("value", "score"):
             out.append(_scatter(audit, tokens, label, of, limit, of + suffix))
-        out.append(_effects(audit, tokens, label, "effect" + suffix))
+        out.append(_top(audit, tokens, label, "top" + suffix))
     return out
 
 
@@ -265,60 +242,52 @@ def _names() -> list[alt.Chart]:
         base = alt.Chart(alt.NamedData("names")).transform_filter(alt.datum.side == side)
         base = base.encode(x="x:Q", y="y:Q", text="text:N")
         style: dict[str, Any] = {"align": side, "dy": -9, "fontSize": 12, "fontWeight": "bold"}
-        layers += [
-            base.mark_text(stroke=PAPER, strokeWidth=3.5, fill=PAPER, **style),
-            base.mark_text(fill=INK, **style),
-        ]
+        layers += [base.mark_text(**style, **paint) for paint in _HALO_AND_LETTERS]
     return layers
 
 
-def _effects(audit: Audit, tokens: pl.DataFrame, label: str, name: str) -> Picture:
-    """Effects of the class's top tokens with their intervals; with two classes the other's too, to the left of zero."""
-    top = audit.top(label, BARS)
+def _top(audit: Audit, tokens: pl.DataFrame, label: str, name: str) -> Picture:
+    """Posterior differences of the class's top tokens with intervals; with two classes the other's too, on the left."""
+    rows = _interval_rows(audit.top(label, BARS), 1)
     subtitle = f"class {shown(label, 40)}"
     if len(audit.classes) == 2:
         subtitle = f"blue speaks for {shown(label, 30)}, orange for {shown(audit.classes[0], 30)}"
-        other = audit.top(audit.classes[0], BARS).reverse()
-        mirrored = (-pl.col(c) for c in ("effect", "effect_high", "effect_low"))
-        top = pl.concat(
-            [top.select(_BAR_COLUMNS), other.select("token", *mirrored).rename(_MIRROR).select(_BAR_COLUMNS)]
-        )
-    numbers = top.select("token", *(pl.col(c) * 1000 for c in _BAR_COLUMNS[1:])).iter_rows()
-    rows = [
-        {
-            "rank": rank,
-            "text": shown(token, 24),
-            "effect": effect,
-            "low": low,
-            "high": high,
-            "sign": int(effect > 0),
-            "name_at": min(0.0, low) if effect > 0 else max(0.0, high),
-        }
-        for rank, (token, effect, low, high) in enumerate(numbers)
-    ]
-    caption = f"{top.height:,} of {tokens.height:,} token types shown"
-    height = 19 * max(len(rows), 4)
-    spec = _finish(_bars(), {"effects": rows}, "Top tokens", [subtitle, caption], height)
-    listing = ", ".join(f"{row['text']} {row['effect']:+.2f}" for row in rows)
-    description = f"Bars of effect per 1,000 tokens for class {shown(label, 40)}: {listing}."
-    return Picture(name, "effect", label, spec, caption, description)
+        rows += _interval_rows(audit.top(audit.classes[0], BARS), -1)
+    rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
+    caption = f"{len(rows):,} of {tokens.height:,} token types shown"
+    data = {"intervals": rows, "neutral": [{"x": audit.neutral[label]}]}
+    spec = _finish(_intervals(), data, "Top tokens", [subtitle, caption], height=19 * max(len(rows), 4))
+    listing = ", ".join(f"{row['text']} {row['x']:+.2f}" for row in rows)
+    description = f"Posterior difference of the top tokens for class {shown(label, 40)}, with intervals: {listing}."
+    return Picture(name, "top", label, spec, caption, description)
 
 
-def _bars() -> Any:
-    """Bars with whiskers, each token's name on the other side of zero, clear of the whisker."""
-    base = alt.Chart(alt.NamedData("effects")).encode(y=alt.Y("rank:O", axis=None))
-    signs = alt.Scale(domain=[0, 1], range=[CATEGORIES["negative"], CATEGORIES["positive"]])
-    x = alt.X("effect:Q", title="effect per 1,000 tokens, with 95% interval")
+def _interval_rows(top: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
+    """Each token's name, posterior difference and interval; sign −1 shows them as the mirror class sees them."""
+    columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
+    return [
+        {"text": shown(token, 24), "x": sign * x, "near": sign * low, "far": sign * high, "sign": sign}
+        for token, x, low, high in top.select(columns).iter_rows()
+    ][::sign]
+
+
+def _intervals() -> Any:
+    """A dot with its interval for each token, the name at the cautious end."""
+    base = alt.Chart(alt.NamedData("intervals")).encode(y=alt.Y("rank:O", axis=None))
+    signs = alt.Scale(domain=[-1, 1], range=[CATEGORIES["negative"], CATEGORIES["positive"]])
+    colour = alt.Color("sign:N", legend=None, scale=signs)
+    across = alt.Scale(domain=[-1, 1], nice=False)
+    x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
     return alt.layer(
-        base.mark_bar(height=11, opacity=0.85).encode(x=x, color=alt.Color("sign:N", legend=None, scale=signs)),
-        base.mark_rule(color=INK, strokeWidth=1.6).encode(x="low:Q", x2="high:Q"),
-        base.mark_tick(color=INK, thickness=1.6, size=7).encode(x="low:Q"),
-        base.mark_tick(color=INK, thickness=1.6, size=7).encode(x="high:Q"),
+        alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q"),
+        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2="far:Q", color=colour),
+        base.mark_circle(size=75, opacity=1).encode(x="x:Q", color=colour),
         *(
             base.transform_filter(alt.datum.sign == sign)
-            .mark_text(align=align, dx=shift, fontSize=12.5, fill=INK)
-            .encode(x="name_at:Q", text="text:N")
+            .mark_text(align=align, dx=shift, fontSize=12.5, **paint)
+            .encode(x="near:Q", text="text:N")
             for sign, align, shift in _NAME_SIDES
+            for paint in _HALO_AND_LETTERS
         ),
     )
 

@@ -14,7 +14,7 @@ import polars as pl
 from scipy.stats import binomtest
 
 from tokensieve.report import charts
-from tokensieve.report.charts import shown, visible
+from tokensieve.tokens import shown, visible
 
 if TYPE_CHECKING:
     from tokensieve.audit import Audit, Example

@@ -1,0 +1,403 @@
+"""Gradient flow of the `<cls>` vector with the embeddings fixed, followed in arc length.
+
+dp/dt = −∇L(p) and dp/ds = −∇L/‖∇L‖ trace the same curve; s is the length travelled, and dt = ds/‖∇L‖ gives the time back. In
+s the right-hand side has unit length however small the gradient is, so that ‖p‖ = 20,000 (t = e^{thousands}) is reached.
+
+The curve is stiff: after a large first step the embeddings have one direction that is larger than all others by orders. SciPy's
+Radau IIA (implicit, order 5, L-stable, error-controlled) follows it with the exact Hessian. Every `LEG` steps the solver is
+started afresh from the stored state, so that a resumed run takes the very same steps as an uninterrupted one.
+
+Where p converges to a finite point, ‖∇L‖ → 0 at finite s and arc length is singular. Newton's method is then tried from the
+curve: quadratic convergence to a point of zero gradient with no direction of negative curvature is the verdict "finite limit".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+from scipy.integrate import Radau
+from scipy.interpolate import CubicHermiteSpline
+from scipy.special import logsumexp
+
+from tokensieve.counts import Counts, Floats
+from tokensieve.errors import InputError
+from tokensieve.landscape import Landscape, Point, coordinates
+
+Progress = Callable[[str, float], None]
+LEG = 25
+# Share of max_norm that counts as having reached it.
+LANDED = 0.9999
+NOT_MOVING = "some score gaps have settled while others grow, and the gradient has sunk to the rounding error of the settled ones,"
+DIVERGES, FINITE, UNDECIDED = "diverges", "finite limit", "undecided at the budget"
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """How far and how exactly to follow the curve.
+
+    Attributes:
+        max_norm: stop when ‖p‖ reaches this.
+        tolerance: local error of a step relative to ‖p‖'s components; the curve moves in proportion to it.
+        max_steps: accepted steps before the verdict is "undecided at the budget".
+        max_seconds: wall time of one call before the same.
+    """
+
+    max_norm: float = 20_000.0
+    tolerance: float = 1e-5
+    max_steps: int = 3_000
+    max_seconds: float = math.inf
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The curve followed so far, one row per accepted step (row 0 is the start), and what became of it.
+
+    Attributes:
+        verdict: "diverges", "finite limit", "undecided at the budget", or "running" for a state saved on the way.
+        reason: the verdict in words.
+        coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
+        basis: that basis, shape (d, r), or None when the coordinates are p itself.
+        rest: the part of p outside the span, which never moves, shape (d,).
+        arc: s, shape (m,).
+        log_time: log t, shape (m,); −∞ at the start.
+        loss: L, shape (m,).
+        log_gradient: log‖∇L‖, shape (m,).
+        decay: −d log‖∇L‖/ds, shape (m,).
+        limit: the finite point that p converges to, shape (d,), or None.
+        limit_curvature: smallest curvature at the limit relative to the largest, over the directions that matter; nan without limit.
+        step: step size in s with which the last leg began, or the next leg begins.
+        rises: steps where the computed loss rose by more than rounding (0 in a faithful run).
+        seconds: wall time spent.
+        settings: the settings.
+        fingerprint: of data, embeddings, start and tolerance; resuming checks it.
+    """
+
+    verdict: str
+    reason: str
+    coordinates: Floats
+    basis: Floats | None
+    rest: Floats
+    arc: Floats
+    log_time: Floats
+    loss: Floats
+    log_gradient: Floats
+    decay: Floats
+    limit: Floats | None
+    limit_curvature: float
+    step: float
+    rises: int
+    seconds: float
+    settings: FlowSettings
+    fingerprint: str
+
+    @property
+    def norm(self) -> Floats:
+        """‖p‖ along the curve, shape (m,)."""
+        return np.asarray(np.hypot(np.linalg.norm(self.coordinates, axis=1), np.linalg.norm(self.rest)))
+
+    @property
+    def p(self) -> Floats:
+        """The last point, shape (d,)."""
+        return self.at(-1)
+
+    def at(self, row: int) -> Floats:
+        """p at a row of the curve, shape (d,)."""
+        z = self.coordinates[row]
+        return np.asarray(self.rest + (z if self.basis is None else self.basis @ z))
+
+    def cosine(self, direction: Floats) -> Floats:
+        """Cosine of p and a direction of R^d along the curve, shape (m,)."""
+        inside = direction if self.basis is None else self.basis.T @ direction
+        dots = self.coordinates @ inside + float(self.rest @ direction)
+        return np.asarray(dots / (self.norm * np.linalg.norm(direction)))
+
+    def angle(self, direction: Floats) -> Floats:
+        """Angle in radians between p and a direction along the curve, shape (m,); exact also where the cosine rounds to one."""
+        unit = direction / np.linalg.norm(direction)
+        inside = unit if self.basis is None else self.basis.T @ unit
+        outside = unit - (inside if self.basis is None else self.basis @ inside)
+        dots = self.coordinates @ inside + float(self.rest @ unit)
+        across = np.linalg.norm(self.coordinates - np.outer(dots, inside), axis=1)
+        beyond = np.linalg.norm(self.rest - np.outer(dots, outside), axis=1)
+        return np.asarray(np.arctan2(np.hypot(across, beyond), dots))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Verdict and last figures, ready for JSON."""
+        last = float(self.log_time[-1])
+        return {
+            "verdict": self.verdict, "reason": self.reason, "norm": float(self.norm[-1]), "arc": float(self.arc[-1]),
+            "log_time": last if math.isfinite(last) else None, "loss": float(self.loss[-1]), "steps": len(self.arc) - 1,
+            "limit_norm": None if self.limit is None else float(np.linalg.norm(self.limit)), "rises": self.rises,
+            "seconds": self.seconds,
+        }  # fmt: skip
+
+    def save(self, path: Path) -> None:
+        """Write the whole state to an .npz file, whole or not at all."""
+        arrays = {name: value for name, value in self.__dict__.items() if value is not None and name != "settings"}
+        arrays |= {f"settings_{name}": value for name, value in asdict(self.settings).items()}
+        draft = path.with_name(path.name + ".part")
+        with draft.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        draft.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Flow:
+        """Read a state written by `save`.
+
+        Raises:
+            InputError: not such a file.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                values = {name: file[name] if file[name].ndim else file[name].item() for name in file.files}
+            chosen = {name.removeprefix("settings_"): values.pop(name) for name in list(values) if name.startswith("settings_")}
+            return cls(**({"basis": None, "limit": None} | values), settings=FlowSettings(**chosen))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path} is not a saved flow: {error}") from error
+
+
+@dataclass
+class _Run:
+    """The growing curve of one call."""
+
+    land: Landscape
+    rest: float
+    settings: FlowSettings
+    rows: list[tuple[Point, float, float]] = field(default_factory=list)
+    step: float = 1e-3
+    proposed: float = 1e-3
+    rises: int = 0
+
+    @property
+    def here(self) -> Point:
+        return self.rows[-1][0]
+
+    @property
+    def arc(self) -> float:
+        return self.rows[-1][1]
+
+    @property
+    def steps(self) -> int:
+        return len(self.rows) - 1
+
+    def norm(self) -> float:
+        return math.hypot(float(np.linalg.norm(self.here.p)), self.rest)
+
+
+def gradient_flow(
+    counts: Counts,
+    E: Floats,
+    w: Floats,
+    p: Floats,
+    settings: FlowSettings | None = None,
+    resume: Flow | None = None,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> Flow:
+    """Follow gradient flow of p from a start until ‖p‖ reaches settings.max_norm, p converges, or the budget ends.
+
+    Args:
+        counts: n documents of two classes over |S| types.
+        E: embeddings, shape (|S|, d).
+        w: values E v, shape (|S|,).
+        p: the start, shape (d,).
+        settings: see `FlowSettings`.
+        resume: a flow of the same data, embeddings, start and tolerance to go on from; its budget may differ.
+        checkpoint: file that receives the state every `LEG` steps.
+        progress: called with ("flow", share of the way) after each step.
+
+    Raises:
+        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a flow to resume that was
+            run with other data or another tolerance.
+    """
+    settings = settings or FlowSettings()
+    _check(counts, E, w, p, settings)
+    started = time.monotonic()
+    reduced, basis = coordinates(E)
+    z = p if basis is None else basis.T @ p
+    rest = np.zeros_like(p) if basis is None else p - basis @ z
+    land = Landscape(counts, reduced, w)
+    print_ = _fingerprint(counts, E, w, p, settings)
+    run = _Run(land, float(np.linalg.norm(rest)), settings)
+    if resume is None:
+        run.rows.append((land.point(z), 0.0, -math.inf))
+    else:
+        _refill(run, resume, print_)
+    spent = resume.seconds if resume else 0.0
+
+    def state(verdict: str, reason: str, limit: tuple[Floats, float] | None = None) -> Flow:
+        points, arc, log_time = zip(*run.rows, strict=True)
+        found = None if limit is None else rest + (limit[0] if basis is None else basis @ limit[0])
+        return Flow(
+            verdict, reason, np.array([x.p for x in points]), basis, rest, np.array(arc), np.array(log_time),
+            np.array([x.loss for x in points]), np.array([x.log_gradient for x in points]), np.array([x.decay for x in points]),
+            found, math.nan if limit is None else limit[1], run.step if run.steps % LEG else run.proposed, run.rises, spent + time.monotonic() - started, settings, print_,
+        )  # fmt: skip
+
+    return _follow(run, state, started, checkpoint, progress)
+
+
+def _follow(
+    run: _Run, state: Callable[..., Flow], started: float, checkpoint: Path | None, progress: Progress | None
+) -> Flow:
+    """Legs of LEG steps until there is a verdict."""
+    settings = run.settings
+    patience = 8
+    while True:
+        if run.here.log_gradient == -math.inf:
+            return state(FINITE, "the gradient is exactly zero: no score can change the loss", (run.here.p, 0.0))
+        if run.norm() >= LANDED * settings.max_norm:
+            return state(*_at_the_end(run))
+        if run.steps >= settings.max_steps or time.monotonic() - started > settings.max_seconds:
+            return state(UNDECIDED, f"‖p‖ = {run.norm():.4g} after {run.steps} steps, with neither divergence nor a limit")
+        moving = _leg(run, started, progress)
+        if not moving or run.steps > patience:
+            limit = _limit(run)
+            if limit is not None:
+                distance = float(np.linalg.norm(limit[0] - run.here.p))
+                return state(FINITE, f"p converges to a finite point {distance:.3g} away from the last one", limit)
+            patience = max(2 * run.steps, patience)
+        if not moving:
+            return state(UNDECIDED, f"{NOT_MOVING} at ‖p‖ = {run.norm():.6g}")
+        if checkpoint is not None:
+            state("running", "saved on the way").save(checkpoint)
+
+
+def _leg(run: _Run, started: float, progress: Progress | None) -> bool:
+    """Up to LEG steps of a fresh solver; False if it could not move."""
+    land, settings = run.land, run.settings
+
+    def curve(_: float, z: Floats) -> Floats:
+        return land.downhill(z)
+
+    def jacobian(_: float, z: Floats) -> Floats:
+        H, downhill = land.hessian(z)
+        return np.asarray(np.outer(downhill, downhill @ H) - H)
+
+    def start(bound: float) -> Radau:
+        first = min(run.proposed, bound - run.arc)
+        return Radau(
+            curve, run.arc, run.here.p, bound, rtol=settings.tolerance, atol=settings.tolerance, jac=jacobian, first_step=first
+        )
+
+    run.step = run.proposed
+    solver = start(math.inf)
+    while True:
+        solver.step()
+        # Rounding of p, times curvature, is the error of the gradient's direction: it must stay below the tolerance.
+        if solver.status == "failed" or np.linalg.norm(solver.J) * np.finfo(float).eps * run.norm() > settings.tolerance:
+            return False
+        if math.hypot(float(np.linalg.norm(solver.y)), run.rest) > settings.max_norm:
+            # ‖p‖ grows no faster than s, so this bound is not overstepped.
+            solver = start(run.arc + settings.max_norm - run.norm())
+            continue
+        _accept(run, solver)
+        if progress is not None:
+            progress("flow", min(1.0, run.norm() / settings.max_norm))
+        if solver.status == "finished" or time.monotonic() - started > settings.max_seconds:
+            break
+        if run.here.log_gradient == -math.inf or run.steps >= settings.max_steps or run.steps % LEG == 0:
+            break
+    return True
+
+
+def _accept(run: _Run, solver: Radau) -> None:
+    before, arc, log_time = run.rows[-1]
+    here = run.land.point(solver.y)
+    run.rises += here.loss > before.loss * (1 + 1e-13)
+    later = np.logaddexp(log_time, _log_duration(before, here, solver.t - arc))
+    run.rows.append((here, float(solver.t), float(later)))
+    run.proposed = float(solver.h_abs)
+
+
+def _at_the_end(run: _Run) -> tuple[str, str]:
+    """Verdict at max_norm: divergence shows in log‖∇L‖ falling in proportion to ‖p‖, at a rate that has settled."""
+    here, arc, _ = run.rows[-1]
+    half = next(row for row in run.rows if row[1] >= arc / 2)
+    rate = (half[0].log_gradient - here.log_gradient) / (arc - half[1]) if arc > half[1] else here.decay
+    if here.decay > 0 and here.decay * run.norm() > 10 and abs(rate - here.decay) < 0.1 * here.decay:
+        return DIVERGES, f"‖p‖ reached {run.norm():.6g}, and log‖∇L‖ falls steadily, by {here.decay:.4g} per unit of ‖p‖"
+    return UNDECIDED, f"‖p‖ reached {run.norm():.6g}, but log‖∇L‖ does not fall at a steady rate yet ({rate:.3g}, now {here.decay:.3g})"
+
+
+def _log_duration(before: Point, after: Point, length: float) -> float:
+    """log ∫ ds/‖∇L‖ over one step, with log‖∇L‖ interpolated by the cubic through its values and slopes at both ends.
+
+    Slopes are held to three times the mean slope (Fritsch & Carlson), or three per step where that is less than one: at a
+    sharp turn the cubic would overshoot.
+    """
+    if after.log_gradient == -math.inf:
+        return math.inf
+    rise = before.log_gradient - after.log_gradient
+    steepest = 3 * max(abs(rise), 1.0) / length
+    slopes = np.clip([before.decay, after.decay], -steepest, steepest)
+    line = CubicHermiteSpline([0, length], [-before.log_gradient, -after.log_gradient], slopes)
+    pieces = 1 + int(min(3 * abs(rise), 4e4) / 4)
+    nodes, weights = leggauss(8)
+    edges = np.linspace(0, length, pieces + 1)[:-1, None]
+    inner = edges + (nodes + 1) * length / (2 * pieces)
+    return float(logsumexp(line(inner), b=weights * length / (2 * pieces)))
+
+
+def _limit(run: _Run) -> tuple[Floats, float] | None:
+    """A point of zero gradient and no negative curvature that Newton's method reaches from the curve, with its curvature."""
+    z, loss = run.here.p, run.here.loss
+    reach = 0.5 * (1 + float(np.linalg.norm(z)))
+    last = math.inf
+    for _ in range(15):
+        H, downhill = run.land.hessian(z)
+        curvature, axes = np.linalg.eigh(H)
+        steep = curvature > 1e-11 * curvature[-1]
+        if curvature[-1] <= 0 or curvature[0] < -1e-9 * curvature[-1]:
+            return None
+        step = axes[:, steep] @ ((axes[:, steep].T @ downhill) / curvature[steep])
+        size = float(np.linalg.norm(step))
+        if size > reach or size > 0.7 * last:
+            return None
+        z = z + step
+        if size <= 1e-8 * reach:
+            fell = run.land.point(z).loss <= loss * (1 + 1e-13)
+            return (z, float(curvature[steep].min() / curvature[-1])) if fell else None
+        last = size
+    return None
+
+
+def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:
+    if E.shape != (counts.n_types, p.size) or w.shape != (counts.n_types,):
+        raise InputError(f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {counts.n_types} token types")
+    if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
+        raise InputError("embeddings, values or p are not finite: use a smaller step size")
+    if counts.n_documents == 0 or counts.n_classes != 2:
+        raise InputError(f"gradient flow needs documents of two classes, not {counts.n_documents} of {counts.n_classes}")
+    if not (settings.max_norm > 0 and 0 < settings.tolerance < 0.1 and settings.max_steps >= 1 and settings.max_seconds > 0):
+        raise InputError(f"{settings}: norm, steps and seconds must be positive, the tolerance between 0 and 0.1")
+
+
+def _fingerprint(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> str:
+    digest = hashlib.sha256(f"{settings.tolerance!r} {LEG} {E.shape} {counts.matrix.shape}".encode())
+    m = counts.matrix
+    arrays: tuple[NDArray[Any], ...] = (m.indptr, m.indices, m.data, counts.labels, E, w, p)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _refill(run: _Run, saved: Flow, fingerprint: str) -> None:
+    """Take over the rows of whole legs: the steps of a leg depend on where its solver started."""
+    if saved.fingerprint != fingerprint:
+        raise InputError("the saved flow was run with other data, embeddings, start or tolerance: start a new one")
+    zero = np.zeros_like(saved.coordinates[0])
+    for row in range(1 + (len(saved.arc) - 1) // LEG * LEG):
+        z = saved.coordinates[row]
+        figures = Point(z, float(saved.loss[row]), float(saved.log_gradient[row]), zero, float(saved.decay[row]))
+        run.rows.append((figures, float(saved.arc[row]), float(saved.log_time[row])))
+    run.proposed, run.rises = saved.step, saved.rises

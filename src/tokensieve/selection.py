@@ -1,0 +1,137 @@
+"""Which tokens a `<cls>` vector selects, S_X(p) = argmax_{s ∈ X} pᵀE_s, and what the model answers in the limit.
+
+As ‖p‖ grows the softmax keeps the types of highest score only, and f_X tends to the mean value of the selected tokens, counted as
+often as they stand in the document (Lemma 4.4 of Wu et al., NeurIPS 2025). On a computed curve no two scores are exactly equal.
+Types are tied when their score gap stays bounded while ‖p‖ grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokensieve.attention import answers
+from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.errors import InputError
+from tokensieve.flow import Flow
+
+# A gap that grows by less than this, in nats, over the second half of the curve counts as bounded.
+BOUNDED = 5.0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The types selected in each document.
+
+    Attributes:
+        mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
+        ties: documents that select more than one type.
+        everything: documents that select all of their types (one-type documents among them).
+        slack: score difference up to which types count as tied.
+        widest_tie: largest score difference inside a selection.
+        closest_other: smallest score difference between a selected and another type of a document; inf if there is none.
+    """
+
+    mask: NDArray[np.bool_]
+    ties: int
+    everything: int
+    slack: float
+    widest_tie: float
+    closest_other: float
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Counts and gaps, ready for JSON."""
+        other = self.closest_other if np.isfinite(self.closest_other) else None
+        return {
+            "documents_with_ties": self.ties, "documents_that_select_everything": self.everything,
+            "widest_tie": self.widest_tie, "closest_other": other,
+        }  # fmt: skip
+
+
+def select(counts: Counts, scores: Floats, slack: float = 0.0) -> Selection:
+    """S_X: the types of each document whose score is within `slack` of the document's highest.
+
+    Args:
+        counts: n documents over |S| types.
+        scores: u, shape (|S|,).
+        slack: ≥ 0; zero for the exact argmax.
+
+    Raises:
+        InputError: scores that do not fit or are not finite, or a negative slack.
+    """
+    if scores.shape != (counts.n_types,) or not np.isfinite(scores).all() or not slack >= 0:
+        raise InputError(f"scores {scores.shape} must be {counts.n_types} finite numbers and the slack {slack} not negative")
+    m = counts.matrix
+    document = documents_of(counts)
+    behind = _highest(counts, scores)[document] - scores[m.indices]
+    mask = behind <= slack
+    chosen = np.bincount(document, mask, counts.n_documents)
+    held = np.diff(m.indptr)
+    return Selection(
+        mask, int(np.sum(chosen > 1)), int(np.sum((chosen == held) & (held > 0))), slack,
+        float(behind[mask].max(initial=0.0)), float(behind[~mask].min(initial=np.inf)),
+    )  # fmt: skip
+
+
+def select_along(counts: Counts, E: Floats, flow: Flow) -> Selection:
+    """S_X of the direction in which a curve ends, with ties recognised by gaps that stay bounded.
+
+    Scores are the growth of u = E p per unit of ‖p‖ over the second half of the curve; a gap within BOUNDED nats is a tie.
+
+    Raises:
+        InputError: ‖p‖ did not grow by more than twice BOUNDED, so that no gap can be told from a tie.
+    """
+    norm = flow.norm
+    half = int(np.argmax(norm >= norm[-1] / 2))
+    growth = float(norm[-1] - norm[half])
+    if growth <= 2 * BOUNDED:
+        raise InputError(f"‖p‖ grew by {growth:.3g} over the second half of the curve: too little to tell a tie from a gap")
+    return select(counts, E @ (flow.at(-1) - flow.at(half)) / growth, BOUNDED / growth)
+
+
+def one_sided(counts: Counts) -> Ints:
+    """+1 for completely positive types, −1 for completely negative ones, 0 for those in both classes, shape (|S|,)."""
+    seen = np.stack([np.asarray((counts.matrix[counts.labels == k] > 0).sum(axis=0)).ravel() for k in (0, 1)])
+    return np.asarray(np.where(seen[0] == 0, 1, 0) - np.where(seen[1] == 0, 1, 0), dtype=np.int64)
+
+
+def important_selected(counts: Counts, mask: NDArray[np.bool_], important: NDArray[np.bool_]) -> tuple[float, int]:
+    """Share of the documents with important types that select all of these, and the number of documents with any.
+
+    Args:
+        counts: n documents over |S| types.
+        mask: a selection, shape (nnz,).
+        important: the important types, shape (|S|,).
+    """
+    document = documents_of(counts)
+    matter = important[counts.matrix.indices]
+    any_important = np.bincount(document, matter, counts.n_documents) > 0
+    missed = np.bincount(document, matter & ~mask, counts.n_documents) > 0
+    total = int(any_important.sum())
+    return (float(np.mean(~missed[any_important])) if total else np.nan), total
+
+
+def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
+    """Mean value of the selected tokens of each document, with multiplicity, shape (n,); zero without any."""
+    document = documents_of(counts)
+    weight = counts.matrix.data * mask
+    total = np.bincount(document, weight, counts.n_documents)
+    return np.asarray(np.bincount(document, weight * w[counts.matrix.indices], counts.n_documents) / np.maximum(total, 1.0))
+
+
+def limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:
+    """max_X |f_X − mean value of its selected tokens|: zero in the limit of Lemma 4.4 where nothing is tied."""
+    return float(np.abs(answers(counts, u, w)[:, 0] - limit_answers(counts, mask, w)).max())
+
+
+def documents_of(counts: Counts) -> Ints:
+    """The document of each stored entry, shape (nnz,)."""
+    return np.repeat(np.arange(counts.n_documents), np.diff(counts.matrix.indptr))
+
+
+def _highest(counts: Counts, scores: Floats) -> Floats:
+    out = np.full(counts.n_documents, -np.inf)
+    np.maximum.at(out, documents_of(counts), scores[counts.matrix.indices])
+    return out
