@@ -20,7 +20,7 @@ test-all: test
 .deps-run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements.lock
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 .deps-test: requirements-test.lock .deps-run
@@ -34,8 +34,14 @@ chromium:
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	  echo "no chromium: the browser tests will skip"
 
-lock: .deps-run
-	$(BIN)/pip install -q -e . && $(BIN)/pip freeze --exclude-editable
+# newest versions that satisfy pyproject.toml, written down; torch stays at the build that has no GPU packages
+lock:
+	rm -rf .lock-env && $(PYTHON) -m venv .lock-env
+	.lock-env/bin/pip install -q setuptools wheel && .lock-env/bin/pip install -q -e .
+	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' > requirements.lock
+	.lock-env/bin/pip install -q torch==2.13.0 && .lock-env/bin/pip install -q -e '.[test]'
+	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu//' > requirements-test.lock
+	rm -rf .lock-env
 
 clean:
 	rm -rf $(VENV) .deps-run .deps-test

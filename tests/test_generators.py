@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
 from tokensieve.generators import independent_tokens, single_token
-from tokensieve.one_step import signed_frequency
+from tokensieve.importance import signed_frequency
 
 
 def dense(data) -> np.ndarray:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.audit import Audit, Example
+from tokensieve.auditing import Audit, Example
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.report import pictures, render
 from tokensieve.report.charts import CATEGORIES, PICTURED_CLASSES, bin_means, draw, thin

@@ -1,3 +1,52 @@
-"""tokensieve: which tokens decide the label, which does the model look at, and do the two agree?"""
+"""tokensieve: which tokens decide the label, which does the model look at, and do the two agree?
+
+    from tokensieve import AttentionClassifier, audit, read_corpus
+
+Names are loaded when they are first used; no name here is also that of a module, which loading would put in its place.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tokensieve.attention import Gradient, answers, gradient
+    from tokensieve.auditing import Audit, Settings, audit
+    from tokensieve.classifier import AttentionClassifier, Explanation
+    from tokensieve.corpus import Corpus, read_corpus, split_corpus
+    from tokensieve.counts import Counts
+    from tokensieve.demo import demo_reviews
+    from tokensieve.errors import InputError
+    from tokensieve.importance import Importance, token_importance
+    from tokensieve.model_file import load_model, model_files, table
+    from tokensieve.report.charts import pictures
+    from tokensieve.report.page import render
+    from tokensieve.tokens import PieceTokenizer, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
+
+_HOMES = {
+    "attention": "Gradient answers gradient",
+    "auditing": "Audit Settings audit",
+    "classifier": "AttentionClassifier Explanation",
+    "corpus": "Corpus read_corpus split_corpus",
+    "counts": "Counts",
+    "demo": "demo_reviews",
+    "errors": "InputError",
+    "importance": "Importance token_importance",
+    "model_file": "load_model model_files table",
+    "report.charts": "pictures",
+    "report.page": "render",
+    "tokens": "PieceTokenizer Vocabulary WordTokenizer learn_vocabulary tokenize",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tokensieve' has no attribute {name!r}")
+    value = getattr(import_module(f"tokensieve.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

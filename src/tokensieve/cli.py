@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -223,8 +222,8 @@ def _audit(
     """Read, audit, write everything or nothing, and show the result."""
     from dataclasses import replace
 
-    from tokensieve.audit import Settings
-    from tokensieve.audit import audit as run
+    from tokensieve.auditing import Settings
+    from tokensieve.auditing import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model_file import model_files
     from tokensieve.terminal import show_audit
@@ -277,30 +276,3 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
 def _say(quiet: bool, line: str) -> None:
     if not quiet:
         print(line, file=sys.stderr)
-
-
-def main() -> None:
-    """Run the command line; wrong input is one line and exit status 2, everything else unexpected is 1."""
-    try:
-        app(standalone_mode=False)
-    except InputError as error:
-        _fail(str(error), 2)
-    except typer.Exit as exit_:
-        sys.exit(exit_.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; nothing was written", 130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except Exception as error:
-        if type(error).__module__.startswith(("click", "typer")) and hasattr(error, "format_message"):
-            _fail(error.format_message(), 2)
-        if os.environ.get("TOKENSIEVE_TRACEBACK"):
-            raise
-        _fail(f"unexpected {type(error).__name__}: {error} (set TOKENSIEVE_TRACEBACK=1 to see where)", 1)
-
-
-def _fail(message: str, status: int) -> None:
-    line = " ".join(message.split())
-    print(f"tokensieve: {line}".encode(errors="backslashreplace").decode(), file=sys.stderr)
-    sys.exit(status)

@@ -45,7 +45,7 @@ class Importance:
         class_documents: documents of the class that contain the type.
         count_difference: N_k − N_rest.
         posterior_difference, posterior_low, posterior_high: in [−1, 1]; Wilson's 95 % interval with the effective number of
-            documents (Σc)²/Σc².
+            documents (Σc)²/Σc². A type in no document has difference 0 and the interval [−1, 1].
         neutral: posterior difference of a type spread evenly over documents, 2 n_k/n − 1, shape (K,).
         alpha, alpha_low, alpha_high: average signed frequency and its 95 % interval, stratified by class.
         effect, effect_low, effect_high: the same corrected for unequal classes (Welch's interval).
@@ -140,8 +140,9 @@ def token_importance(counts: Counts) -> Importance:
     total = [np.asarray(x.sum(axis=0)).ravel()[:, None] for x in powers]
     n_k = np.asarray(m.T @ member)
     count = n_k.sum(axis=1)
-    posterior = 2 * n_k / count[:, None] - 1
-    low, high = _wilson(posterior, count**2 / np.asarray(_power(m, 2).sum(axis=0)).ravel())
+    squares = np.asarray(_power(m, 2).sum(axis=0)).ravel()
+    posterior = (2 * n_k - count[:, None]) / np.where(count > 0, count, 1.0)[:, None]
+    low, high = _wilson(posterior, count**2 / np.where(count > 0, squares, 1.0))
     alpha, alpha_half = _alpha(in_class, sizes, n)
     effect, effect_half = _effect(in_class, total, sizes, n)
     p = _permutation_p(in_class[0], total, sizes, n)
@@ -163,8 +164,8 @@ def _power(matrix: Any, exponent: int) -> Any:
 def _wilson(difference: Floats, documents: Floats) -> tuple[Floats, Floats]:
     """Wilson's interval for the difference 2P − 1 of a share P seen on an effective number of documents."""
     n, p = documents[:, None], (difference + 1) / 2
-    centre = (p + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 / (1 + Z95**2 / n) * np.sqrt(p * (1 - p) / n + Z95**2 / (4 * n**2))
+    centre = (n * p + Z95**2 / 2) / (n + Z95**2)
+    half = Z95 / (n + Z95**2) * np.sqrt(n * p * (1 - p) + Z95**2 / 4)
     return np.clip(2 * (centre - half) - 1, -1, 1), np.clip(2 * (centre + half) - 1, -1, 1)
 
 
@@ -198,16 +199,21 @@ def _permutation_p(inside: Floats, total: list[Floats], sizes: Floats, n: int) -
 
     With M_j = Σ(x − x̄)^j and m of n documents drawn:  Var = m(n−m)/(n(n−1)) M_2,
     third central moment = m(n−m)(n−2m)/(n(n−1)(n−2)) M_3.
+
+    A Pearson III curve ends at 2/|skewness| standard deviations on its thin side, which a few documents with a very large x
+    can move inside the sums that relabelling reaches. There |skewness| is held to that of a Poisson count whose zero lies at
+    the end of the reachable sums: sd/mean below (sum 0), sd/(Σx − mean) above (sum Σx).
     """
     s1, s2, s3 = total
     m2 = np.maximum(s2 - s1**2 / n, 0.0)
     m3 = s3 - 3 * s1 * s2 / n + 2 * s1**3 / n**2
     variance = sizes * (n - sizes) / (n * max(n - 1, 1)) * m2
     third = sizes * (n - sizes) * (n - 2 * sizes) / (n * max((n - 1) * (n - 2), 1)) * m3
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = (inside - s1 * sizes / n) / np.sqrt(variance)
-        skew = third / variance**1.5
+    mean = s1 * sizes / n
     flat = ~(m2 > 1e-12 * s2) | (variance == 0)
-    z, skew = np.where(flat, 0.0, z), np.where(flat, 0.0, skew)
-    p = 2 * np.minimum(stats.pearson3.sf(z, skew), stats.pearson3.cdf(z, skew))
+    sd = np.where(flat, 1.0, np.sqrt(variance))
+    z, skew = np.where(flat, 0.0, (inside - mean) / sd), np.where(flat, 0.0, third / sd**3)
+    with np.errstate(divide="ignore"):
+        below, above = np.minimum(skew, sd / mean), np.maximum(skew, -sd / (s1 - mean))
+    p = 2 * np.minimum(stats.pearson3.sf(z, above), stats.pearson3.cdf(z, below))
     return np.where(flat, 1.0, np.clip(p, 0.0, 1.0))

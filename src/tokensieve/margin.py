@@ -55,7 +55,7 @@ class Margin:
         duality_gap: (primal − dual)/primal.
         kkt_residual: largest of ‖p − Dᵀλ‖/‖p‖, the shortfall max(0, 1 − smallest margin), Σ λ_i |D_i p − 1| / Σ λ_i.
         smallest_margin: min of pᵀ(E_s − E_r) over every constraint of every document.
-        farkas: for an infeasible problem ‖Dᵀλ‖ / max‖D_i‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
+        farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
             pᵀDᵀλ ≥ 1; nan otherwise.
         constraints: pairs that were ever written down.
         rounds: rounds of constraint generation.
@@ -78,8 +78,12 @@ class Margin:
     def to_dict(self) -> dict[str, str | float | int | None]:
         """The certificate, ready for JSON (undefined figures are None)."""
         names = ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas")
-        figures = {name: value if math.isfinite(value := float(getattr(self, name))) else None for name in names}
-        return {"status": self.status, "support_pairs": len(self.pairs), "constraints": self.constraints} | figures
+        whole: dict[str, str | float | int | None]
+        whole = {"status": self.status, "support_pairs": len(self.pairs), "constraints": self.constraints}
+        for name in names:
+            value = float(getattr(self, name))
+            whole[name] = value if math.isfinite(value) else None
+        return whole
 
 
 def max_margin(counts: Counts, E: Floats, selected: NDArray[np.bool_], max_rounds: int = 200) -> Margin:
@@ -291,7 +295,7 @@ def _certify(
     shadow = D.T @ weights
     p = z if basis is None else basis @ z
     if status == "infeasible":
-        farkas = float(np.linalg.norm(shadow) / np.linalg.norm(_differences(problem.E, pairs), axis=1).max())
+        farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
         return Margin(
             status, np.zeros_like(p), 0.0, support, weights, math.inf, math.inf, math.nan, math.nan, math.nan, farkas, len(pairs), rounds
         )  # fmt: skip

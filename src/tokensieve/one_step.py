@@ -24,6 +24,7 @@ from scipy import stats
 from tokensieve.attention import gradient
 from tokensieve.counts import Counts, Floats
 from tokensieve.errors import InputError
+from tokensieve.importance import signed_frequency
 
 
 class Start(NamedTuple):
@@ -121,23 +122,6 @@ def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
     E = rng.standard_normal((n_types, d))
     E /= math.sqrt(d)
     return Start(E, p, v)
-
-
-def signed_frequency(counts: Counts, heads: int = 1) -> Floats:
-    """Average signed frequency: what the first gradient step sees of each type.
-
-    One head: α_s = mean_X y c_{X,s}/T_X, shape (|S|,), with y = ±1.
-    K heads: α_{s,k} = mean_X (1[y=k] − 1/K) c_{X,s}/T_X, shape (|S|, K); its rows sum to zero.
-    Documents without any known token count in n and contribute nothing. (Section 4.1 and, for K classes, the authors' reply
-    in the paper's review; the paper's documents all have the same length T.)
-    """
-    if heads == 1:
-        targets = counts.signs[:, None]
-    else:
-        targets = np.eye(counts.n_classes)[counts.labels] - 1.0 / counts.n_classes
-    weights = targets / (np.maximum(counts.lengths, 1.0) * counts.n_documents)[:, None]
-    alpha = np.asarray(counts.matrix.T @ weights)
-    return alpha[:, 0] if heads == 1 else alpha
 
 
 def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> OneStep:

@@ -84,7 +84,7 @@ def select_along(counts: Counts, E: Floats, flow: Flow) -> Selection:
         InputError: ‖p‖ did not grow by more than twice BOUNDED, so that no gap can be told from a tie.
     """
     norm = flow.norm
-    half = int(np.argmax(norm >= norm[-1] / 2))
+    half = int(np.flatnonzero(norm <= norm[-1] / 2)[-1]) if norm.min() <= norm[-1] / 2 else 0
     growth = float(norm[-1] - norm[half])
     if growth <= 2 * BOUNDED:
         raise InputError(f"‖p‖ grew by {growth:.3g} over the second half of the curve: too little to tell a tie from a gap")

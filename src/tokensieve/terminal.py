@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tokensieve.audit import QUADRANTS, Audit
+from tokensieve.auditing import QUADRANTS, Audit
 from tokensieve.classifier import AttentionClassifier, Explanation
 from tokensieve.demo import Reviews
 from tokensieve.highlight import pieces

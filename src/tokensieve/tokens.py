@@ -138,7 +138,7 @@ class PieceTokenizer:
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""
-        encoded = self._pieces.encode_batch_fast(texts.to_list(), add_special_tokens=False)
+        encoded = self._pieces.encode_batch(texts.to_list(), add_special_tokens=False)
         return pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:

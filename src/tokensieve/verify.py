@@ -19,12 +19,13 @@ from tokensieve.assumptions import Assumption, check_assumptions
 from tokensieve.counts import Counts, Floats
 from tokensieve.errors import InputError
 from tokensieve.flow import DIVERGES, FINITE, Flow, FlowSettings, Progress, gradient_flow
+from tokensieve.importance import signed_frequency
 from tokensieve.margin import Margin, max_margin
-from tokensieve.one_step import OneStep, initialise, one_step, signed_frequency
+from tokensieve.one_step import OneStep, initialise, one_step
 from tokensieve.selection import Selection, important_selected, limit_error, one_sided, select, select_along
 
-# The default first step makes the largest value it plants this large.
-LARGEST_VALUE = 8.0
+# After the default first step, a document read with equal attention is answered by ± this, on average.
+TYPICAL_ANSWER = 2.0
 AGREES = 0.01
 
 
@@ -88,15 +89,18 @@ class Verification:
 
 
 def default_step_size(counts: Counts) -> float:
-    """η₀ such that (η₀/2) max_s |α_s| = 8, the largest value that the first step plants.
+    """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 2: documents read with equal attention are answered by ±2.
+
+    Much below, a sign may give up its documents and select in the other's only; much above, the curve takes longer to settle.
 
     Raises:
         InputError: every α_s is zero, so no first step carries a signal.
     """
-    largest = float(np.abs(signed_frequency(counts)).max(initial=0.0))
-    if largest < 1e-12:
+    alpha = signed_frequency(counts)
+    typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
+    if typical < 1e-15:
         raise InputError("every token type is equally frequent in both classes: there is no signal to verify; give a step size")
-    return 2 * LARGEST_VALUE / largest
+    return 2 * TYPICAL_ANSWER / typical
 
 
 def verify(

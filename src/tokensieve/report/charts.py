@@ -18,7 +18,7 @@ from scipy.stats import binned_statistic
 from tokensieve.tokens import shown
 
 if TYPE_CHECKING:
-    from tokensieve.audit import Audit
+    from tokensieve.auditing import Audit
 
 BINS = 20
 POINTS_PER_PICTURE = 2_500

@@ -17,7 +17,7 @@ from tokensieve.report import charts
 from tokensieve.tokens import shown, visible
 
 if TYPE_CHECKING:
-    from tokensieve.audit import Audit, Example
+    from tokensieve.auditing import Audit, Example
 
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25

@@ -1,0 +1,37 @@
+"""The public names: each exists, is documented, and has a home of another name."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import tokensieve
+
+
+@pytest.mark.parametrize("name", [n for n in tokensieve.__all__ if n != "__version__"])
+def test_public_name(name: str) -> None:
+    value = getattr(tokensieve, name)
+    assert inspect.getdoc(value), f"{name} is not documented"
+    assert importlib.util.find_spec(f"tokensieve.{name}") is None
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = tokensieve.nonsense
+
+
+def test_main_job_needs_no_optional_library() -> None:
+    heavy = "torch datasets transformers pandas pyarrow dask".split()
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({heavy!r}))\n"
+        "import tokensieve\n"
+        "r = tokensieve.demo_reviews(200)\n"
+        "a = tokensieve.audit(tokensieve.read_corpus((r.texts.to_list(), r.labels.tolist())))\n"
+        "assert len(tokensieve.render(a)) > 10_000 and tokensieve.pictures(a)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
