@@ -13,7 +13,7 @@ from tokensieve.auditing import QUADRANTS, Audit, Settings, audit
 from tokensieve.corpus import Corpus, read_corpus
 from tokensieve.demo import demo_reviews
 from tokensieve.importance import token_importance
-from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+from tokensieve.tokens import WordTokenizer, tokenize
 
 
 def corpus(n: int = 600, seed: int = 0) -> Corpus:

@@ -41,7 +41,7 @@ _HOMES = {
     "tokens": "PieceTokenizer Vocabulary WordTokenizer learn_vocabulary tokenize",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
