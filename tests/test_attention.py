@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.attention import answers, attention, gradient, loss_and_slope
+from tokensieve.attention import SHARED, answers, attention, gradient, loss_and_slope
 from tokensieve.counts import Counts
 
 QUIET = settings(deadline=None, derandomize=True, max_examples=40)
@@ -159,12 +159,14 @@ def test_loss_and_slope_survive_extreme_answers() -> None:
 
 @pytest.mark.parametrize("heads", HEADS)
 def test_the_same_bits_for_any_number_of_threads(heads: int) -> None:
-    counts, u, w = problem(5, heads, n=400, types=60)
+    counts, u, w = problem(5, heads, n=3500, types=60)
+    assert counts.matrix.nnz >= SHARED
     before, bits = numba.get_num_threads(), []
     try:
         for threads in range(1, min(numba.config.NUMBA_NUM_THREADS, 4) + 1):
             numba.set_num_threads(threads)
             found = gradient(counts, u, w)
+            assert numba.get_num_threads() == threads
             bits.append(np.float64(found.loss).tobytes() + found.a.tobytes() + found.b.tobytes() + found.f.tobytes())
     finally:
         numba.set_num_threads(before)

@@ -53,8 +53,10 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert "the planted shortcut 'tablet' is the first suspicious token" in out
     assert "19 of 20 sentiment words found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
-        "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors",
+        "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
     }  # fmt: skip
+    drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
+    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top") for kind in ("svg", "png")}
 
 
 def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:

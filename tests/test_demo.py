@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tokensieve.audit import Settings, audit
-from tokensieve.corpus import corpus_from_lists
+from tokensieve.auditing import Settings, audit
+from tokensieve.corpus import read_corpus
 from tokensieve.counts import Counts
 from tokensieve.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
 from tokensieve.importance import Importance, token_importance
@@ -64,6 +64,6 @@ def test_negation_turns_a_word_round() -> None:
 def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
     reviews = demo_reviews(1200, seed)
     names = np.where(reviews.labels == 1, "positive", "negative").tolist()
-    found = audit(corpus_from_lists(reviews.texts, names), Settings(seed=seed, baseline=False))
+    found = audit(read_corpus((reviews.texts.to_list(), names)), Settings(seed=seed, baseline=False))
     assert found.suspicious[0][:2] == (reviews.shortcut, "positive")
     assert found.test_accuracy > found.majority_accuracy + 0.2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tokensieve.classifier import AttentionClassifier
 from tokensieve.highlight import pieces
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "straße", "日本語", "οδος", "i̇stanbul", "👍🏽", "🇩🇪"]
-NASTY = ["", " ", "<br />", "<BR>", "GOOD", "İstanbul", "ΟΔΟΣ", "ΑΣ.Α", "\ud800", "\x00", "\u200f", "e\u0301", "👩🏽‍⚕️", "🇩🇪🇫", "unseen"]
+NASTY = ["", " ", "<br />", "<BR>", "GOOD", "İstanbul", "ΟΔΟΣ", "ΑΣ.Α", "\ud800", "\x00", "e\u0301", "👩🏽‍⚕️", "🇩🇪🇫", "unseen"]
 texts_strategy = st.lists(st.one_of(st.sampled_from(WORDS + NASTY + [" "] * 10), st.text(max_size=4)), max_size=15).map("".join)
 KINDS = ["words", "bigrams", "pieces", "three classes"]
 
@@ -41,7 +42,7 @@ def model(kind: str) -> AttentionClassifier:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(text=texts_strategy)
 @example(text="ΑΣ.Α\ud800 good<br/>İstanbul")
 @example(text="")
@@ -63,7 +64,7 @@ def test_each_occurrence_has_its_share_and_an_n_gram_is_shared_by_its_words() ->
     trained = model("bigrams")
     tokens = trained.tokens_.tolist()
     words = ["not", "good", "not", "unseen", "good"]
-    runs = words + [" ".join(pair) for pair in zip(words, words[1:], strict=False)]
+    runs = words + [" ".join(pair) for pair in pairwise(words)]
     counts = Counter(run for run in runs if run in tokens)
     weight = {run: c * np.exp(trained.scores_[tokens.index(run)]) for run, c in counts.items()}
     total = sum(weight.values())

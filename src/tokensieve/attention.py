@@ -17,6 +17,8 @@ D_s − Σ_{r≠t} q_r D_r, which keeps full relative precision for the selected
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.counts import Counts, Floats, Ints
+
+SHARED = 2**16
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,18 @@ def _value_sums(starts: Any, positions: Any, documents: Any, q: Any, g: Any) -> 
     return out
 
 
+@contextmanager
+def threads(entries: int) -> Iterator[None]:
+    """Kernels inside run on one thread if there are fewer than SHARED entries: on a busy machine threads that wait for one
+    another take a hundred times as long as so little work."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1 if entries < SHARED else before)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
 def attention(counts: Counts, u: Floats) -> Floats:
     """Attention q_{X,s} of every stored entry of counts.matrix, shape (nnz,), in its order; sums to one per document.
 
@@ -136,7 +152,8 @@ def attention(counts: Counts, u: Floats) -> Floats:
         u: scores, shape (|S|,).
     """
     m = counts.matrix
-    q, _, _ = _forward(m.indptr, m.indices, m.data, _scores(u), np.zeros((counts.n_types, 1)))
+    with threads(m.nnz):
+        q, _, _ = _forward(m.indptr, m.indices, m.data, _scores(u), np.zeros((counts.n_types, 1)))
     return np.asarray(q)
 
 
@@ -149,7 +166,8 @@ def answers(counts: Counts, u: Floats, w: Floats) -> Floats:
         w: values, shape (|S|,) or (|S|, H).
     """
     m = counts.matrix
-    return np.asarray(_forward(m.indptr, m.indices, m.data, _scores(u), _heads(w))[1])
+    with threads(m.nnz):
+        return np.asarray(_forward(m.indptr, m.indices, m.data, _scores(u), _heads(w))[1])
 
 
 def loss_and_slope(f: Floats, labels: Ints) -> tuple[Floats, Floats]:
@@ -180,13 +198,15 @@ def gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
         w: values, shape (|S|,) or (|S|, 1) for two classes, (|S|, K) for K classes.
     """
     m, w = counts.matrix, _heads(w)
-    q, f, top = _forward(m.indptr, m.indices, m.data, _scores(u), w)
+    with threads(m.nnz):
+        q, f, top = _forward(m.indptr, m.indices, m.data, _scores(u), w)
     loss, g = loss_and_slope(f, counts.labels)
     g /= counts.n_documents
     starts, positions = counts.by_type
     documents = np.repeat(np.arange(counts.n_documents, dtype=np.int32), np.diff(m.indptr))
-    a = _sum_by_type(starts, positions, _score_terms(m.indptr, m.indices, q, top, g, w))
-    b = _value_sums(starts, positions, documents, q, g)
+    with threads(m.nnz):
+        a = _sum_by_type(starts, positions, _score_terms(m.indptr, m.indices, q, top, g, w))
+        b = _value_sums(starts, positions, documents, q, g)
     return Gradient(float(np.mean(loss)), a, b, f)
 
 

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tokensieve.attention import answers, attention, loss_and_slope
 from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.errors import InputError
 from tokensieve.minibatch import Schedule, train
 from tokensieve.tokens import (
     PieceTokenizer,
@@ -41,7 +42,7 @@ PATIENCE = 3
 
 @dataclass(frozen=True)
 class Explanation:
-    """One answer as a sum: Σ contribution = answer, to rounding.
+    """One answer as a sum: Σ contribution = answer, to rounding (without any known token the prior is the answer).
 
     Attributes:
         predicted: the class that the model answers.
@@ -144,6 +145,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stream, self._tokenizer(), self.ngrams, self.min_documents
             )
             matrix, _ = self.vocabulary_.count(stream)
+            self.__dict__.pop("feature_names_in_", None)
         else:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
             matrix, self.vocabulary_ = _as_counts(X), None
@@ -159,12 +161,14 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit_counts(self, counts: Counts, vocabulary: Vocabulary | None = None) -> Self:
         """Learn from counts that are there already, as `fit` would from the texts they came from."""
         self.classes_, self.vocabulary_ = np.asarray(counts.classes), vocabulary
+        self.__dict__.pop("feature_names_in_", None)
         return self._train(counts)
 
     def _tokenizer(self) -> Tokenizer:
         return WordTokenizer() if self.tokenizer is None else PieceTokenizer(self.tokenizer)
 
     def _train(self, counts: Counts) -> Self:
+        self.n_features_in_ = counts.n_types
         sizes = np.maximum(counts.class_sizes, 0.5)
         log_share = np.log(sizes / sizes.sum())
         self.prior_ = log_share[1:] - log_share[0] if counts.n_classes == 2 else log_share - log_share.mean()
@@ -217,12 +221,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.vocabulary_ is None:
                 raise ValueError("this model was fitted on counts: give counts, not texts")
             return self.vocabulary_.count(tokenize(text_series(X), self.vocabulary_.tokenizer))
-        if self.vocabulary_ is not None and not hasattr(self, "n_features_in_"):
-            X = check_array(X, accept_sparse="csr", dtype=np.float64)
-            if X.shape[1] != len(self.scores_):
-                raise ValueError(f"counts of {X.shape[1]} types, but the model knows {len(self.scores_)}")
-        else:
-            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return _as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
 
     def decision_function(self, X: Any) -> Floats:
@@ -259,7 +258,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: texts or counts, as for `predict`.
             label: the class to explain with more than two classes; the predicted one if None.
+
+        Raises:
+            InputError: `label` is none of the classes.
         """
+        classes = self.classes_.tolist()
+        if label is not None and label not in classes:
+            raise InputError(f"the model has no class {label!r}: it knows {', '.join(map(str, classes))}")
         matrix, unknown = self.counts_of(X)
         f = self._answers(matrix, self.scores_, self.values_)
         p = probabilities(f[:, 0] if f.shape[1] == 1 else f)
@@ -268,7 +273,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         out = []
         for i in range(len(f)):
             predicted = int(f[i, 0] > 0) if f.shape[1] == 1 else int(f[i].argmax())
-            k = 1 if f.shape[1] == 1 else predicted if label is None else list(self.classes_).index(label)
+            k = 1 if f.shape[1] == 1 else predicted if label is None else classes.index(label)
             head = 0 if f.shape[1] == 1 else k
             entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
             types = matrix.indices[entries]

@@ -242,9 +242,10 @@ def _audit(
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
         if report:
-            from tokensieve.report.page import render
+            from tokensieve.report import pictures, render
 
             files["report.html"] = render(result)
+            files |= {f"pictures/{name}": picture for name, picture in pictures(result).items()}
         result.seconds["report"] = time.perf_counter() - lap
         result.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)

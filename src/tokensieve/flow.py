@@ -3,10 +3,12 @@
 dp/dt = −∇L(p) and dp/ds = −∇L/‖∇L‖ trace the same curve; s is the length travelled, and dt = ds/‖∇L‖ gives the time back. In
 s the right-hand side has unit length however small the gradient is, so that ‖p‖ = 20,000 (t = e^{thousands}) is reached.
 
-The curve is stiff: after a large first step the embeddings have one direction that is larger than all others by orders. SciPy's
-BDF (implicit, orders 1 to 5, error-controlled) follows it with the exact Hessian: a gradient flow has real eigenvalues, where BDF
-is stable, and it asks for far fewer Hessians and factorisations than Radau does. Every `LEG` steps the solver is
-started afresh from the stored state, so that a resumed run takes the very same steps as an uninterrupted one.
+The curve is stiff: after a large first step the embeddings have one direction that is larger than all others by orders, and scores
+that have settled hold the curve in a narrow valley. SciPy's BDF (implicit, orders 1 to 5, error-controlled) follows it with the
+exact Hessian: a gradient flow has real eigenvalues, where BDF is stable. In a valley its Newton iteration only converges within
+‖∇L‖/curvature in s, but anywhere in t; on a straight diverging curve steps grow with ‖p‖ in s, but not in t. So the curve is
+followed in legs, each on the clock that has lately gained more length per step. A resumed run goes on from a leg's start, and
+takes the very same steps as an uninterrupted one.
 
 Where p converges to a finite point, ‖∇L‖ → 0 at finite s and arc length is singular. Newton's method is then tried from the
 curve: quadratic convergence to a point of zero gradient with no direction of negative curvature is the verdict "finite limit".
@@ -20,7 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -34,9 +36,14 @@ from tokensieve.errors import InputError
 from tokensieve.landscape import Landscape, Point, coordinates
 
 Progress = Callable[[str, float], None]
-LEG = 100
+TIME, ARC = 0, 1
+LEG, TRIAL, TRY_EVERY = 50, 15, 5
+# Where ‖∇L‖ is this share of its terms, rounding has taken its direction.
+INCOHERENT = 1e-12
+# Above this share, rounding is far from the direction, and a limit may be looked for.
+COHERENT = 1e-9
 # Share of max_norm that counts as having reached it.
-LANDED = 0.9999
+LANDED = 1 - 1e-7
 NOT_MOVING = "some score gaps have settled while others grow, and the gradient has sunk to the rounding error of the settled ones,"
 DIVERGES, FINITE, UNDECIDED = "diverges", "finite limit", "undecided at the budget"
 
@@ -75,7 +82,7 @@ class Flow:
         decay: −d log‖∇L‖/ds, shape (m,).
         limit: the finite point that p converges to, shape (d,), or None.
         limit_curvature: smallest curvature at the limit relative to the largest, over the directions that matter; nan without limit.
-        step: step size in s with which the last leg began, or the next leg begins.
+        leg: of the leg in progress: its first row, first step, gains of both clocks, number, and the rises before it.
         rises: steps where the computed loss rose by more than rounding (0 in a faithful run).
         seconds: wall time spent.
         settings: the settings.
@@ -94,7 +101,7 @@ class Flow:
     decay: Floats
     limit: Floats | None
     limit_curvature: float
-    step: float
+    leg: Floats
     rises: int
     seconds: float
     settings: FlowSettings
@@ -166,6 +173,26 @@ class Flow:
             raise InputError(f"{path} is not a saved flow: {error}") from error
 
 
+class _Leg(NamedTuple):
+    """Everything that decides the steps of a leg, beside the point where it starts."""
+
+    row: int
+    step: float
+    gains: tuple[float, float]
+    number: int
+    rises: int
+
+    @property
+    def clock(self) -> int:
+        """The clock of larger gain, or now and then the other one."""
+        best = int(self.gains[ARC] > self.gains[TIME])
+        return 1 - best if self.number % TRY_EVERY == 1 else best
+
+    @property
+    def length(self) -> int:
+        return TRIAL if self.number % TRY_EVERY == 1 else LEG
+
+
 @dataclass
 class _Run:
     """The growing curve of one call."""
@@ -174,9 +201,8 @@ class _Run:
     rest: float
     settings: FlowSettings
     rows: list[tuple[Point, float, float]] = field(default_factory=list)
-    step: float = 1e-3
-    proposed: float = 1e-3
     rises: int = 0
+    leg: _Leg = field(default_factory=lambda: _Leg(0, 1e-3, (math.inf, math.inf), 0, 0))
 
     @property
     def here(self) -> Point:
@@ -213,7 +239,7 @@ def gradient_flow(
         p: the start, shape (d,).
         settings: see `FlowSettings`.
         resume: a flow of the same data, embeddings, start and tolerance to go on from; its budget may differ.
-        checkpoint: file that receives the state every `LEG` steps.
+        checkpoint: file that receives the state after every leg (at most `LEG` steps).
         progress: called with ("flow", share of the way) after each step.
 
     Raises:
@@ -241,7 +267,9 @@ def gradient_flow(
         return Flow(
             verdict, reason, np.array([x.p for x in points]), basis, rest, np.array(arc), np.array(log_time),
             np.array([x.loss for x in points]), np.array([x.log_gradient for x in points]), np.array([x.decay for x in points]),
-            found, math.nan if limit is None else limit[1], run.step if run.steps % LEG else run.proposed, run.rises, spent + time.monotonic() - started, settings, print_,
+            found, math.nan if limit is None else limit[1],
+            np.array([*run.leg[:2], *run.leg.gains, *run.leg[3:]], dtype=np.float64), run.rises,
+            spent + time.monotonic() - started, settings, print_,
         )  # fmt: skip
 
     return _follow(run, state, started, checkpoint, progress)
@@ -250,9 +278,8 @@ def gradient_flow(
 def _follow(
     run: _Run, state: Callable[..., Flow], started: float, checkpoint: Path | None, progress: Progress | None
 ) -> Flow:
-    """Legs of LEG steps until there is a verdict."""
-    settings = run.settings
-    patience = 8
+    """Legs until there is a verdict."""
+    settings, patience = run.settings, 30
     while True:
         if run.here.log_gradient == -math.inf:
             return state(FINITE, "the gradient is exactly zero: no score can change the loss", (run.here.p, 0.0))
@@ -260,66 +287,89 @@ def _follow(
             return state(*_at_the_end(run))
         if run.steps >= settings.max_steps or time.monotonic() - started > settings.max_seconds:
             return state(UNDECIDED, f"‖p‖ = {run.norm():.4g} after {run.steps} steps, with neither divergence nor a limit")
-        moving = _leg(run, started, progress)
-        if not moving or run.steps > patience:
+        finished = _leg(run, started, progress)
+        if finished and checkpoint is not None:
+            state("running", "saved on the way").save(checkpoint)
+        stuck = max(run.leg.gains) == 0
+        if stuck or run.steps >= patience:
             limit = _limit(run)
             if limit is not None:
                 distance = float(np.linalg.norm(limit[0] - run.here.p))
                 return state(FINITE, f"p converges to a finite point {distance:.3g} away from the last one", limit)
-            patience = max(2 * run.steps, patience)
-        if not moving:
+            patience = run.steps + max(run.steps // 2, LEG)
+        if stuck:
             return state(UNDECIDED, f"{NOT_MOVING} at ‖p‖ = {run.norm():.6g}")
-        if checkpoint is not None:
-            state("running", "saved on the way").save(checkpoint)
 
 
 def _leg(run: _Run, started: float, progress: Progress | None) -> bool:
-    """Up to LEG steps of a fresh solver; False if it could not move."""
-    land, settings = run.land, run.settings
-
-    def curve(_: float, z: Floats) -> Floats:
-        return land.downhill(z)
-
-    def jacobian(_: float, z: Floats) -> Floats:
-        H, downhill = land.hessian(z)
-        return np.asarray(np.outer(downhill, downhill @ H) - H)
-
-    def start(bound: float) -> BDF:
-        first = min(run.proposed, bound - run.arc)
-        return BDF(
-            curve, run.arc, run.here.p, bound, rtol=settings.tolerance, atol=settings.tolerance, jac=jacobian, first_step=first
-        )
-
-    run.step = run.proposed
-    solver = start(math.inf)
-    while True:
+    """The steps of one leg; whether it was finished, so that the next one can start."""
+    settings, leg, clock = run.settings, run.leg, run.leg.clock
+    solver = _solver(run, clock, leg.step, math.inf)
+    while run.steps - leg.row < leg.length:
         with np.errstate(invalid="ignore", over="ignore"):  # BDF differences rows of its table that it has not filled yet
             solver.step()
-        # Rounding of p, times curvature, is the error of the gradient's direction: it must stay below the tolerance.
-        curvature = np.linalg.norm(solver.J)  # type: ignore[attr-defined]
-        if solver.status == "failed" or curvature * np.finfo(float).eps * run.norm() > settings.tolerance:
-            return False
+        if solver.status == "failed" or _lost(run, clock, solver):
+            run.leg = leg._replace(row=run.steps, gains=_put(leg.gains, clock, 0.0), number=leg.number + 1, rises=run.rises)
+            return True
         if math.hypot(float(np.linalg.norm(solver.y)), run.rest) > settings.max_norm:
             # ‖p‖ grows no faster than s, so this bound is not overstepped.
-            solver = start(run.arc + settings.max_norm - run.norm())
+            left = settings.max_norm - run.norm()
+            clock, solver = ARC, _solver(run, ARC, 0.9 * left, run.arc + left)
             continue
-        _accept(run, solver)
+        _accept(run, clock, solver)
         if progress is not None:
             progress("flow", min(1.0, run.norm() / settings.max_norm))
-        if solver.status == "finished" or time.monotonic() - started > settings.max_seconds:
-            break
-        if run.here.log_gradient == -math.inf or run.steps >= settings.max_steps or run.steps % LEG == 0:
-            break
+        spent = time.monotonic() - started > settings.max_seconds or run.steps >= settings.max_steps
+        if spent or solver.status == "finished" or run.here.log_gradient == -math.inf:
+            return False
+    middle = run.rows[leg.row + leg.length // 2][1]
+    gain = (run.arc - middle) / (leg.length - leg.length // 2)
+    step = 0.3 * (run.arc - run.rows[-2][1])
+    run.leg = _Leg(run.steps, step, _put(leg.gains, clock, gain), leg.number + 1, run.rises)
     return True
 
 
-def _accept(run: _Run, solver: BDF) -> None:
+def _put(gains: tuple[float, float], clock: int, gain: float) -> tuple[float, float]:
+    return (gain, gains[ARC]) if clock == TIME else (gains[TIME], gain)
+
+
+def _solver(run: _Run, clock: int, step: float, bound: float) -> BDF:
+    """A fresh solver at the last point, on one clock; time is scaled to start at unit speed."""
+    land, unit, tolerance = run.land, run.here.log_gradient, run.settings.tolerance
+
+    def curve(_: float, z: Floats) -> Floats:
+        downhill, log_size = land.slope(z)
+        return downhill if clock == ARC else downhill * math.exp(log_size - unit)
+
+    def jacobian(_: float, z: Floats) -> Floats:
+        H, downhill, log_size = land.hessian(z)
+        if clock == ARC:
+            return np.asarray(np.outer(downhill, downhill @ H) - H)
+        return np.asarray(-math.exp(log_size - unit) * H)
+
+    origin = run.arc if clock == ARC else 0.0
+    return BDF(curve, origin, run.here.p, bound, rtol=tolerance, atol=tolerance, jac=jacobian, first_step=step)
+
+
+def _lost(run: _Run, clock: int, solver: BDF) -> bool:
+    """Whether rounding decides where the curve goes: on the arc clock, rounding of p times curvature; on both, cancellation."""
+    if clock == ARC and np.linalg.norm(solver.J) * np.finfo(float).eps * run.norm() > run.settings.tolerance:  # type: ignore[attr-defined]
+        return True
+    return 0 < run.here.coherence < INCOHERENT
+
+
+def _accept(run: _Run, clock: int, solver: BDF) -> None:
     before, arc, log_time = run.rows[-1]
     here = run.land.point(solver.y)
     run.rises += here.loss > before.loss * (1 + 1e-13)
-    later = np.logaddexp(log_time, _log_duration(before, here, solver.t - arc))
-    run.rows.append((here, float(solver.t), float(later)))
-    run.proposed = float(solver.h_abs)
+    if clock == ARC:
+        length = solver.t - arc
+        passed = _log_duration(before, here, length)
+    else:
+        length = float(np.linalg.norm(here.p - before.p))
+        unit = run.rows[run.leg.row][0].log_gradient
+        passed = math.log(solver.t - solver.t_old) - unit
+    run.rows.append((here, arc + length, float(np.logaddexp(log_time, passed))))
 
 
 def _at_the_end(run: _Run) -> tuple[str, str]:
@@ -352,15 +402,23 @@ def _log_duration(before: Point, after: Point, length: float) -> float:
 
 
 def _limit(run: _Run) -> tuple[Floats, float] | None:
-    """A point of zero gradient and no negative curvature that Newton's method reaches from the curve, with its curvature."""
+    """A point of zero gradient and no negative curvature that Newton's method reaches from the curve, with its curvature.
+
+    Directions without curvature may only be those in which no score difference moves: a gradient along them that is more than
+    rounding belongs to gaps that still grow.
+    """
+    if run.here.coherence < COHERENT:
+        return None
     z, loss = run.here.p, run.here.loss
     reach = 0.5 * (1 + float(np.linalg.norm(z)))
     last = math.inf
     for _ in range(15):
-        H, downhill = run.land.hessian(z)
+        H, downhill, _ = run.land.hessian(z)
         curvature, axes = np.linalg.eigh(H)
         steep = curvature > 1e-11 * curvature[-1]
         if curvature[-1] <= 0 or curvature[0] < -1e-9 * curvature[-1]:
+            return None
+        if last == math.inf and float(np.linalg.norm(axes[:, ~steep].T @ downhill)) > 1e-4:
             return None
         step = axes[:, steep] @ ((axes[:, steep].T @ downhill) / curvature[steep])
         size = float(np.linalg.norm(step))
@@ -386,7 +444,7 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
 
 
 def _fingerprint(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> str:
-    digest = hashlib.sha256(f"{settings.tolerance!r} {LEG} {E.shape} {counts.matrix.shape}".encode())
+    digest = hashlib.sha256(f"{settings.tolerance!r} {E.shape} {counts.matrix.shape}".encode())
     m = counts.matrix
     arrays: tuple[NDArray[Any], ...] = (m.indptr, m.indices, m.data, counts.labels, E, w, p)
     for array in arrays:
@@ -395,12 +453,11 @@ def _fingerprint(counts: Counts, E: Floats, w: Floats, p: Floats, settings: Flow
 
 
 def _refill(run: _Run, saved: Flow, fingerprint: str) -> None:
-    """Take over the rows of whole legs: the steps of a leg depend on where its solver started."""
+    """Take over the rows of finished legs: the steps of a leg depend on where its solver started."""
     if saved.fingerprint != fingerprint:
         raise InputError("the saved flow was run with other data, embeddings, start or tolerance: start a new one")
-    zero = np.zeros_like(saved.coordinates[0])
-    for row in range(1 + (len(saved.arc) - 1) // LEG * LEG):
-        z = saved.coordinates[row]
-        figures = Point(z, float(saved.loss[row]), float(saved.log_gradient[row]), zero, float(saved.decay[row]))
-        run.rows.append((figures, float(saved.arc[row]), float(saved.log_time[row])))
-    run.proposed, run.rises = saved.step, saved.rises
+    row, step, time_gain, arc_gain, number, rises = saved.leg.tolist()
+    run.leg = _Leg(int(row), step, (time_gain, arc_gain), int(number), int(rises))
+    run.rises = run.leg.rises
+    for k in range(run.leg.row + 1):
+        run.rows.append((run.land.point(saved.coordinates[k]), float(saved.arc[k]), float(saved.log_time[k])))

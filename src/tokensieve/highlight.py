@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from tokensieve.attention import attention
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.counts import Counts
-from tokensieve.tokens import tokenize
+from tokensieve.tokens import text_series, tokenize
 
 Piece = tuple[str, float, float, float]
 
@@ -18,7 +17,7 @@ def pieces(model: AttentionClassifier, text: str, head: int = 0) -> list[Piece]:
 
     Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
     attention sums to one and contributions to the answer f. Text between tokens and words that the model does not know
-    carries zero.
+    carries zero, so a text without any known token carries none although the model answers it by its prior.
 
     Args:
         model: fitted on texts.
@@ -26,7 +25,7 @@ def pieces(model: AttentionClassifier, text: str, head: int = 0) -> list[Piece]:
         head: column of model.values_.
     """
     assert model.vocabulary_ is not None
-    stream = tokenize(pl.Series([text]), model.vocabulary_.tokenizer)
+    stream = tokenize(text_series([text]), model.vocabulary_.tokenizer)
     spans = model.vocabulary_.tokenizer.spans(text)
     types = model.vocabulary_.positions(stream)
     matrix, _ = model.vocabulary_.count(stream)

@@ -108,6 +108,7 @@ class Point:
         log_gradient: log‖∇L‖; −∞ where the gradient is exactly zero.
         downhill: −∇L/‖∇L‖, shape (d,); zeros where the gradient is zero.
         decay: κ = ĝᵀ∇²L ĝ/‖∇L‖, the rate at which log‖∇L‖ falls along the curve, per unit of arc length.
+        coherence: ‖∇L‖ over the sum of the sizes of its terms: near rounding, the documents cancel and the direction is lost.
     """
 
     p: Floats
@@ -115,6 +116,7 @@ class Point:
     log_gradient: float
     downhill: Floats
     decay: float
+    coherence: float
 
 
 class Landscape:
@@ -131,10 +133,12 @@ class Landscape:
         self.E = np.ascontiguousarray(E, dtype=np.float64)
         self.w = np.ascontiguousarray(w, dtype=np.float64)
         self._log_counts = np.log(counts.matrix.data)
+        self._longest = float(np.linalg.norm(self.E, axis=1).max(initial=0.0)) or 1.0
 
-    def downhill(self, p: Floats) -> Floats:
-        """−∇L/‖∇L‖ alone: what an integrator asks for most often."""
-        return self._gradient(self._terms(p))[2]
+    def slope(self, p: Floats) -> tuple[Floats, float]:
+        """−∇L/‖∇L‖ and log‖∇L‖ alone: what an integrator asks for most often."""
+        _, log_size, downhill = self._gradient(self._terms(p))
+        return downhill, log_size
 
     def point(self, p: Floats) -> Point:
         """Loss, gradient and its decay at p."""
@@ -142,15 +146,16 @@ class Landscape:
         size, log_size, downhill = self._gradient(terms)
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         if size == 0:
-            return Point(p, loss, -math.inf, downhill, 0.0)
+            return Point(p, loss, -math.inf, downhill, 0.0, 0.0)
         m = self.counts.matrix
+        parts = float(np.sum(np.abs(np.repeat(terms.g, np.diff(m.indptr)) * terms.t)))
         along = _along(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, self.E @ downhill)
-        return Point(p, loss, log_size, downhill, float(np.sum(along)) / size)
+        return Point(p, loss, log_size, downhill, float(np.sum(along)) / size, size / (parts * self._longest))
 
-    def hessian(self, p: Floats) -> tuple[Floats, Floats]:
-        """∇²L/‖∇L‖ (d, d) and −∇L/‖∇L‖ (d,); the plain Hessian where the gradient is zero."""
+    def hessian(self, p: Floats) -> tuple[Floats, Floats, float]:
+        """∇²L/‖∇L‖ (d, d), −∇L/‖∇L‖ (d,) and log‖∇L‖; the plain Hessian where the gradient is zero."""
         terms = self._terms(p)
-        size, _, downhill = self._gradient(terms)
+        size, log_size, downhill = self._gradient(terms)
         m = self.counts.matrix
         active = np.flatnonzero(np.abs(terms.g) > NEGLIGIBLE)
         left, right = _project(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, active, self.E)
@@ -158,7 +163,7 @@ class Landscape:
         moved = np.flatnonzero(terms.a)
         rows = self.E[moved]
         out = half + half.T + (rows * terms.a[moved, None]).T @ rows
-        return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill
+        return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
 
     def _terms(self, p: Floats) -> _Terms:
         m, signs = self.counts.matrix, self.counts.signs

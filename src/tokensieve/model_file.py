@@ -79,7 +79,7 @@ def load_model(path: str | Path) -> AttentionClassifier:
         raise InputError(f"{path} is no model: {missing} is missing there; `tokensieve train` writes one") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{folder / DESCRIPTION} is damaged ({error}): train the model again") from None
     if not isinstance(description, dict) or description.get("kind") != "tokensieve.AttentionClassifier":
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
@@ -104,6 +104,7 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any]) -> Attention
     model = AttentionClassifier(ngrams=1 + len(grams))
     model.classes_, model.vocabulary_ = np.asarray(description["classes"]), vocabulary
     model.scores_, model.values_, model.prior_ = numbers["scores"], numbers["values"], numbers["prior"]
+    model.n_features_in_ = vocabulary.n_types
     model.n_steps_, model.validation_ = int(description["steps"]), np.empty((0, 2))
     return model
 

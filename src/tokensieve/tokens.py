@@ -143,7 +143,7 @@ class PieceTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
-        e = self._pieces.encode(text, add_special_tokens=False)
+        e = self._pieces.encode(text_series([text])[0], add_special_tokens=False)
         return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,14 +251,8 @@ class Vocabulary:
     def count(self, stream: TokenStream) -> tuple[sp.csr_array, Ints]:
         """How often each type stands in each document, CSR (n, |S|), and the unknown words of each document, (n,)."""
         types = self.positions(stream)
-        known = types >= 0
-        per_token = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
-        indices = types.ravel()[known.ravel()]
-        shape = (len(stream.starts) - 1, self.n_types)
-        matrix = sp.csr_array((np.ones(len(indices)), indices, per_token[stream.starts]), shape=shape)
-        matrix.sum_duplicates()
-        unknown = np.concatenate([[0], np.cumsum(~known[:, 0])])[stream.starts]
-        return matrix, np.diff(unknown).astype(np.int64)
+        unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
+        return _tally(types, stream.starts, self.n_types), np.diff(unknown).astype(np.int64)
 
 
 def learn_vocabulary(stream: TokenStream, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1) -> Vocabulary:
@@ -272,7 +266,8 @@ def learn_vocabulary(stream: TokenStream, tokenizer: Tokenizer, ngrams: int = 1,
     if ngrams < 1 or min_documents < 1:
         raise InputError(f"n-grams and minimum documents must be at least 1, not {ngrams} and {min_documents}")
     documents, n = stream.documents, len(stream.starts) - 1
-    frequent = _frequent(stream.ids, documents, n, min_documents)
+    frequency = np.bincount(_tally(stream.ids[:, None], stream.starts, len(stream.words)).indices, minlength=1)
+    frequent = np.flatnonzero(frequency >= min_documents)
     if not len(frequent):
         raise InputError(f"no token stands in {min_documents} documents or more: lower --min-documents")
     words = sorted(stream.words[i] for i in frequent)
@@ -295,23 +290,35 @@ def _gram_keys(prefix: Ints, ids: Ints, documents: Ints, n_words: int) -> Ints:
     return keys
 
 
+def _tally(types: NDArray[Any], starts: Ints, n_types: int) -> sp.csr_array:
+    """Count the types of each document's tokens, shape (tokens, levels), −1 for none: CSR (n, n_types), indices sorted."""
+    known = types >= 0
+    before = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
+    indices = types[known].astype(np.int32, copy=False)
+    shape = (len(starts) - 1, max(n_types, 1))
+    matrix = sp.csr_array((np.ones(len(indices)), indices, before[starts]), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
+
+
 def _frequent(keys: Ints, documents: Ints, n: int, min_documents: int) -> Ints:
     """Distinct non-negative keys that stand in at least `min_documents` of the n documents, sorted."""
     there = keys >= 0
-    values = keys[there]
+    values, distinct = keys[there], None
     if len(values) and int(values.max()) >= (2**63 - 1) // max(n, 1) - 1:
         distinct, values = np.unique(values, return_inverse=True)
-    else:
-        distinct = None
-    found, frequency = _runs(_runs(np.sort(values * n + documents[there]))[0] // max(n, 1))
-    kept = found[frequency >= min_documents]
+    pairs = np.sort(values * n + documents[there])  # sorting beats the hashing of np.unique here
+    in_document = pairs[_changes(pairs)] // max(n, 1)
+    first = np.flatnonzero(_changes(in_document))
+    kept = in_document[first[np.diff(np.append(first, len(in_document))) >= min_documents]]
     return kept if distinct is None else distinct[kept]
 
 
-def _runs(ordered: Ints) -> tuple[Ints, Ints]:
-    """Distinct values of a sorted array and how often each stands in it; sorting first beats np.unique's hashing here."""
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
-    return ordered[starts], np.diff(np.append(starts, len(ordered)))
+def _changes(ordered: Ints) -> NDArray[np.bool_]:
+    """Where a sorted array starts a new value."""
+    new = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return new
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:

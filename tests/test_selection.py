@@ -1,0 +1,82 @@
+"""Selections: by definition on small documents, ties along a curve, the limit of the answers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokensieve.attention import answers
+from tokensieve.counts import Counts
+from tokensieve.errors import InputError
+from tokensieve.flow import FlowSettings, gradient_flow
+from tokensieve.selection import important_selected, limit_answers, limit_error, one_sided, select, select_along
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(seed=st.integers(0, 10**6), slack=st.sampled_from([0.0, 0.3]))
+def test_selection_is_the_argmax_of_each_document(seed: int, slack: float) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, 3, size=(8, 6))
+    counts = Counts.from_matrix(matrix, rng.integers(2, size=8))
+    u = rng.integers(0, 4, size=6) / 2.0
+    found = select(counts, u, slack)
+    chosen = np.zeros_like(matrix, dtype=bool)
+    rows = np.repeat(np.arange(8), np.diff(counts.matrix.indptr))
+    chosen[rows, counts.matrix.indices] = found.mask
+    ties = everything = 0
+    for k in range(8):
+        held = np.flatnonzero(matrix[k])
+        expected = {s for s in held if u[s] >= u[held].max() - slack} if held.size else set()
+        assert set(np.flatnonzero(chosen[k])) == expected
+        ties += len(expected) > 1
+        everything += 0 < len(expected) == held.size
+    assert (found.ties, found.everything) == (ties, everything)
+    assert found.widest_tie <= slack < found.closest_other
+
+
+def test_the_limit_of_the_answers_counts_repeats() -> None:
+    counts = Counts.from_matrix([[2, 1, 1], [0, 0, 3], [0, 0, 0]], [1, 0, 1])
+    u, w = np.array([1.0, 1.0, 0.0]), np.array([3.0, 0.0, -2.0])
+    mask = select(counts, u).mask
+    np.testing.assert_allclose(limit_answers(counts, mask, w), [2.0, -2.0, 0.0])
+    errors = [limit_error(counts, mask, scale * u, w) for scale in (1.0, 10.0, 100.0)]
+    assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-12
+    np.testing.assert_allclose(answers(counts, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12)
+
+
+def test_one_sided_types_and_the_share_that_is_selected() -> None:
+    counts = Counts.from_matrix([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0])
+    np.testing.assert_array_equal(one_sided(counts), [1, -1, 0, 0])
+    mask = select(counts, np.array([2.0, 0.0, 1.0, 0.0])).mask
+    share, total = important_selected(counts, mask, one_sided(counts) != 0)
+    assert (share, total) == (pytest.approx(2 / 3), 3)
+    share, total = important_selected(counts, mask, np.zeros(4, bool))
+    assert math.isnan(share) and total == 0
+
+
+def test_a_gap_that_stays_bounded_along_a_curve_is_a_tie() -> None:
+    """Types 0 and 1 have equal values and symmetric documents: their scores rise together, away from type 2."""
+    counts = Counts.from_matrix([[1, 1, 1], [1, 1, 1]], [1, 1])
+    E, w = np.eye(3), np.array([1.0, 1.0, -1.0])
+    flow = gradient_flow(counts, E, w, np.array([0.4, 0.0, 0.0]), FlowSettings(max_norm=300.0))
+    found = select_along(counts, E, flow)
+    np.testing.assert_array_equal(found.mask, [True, True, False, True, True, False])
+    assert found.ties == 2 and found.widest_tie < found.slack < found.closest_other
+    assert found.to_dict()["documents_with_ties"] == 2
+    gap = E @ flow.p
+    assert abs(gap[0] - gap[1]) == pytest.approx(0.4, abs=0.1) and gap[0] - gap[2] > 100
+
+
+def test_bad_input_is_named() -> None:
+    counts = Counts.from_matrix([[1, 1, 1]], [1])
+    with pytest.raises(InputError, match="finite numbers"):
+        select(counts, np.array([1.0, np.nan, 0.0]))
+    with pytest.raises(InputError, match="slack"):
+        select(counts, np.zeros(3), -1.0)
+    flow = gradient_flow(counts, np.eye(3), np.array([1.0, 1.0, -1.0]), np.zeros(3), FlowSettings(max_norm=2.0))
+    with pytest.raises(InputError, match="too little"):
+        select_along(counts, np.eye(3), flow)
