@@ -44,7 +44,7 @@ def test_each_relaxation_breaks_its_hypothesis(options: dict, broken: set[str]) 
 def test_a_small_step_and_a_small_dimension_are_named() -> None:
     counts = single_token(200, 70, 8, 20).counts
     assert not checked(counts, eta=1.0)["large enough"].holds
-    found = checked(counts, d=16)
+    found = checked(counts, d=4)
     assert not found["log|S|"].holds and not found["remainder"].holds
 
 

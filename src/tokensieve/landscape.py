@@ -53,14 +53,15 @@ def _documents(indptr: Any, indices: Any, log_counts: Any, signs: Any, u: Any, w
                 highest = max(highest, q[i] + np.log(abs(difference)))
         moved = 0.0
         for i in range(start, end):
-            t[i] = np.exp(q[i] - highest) if highest > -np.inf and i != top else 0.0
-            moved += t[i] * (w[indices[i]] - w[indices[top]])
+            difference = w[indices[i]] - w[indices[top]]
+            if difference != 0.0:
+                t[i] = np.exp(q[i] - highest) * difference
+                moved += t[i]
             q[i] = np.exp(q[i])
         scale[k] = highest
         gap = moved * np.exp(highest)
         for i in range(start, end):
-            t[i] *= (w[indices[i]] - w[indices[top]]) - gap
-        t[top] = -q[top] * moved
+            t[i] -= q[i] * moved
         answer[k] = signs[k] * (w[indices[top]] + gap)
         weight[k] = highest - np.logaddexp(0.0, answer[k])
     return q, t, answer, scale, weight

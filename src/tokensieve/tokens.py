@@ -75,12 +75,15 @@ class WordTokenizer:
     pattern: str = WORD
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's tokens in order."""
+        """Each text's tokens in order; a share of the texts for every thread of Polars' pool."""
+        column = pl.col("text")
         if self.line_breaks:
-            texts = texts.str.replace_all(LINE_BREAK, " ")
+            column = column.str.replace_all(LINE_BREAK, " ")
         if self.lowercase:
-            texts = texts.str.to_lowercase()
-        return texts.str.extract_all(self.pattern)
+            column = column.str.to_lowercase()
+        frame, share = pl.LazyFrame({"text": texts}), -(-len(texts) // pl.thread_pool_size()) or 1
+        parts = [frame.slice(i, share) for i in range(0, max(len(texts), 1), share)]
+        return pl.concat([part.select(column.str.extract_all(self.pattern)) for part in parts]).collect()["text"]
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place; the tokens are those of `split`."""
@@ -292,11 +295,12 @@ def _gram_keys(prefix: Ints, ids: Ints, documents: Ints, n_words: int) -> Ints:
 
 def _tally(types: NDArray[Any], starts: Ints, n_types: int) -> sp.csr_array:
     """Count the types of each document's tokens, shape (tokens, levels), −1 for none: CSR (n, n_types), indices sorted."""
-    known = types >= 0
-    before = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
-    indices = types[known].astype(np.int32, copy=False)
+    flat = types.ravel()
+    known = flat >= 0
+    before = np.concatenate([[0], np.cumsum(known)])[starts * types.shape[1]]
+    indices = flat[known].astype(np.int32, copy=False)
     shape = (len(starts) - 1, max(n_types, 1))
-    matrix = sp.csr_array((np.ones(len(indices)), indices, before[starts]), shape=shape)
+    matrix = sp.csr_array((np.ones(len(indices)), indices, before), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
