@@ -73,7 +73,9 @@ def test_nothing_underflows_at_any_norm() -> None:
         sigma = 1 / (1 + math.exp(-1.0))
         expected = math.log(math.sqrt(2) / 2 * (2 * sigma - (1 - sigma))) - 2 * size
         assert point.log_gradient == pytest.approx(expected, rel=1e-12, abs=1e-3 if size == 5.0 else 1e-12)
-        assert point.decay == pytest.approx(-math.sqrt(2), rel=1e-3) or point.decay == pytest.approx(math.sqrt(2), rel=1e-3)
+        assert point.decay == pytest.approx(-math.sqrt(2), rel=1e-3) or point.decay == pytest.approx(
+            math.sqrt(2), rel=1e-3
+        )
 
 
 def test_the_curve_is_the_ordinary_time_flow_and_the_limit_of_gradient_descent() -> None:
@@ -212,7 +214,9 @@ def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:
     reduced, basis = coordinates(E)
     assert basis is not None and flow.coordinates.shape[1] == 24
     np.testing.assert_allclose(reduced @ reduced.T, E @ E.T, atol=1e-12 * np.abs(E @ E.T).max())
-    inside = gradient_flow(data.counts, reduced, w, basis.T @ p, replace(settings_, max_norm=float(np.linalg.norm(basis.T @ flow.p))))
+    inside = gradient_flow(
+        data.counts, reduced, w, basis.T @ p, replace(settings_, max_norm=float(np.linalg.norm(basis.T @ flow.p)))
+    )
     assert np.linalg.norm(basis @ inside.p + flow.rest - flow.p) < 1e-3
     assert np.abs(E @ flow.rest).max() < 1e-12
 

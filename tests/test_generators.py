@@ -21,7 +21,9 @@ def dense(data) -> np.ndarray:
     pairs=st.integers(10, 40), half=st.integers(1, 5), irrelevant=st.integers(4, 20), length=st.integers(2, 5),
     share=st.sampled_from([0.5, 0.5, 0.35]), seed=st.integers(0, 10**6),
 )  # fmt: skip
-def test_assumption_one_holds_exactly(pairs: int, half: int, irrelevant: int, length: int, share: float, seed: int) -> None:
+def test_assumption_one_holds_exactly(
+    pairs: int, half: int, irrelevant: int, length: int, share: float, seed: int
+) -> None:
     n = 4 * pairs
     data = single_token(n, 2 * half + irrelevant, length, 2 * half, positive_share=share, seed=seed)
     c, y = dense(data), data.counts.signs
@@ -108,7 +110,10 @@ def test_the_seed_decides() -> None:
         ({"n": 4, "n_types": 30, "length": 5, "n_relevant": 6}, "cannot use all"),
         ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "leak": 0.7}, "leak"),
         ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "positive_share": 1.0}, "positive_share"),
-        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "relevant_per_document": 4}, "relevant tokens per document"),
+        (
+            {"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "relevant_per_document": 4},
+            "relevant tokens per document",
+        ),
         ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "label_rule": "and"}, "label rule"),
         ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 2, "label_rule": "xor"}, "two groups"),
         ({"n": 40, "n_types": 7, "length": 1, "n_relevant": 6, "label_rule": "negation"}, "negator|cannot use"),

@@ -69,7 +69,10 @@ def test_signed_frequency_by_hand() -> None:
     many = Counts.from_matrix([[2, 1, 0], [0, 1, 1], [1, 0, 3]], [2, 0, 1], ["a", "b", "c"])
     share = many.matrix.toarray() / many.lengths[:, None]
     paper = [
-        [np.mean([(K - 1) / K * x if y == k else -x / K for x, y in zip(share[:, s], many.labels, strict=True)]) for k in range(K)]
+        [
+            np.mean([(K - 1) / K * x if y == k else -x / K for x, y in zip(share[:, s], many.labels, strict=True)])
+            for k in range(K)
+        ]
         for s in range(3)
     ]
     np.testing.assert_allclose(signed_frequency(many, heads=3), paper)
@@ -136,7 +139,9 @@ def test_permuting_documents_and_types_permutes_the_result() -> None:
     rows, types = rng.permutation(counts.n_documents), rng.permutation(counts.n_types)
     shuffled = Counts.from_matrix(counts.matrix.toarray()[rows][:, types], counts.labels[rows])
     np.testing.assert_allclose(
-        one_step(shuffled, E[types], p, v, 2.0).embeddings(), one_step(counts, E, p, v, 2.0).embeddings()[types], atol=1e-14
+        one_step(shuffled, E[types], p, v, 2.0).embeddings(),
+        one_step(counts, E, p, v, 2.0).embeddings()[types],
+        atol=1e-14,
     )
 
 

@@ -59,16 +59,17 @@ def test_one_sided_types_and_the_share_that_is_selected() -> None:
 
 
 def test_a_gap_that_stays_bounded_along_a_curve_is_a_tie() -> None:
-    """Types 0 and 1 have equal values and symmetric documents: their scores rise together, away from type 2."""
-    counts = Counts.from_matrix([[1, 1, 1], [1, 1, 1]], [1, 1])
-    E, w = np.eye(3), np.array([1.0, 1.0, -1.0])
-    flow = gradient_flow(counts, E, w, np.array([0.4, 0.0, 0.0]), FlowSettings(max_norm=300.0))
-    found = select_along(counts, E, flow)
-    np.testing.assert_array_equal(found.mask, [True, True, False, True, True, False])
-    assert found.ties == 2 and found.widest_tie < found.slack < found.closest_other
-    assert found.to_dict()["documents_with_ties"] == 2
-    gap = E @ flow.p
-    assert abs(gap[0] - gap[1]) == pytest.approx(0.4, abs=0.1) and gap[0] - gap[2] > 100
+    """Documents of types 0 and 1 with labels +, +, − settle where σ(f) = 2/3, while both rise away from type 2."""
+    counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
+    w = np.array([1.5, -1.0, -3.0])
+    flow = gradient_flow(counts, np.eye(3), w, np.zeros(3), FlowSettings(max_norm=300.0, max_steps=1000))
+    found = select_along(counts, np.eye(3), flow)
+    np.testing.assert_array_equal(found.mask, [True] * 6 + [True, False, True, False])
+    assert found.ties == 3 and found.widest_tie < found.slack < found.closest_other
+    assert found.to_dict()["documents_with_ties"] == 3
+    share = (math.log(2) + 1) / 2.5
+    assert flow.p[0] - flow.p[1] == pytest.approx(math.log(share / (1 - share)), abs=1e-3)
+    assert flow.p[0] - flow.p[2] > 20
 
 
 def test_bad_input_is_named() -> None:

@@ -19,7 +19,9 @@ from tokensieve.verify import default_step_size, verify
 def test_every_claim_holds_on_exact_data() -> None:
     data = single_token(100, 40, 6, 10, seed=1)
     stages: list[str] = []
-    found = verify(data.counts, d=512, seed=1, settings=FlowSettings(max_norm=4000.0), progress=lambda name, _: stages.append(name))
+    found = verify(
+        data.counts, d=512, seed=1, settings=FlowSettings(max_norm=4000.0), progress=lambda name, _: stages.append(name)
+    )
     assert [claim.holds for claim in found.claims] == [True] * 5
     assert all(item.holds for item in found.assumptions)
     assert found.flow.verdict == DIVERGES and found.important_share == 1.0 and found.important_documents == 100
@@ -88,7 +90,9 @@ def test_a_sweep_resumes_and_counts_failures(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_parallel_sweeps_give_the_same_rows(tmp_path: Path) -> None:
-    cases = grid({"n": [40], "n_types": [20], "length": [4], "n_relevant": [6], "max_norm": [200.0], "seed": [0, 1], "d": [64]})
+    cases = grid(
+        {"n": [40], "n_types": [20], "length": [4], "n_relevant": [6], "max_norm": [200.0], "seed": [0, 1], "d": [64]}
+    )
     alone = run_sweep(cases, tmp_path / "alone").rows
     together = run_sweep(cases, tmp_path / "together", jobs=2).rows
     for one, two in zip(alone, together, strict=True):
@@ -98,5 +102,7 @@ def test_parallel_sweeps_give_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["negation", "xor"])
 def test_pair_labels_run_to_a_verdict(rule: str) -> None:
-    row = run_case(Case(n=80, n_types=31, length=6, n_relevant=8, label_rule=rule, d=256, max_norm=500.0, max_steps=400))
+    row = run_case(
+        Case(n=80, n_types=31, length=6, n_relevant=8, label_rule=rule, d=256, max_norm=500.0, max_steps=400)
+    )
     assert row["error"] is None and row["verdict"] in ("diverges", "finite limit", "undecided at the budget")

@@ -73,11 +73,15 @@ def _equal_lengths(counts: Counts) -> Assumption:
     lengths = counts.lengths
     common = np.bincount(lengths.astype(np.int64)).argmax()
     detail = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
-    return Assumption("all documents have the same length T", bool(np.ptp(lengths) == 0), detail, _first(lengths != common))
+    return Assumption(
+        "all documents have the same length T", bool(np.ptp(lengths) == 0), detail, _first(lengths != common)
+    )
 
 
 def _one_relevant(counts: Counts, sides: NDArray[np.int64]) -> Assumption:
-    relevant = np.bincount(documents_of(counts), counts.matrix.data * (sides != 0)[counts.matrix.indices], counts.n_documents)
+    relevant = np.bincount(
+        documents_of(counts), counts.matrix.data * (sides != 0)[counts.matrix.indices], counts.n_documents
+    )
     detail = (
         f"{np.sum(relevant == 1)} of {relevant.size} documents hold exactly one completely positive or negative token, "
         f"{np.sum(relevant == 0)} none, {np.sum(relevant > 1)} several; {np.sum(sides > 0)} types are completely positive, "
@@ -109,7 +113,9 @@ def _dimension(counts: Counts, step: OneStep) -> Assumption:
 
 def _remainder(step: OneStep) -> Assumption:
     detail = f"the remainder of the step is {step.relative_remainder:.3g} of the predicted step, its a-priori bound {step.bound:.3g}"
-    return Assumption("the first step is mostly (η/2) α v (remainder below one half)", step.relative_remainder < 0.5, detail)
+    return Assumption(
+        "the first step is mostly (η/2) α v (remainder below one half)", step.relative_remainder < 0.5, detail
+    )
 
 
 def _large_step(counts: Counts, sides: NDArray[np.int64], step: OneStep) -> Assumption:

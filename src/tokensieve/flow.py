@@ -167,7 +167,11 @@ class Flow:
         try:
             with np.load(path, allow_pickle=False) as file:
                 values = {name: file[name] if file[name].ndim else file[name].item() for name in file.files}
-            chosen = {name.removeprefix("settings_"): values.pop(name) for name in list(values) if name.startswith("settings_")}
+            chosen = {
+                name.removeprefix("settings_"): values.pop(name)
+                for name in list(values)
+                if name.startswith("settings_")
+            }
             return cls(**({"basis": None, "limit": None} | values), settings=FlowSettings(**chosen))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} is not a saved flow: {error}") from error
@@ -286,7 +290,9 @@ def _follow(
         if run.norm() >= LANDED * settings.max_norm:
             return state(*_at_the_end(run))
         if run.steps >= settings.max_steps or time.monotonic() - started > settings.max_seconds:
-            return state(UNDECIDED, f"‖p‖ = {run.norm():.4g} after {run.steps} steps, with neither divergence nor a limit")
+            return state(
+                UNDECIDED, f"‖p‖ = {run.norm():.4g} after {run.steps} steps, with neither divergence nor a limit"
+            )
         finished = _leg(run, started, progress)
         if finished and checkpoint is not None:
             state("running", "saved on the way").save(checkpoint)
@@ -306,10 +312,14 @@ def _leg(run: _Run, started: float, progress: Progress | None) -> bool:
     settings, leg, clock = run.settings, run.leg, run.leg.clock
     solver = _solver(run, clock, leg.step, math.inf)
     while run.steps - leg.row < leg.length:
-        with np.errstate(invalid="ignore", over="ignore"):  # BDF differences rows of its table that it has not filled yet
+        with np.errstate(
+            invalid="ignore", over="ignore"
+        ):  # BDF differences rows of its table that it has not filled yet
             solver.step()
         if solver.status == "failed" or _lost(run, clock, solver):
-            run.leg = leg._replace(row=run.steps, gains=_put(leg.gains, clock, 0.0), number=leg.number + 1, rises=run.rises)
+            run.leg = leg._replace(
+                row=run.steps, gains=_put(leg.gains, clock, 0.0), number=leg.number + 1, rises=run.rises
+            )
             return True
         if math.hypot(float(np.linalg.norm(solver.y)), run.rest) > settings.max_norm:
             # ‖p‖ grows no faster than s, so this bound is not overstepped.
@@ -378,8 +388,14 @@ def _at_the_end(run: _Run) -> tuple[str, str]:
     half = next(row for row in run.rows if row[1] >= arc / 2)
     rate = (half[0].log_gradient - here.log_gradient) / (arc - half[1]) if arc > half[1] else here.decay
     if here.decay > 0 and here.decay * run.norm() > 10 and abs(rate - here.decay) < 0.1 * here.decay:
-        return DIVERGES, f"‖p‖ reached {run.norm():.6g}, and log‖∇L‖ falls steadily, by {here.decay:.4g} per unit of ‖p‖"
-    return UNDECIDED, f"‖p‖ reached {run.norm():.6g}, but log‖∇L‖ does not fall at a steady rate yet ({rate:.3g}, now {here.decay:.3g})"
+        return (
+            DIVERGES,
+            f"‖p‖ reached {run.norm():.6g}, and log‖∇L‖ falls steadily, by {here.decay:.4g} per unit of ‖p‖",
+        )
+    return (
+        UNDECIDED,
+        f"‖p‖ reached {run.norm():.6g}, but log‖∇L‖ does not fall at a steady rate yet ({rate:.3g}, now {here.decay:.3g})",
+    )
 
 
 def _log_duration(before: Point, after: Point, length: float) -> float:
@@ -434,12 +450,18 @@ def _limit(run: _Run) -> tuple[Floats, float] | None:
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:
     if E.shape != (counts.n_types, p.size) or w.shape != (counts.n_types,):
-        raise InputError(f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {counts.n_types} token types")
+        raise InputError(
+            f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {counts.n_types} token types"
+        )
     if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
         raise InputError("embeddings, values or p are not finite: use a smaller step size")
     if counts.n_documents == 0 or counts.n_classes != 2:
-        raise InputError(f"gradient flow needs documents of two classes, not {counts.n_documents} of {counts.n_classes}")
-    if not (settings.max_norm > 0 and 0 < settings.tolerance < 0.1 and settings.max_steps >= 1 and settings.max_seconds > 0):
+        raise InputError(
+            f"gradient flow needs documents of two classes, not {counts.n_documents} of {counts.n_classes}"
+        )
+    if not (
+        settings.max_norm > 0 and 0 < settings.tolerance < 0.1 and settings.max_steps >= 1 and settings.max_seconds > 0
+    ):
         raise InputError(f"{settings}: norm, steps and seconds must be positive, the tolerance between 0 and 0.1")
 
 

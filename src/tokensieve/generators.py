@@ -38,7 +38,13 @@ class TokenData:
 
 
 def independent_tokens(
-    n: int, n_types: int, length: int, n_irrelevant: int, delta_min: float = 0.1, positive_share: float = 0.5, seed: int = 0
+    n: int,
+    n_types: int,
+    length: int,
+    n_irrelevant: int,
+    delta_min: float = 0.1,
+    positive_share: float = 0.5,
+    seed: int = 0,
 ) -> TokenData:
     """Documents of independent tokens given the label.
 
@@ -56,9 +62,13 @@ def independent_tokens(
     """
     relevant = n_types - n_irrelevant
     if n < 2 or length < 1 or n_types < 1:
-        raise InputError(f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token each, one type")
+        raise InputError(
+            f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token each, one type"
+        )
     if n_irrelevant < 0 or relevant < 0 or relevant % 2:
-        raise InputError(f"{n_irrelevant} irrelevant types of {n_types}: the {relevant} others must be a positive even number")
+        raise InputError(
+            f"{n_irrelevant} irrelevant types of {n_types}: the {relevant} others must be a positive even number"
+        )
     if not (0 < delta_min <= 1 and 0 < positive_share < 1):
         raise InputError(f"delta_min = {delta_min} must be in (0, 1] and positive_share = {positive_share} in (0, 1)")
     rng = np.random.default_rng(seed)
@@ -136,7 +146,9 @@ def _check_single(
     if label_rule not in LABEL_RULES:
         raise InputError(f"label rule {label_rule!r} is not one of {', '.join(LABEL_RULES)}")
     if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
-        raise InputError(f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types")
+        raise InputError(
+            f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
+        )
     if label_rule == "xor" and n_relevant < 4:
         raise InputError(f"{n_relevant} relevant types: two groups with both signs need at least 4")
     if not (0 <= leak < 0.5 and 0 < positive_share < 1):
@@ -144,7 +156,9 @@ def _check_single(
     if not 1 <= own <= n_relevant // 2:
         raise InputError(f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, half of the relevant types")
     if not own <= length <= own + irrelevant:
-        raise InputError(f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: use {own} ≤ T ≤ {own + irrelevant}")
+        raise InputError(
+            f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: use {own} ≤ T ≤ {own + irrelevant}"
+        )
     if label_rule == "negation" and length == own:
         raise InputError(f"T = {length} leaves no place for a negator: use a longer document")
     smaller = min(_positives(n, positive_share), n - _positives(n, positive_share))

@@ -101,7 +101,9 @@ def max_margin(counts: Counts, E: Floats, selected: NDArray[np.bool_], max_round
     """
     m = counts.matrix
     if selected.shape != (m.nnz,) or E.shape[0] != counts.n_types:
-        raise InputError(f"selection {selected.shape} and embeddings {E.shape} do not fit {m.nnz} entries of {counts.n_types} types")
+        raise InputError(
+            f"selection {selected.shape} and embeddings {E.shape} do not fit {m.nnz} entries of {counts.n_types} types"
+        )
     if not np.isfinite(E).all():
         raise InputError("embeddings are not finite: use a smaller step size")
     reduced, basis = coordinates(E)
@@ -275,7 +277,12 @@ def _clarabel(D: Floats) -> tuple[Floats, str]:
     settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
     rows, r = D.shape
     solver = clarabel.DefaultSolver(
-        sp.eye_array(r, format="csc"), np.zeros(r), sp.csc_array(-D), -np.ones(rows), [clarabel.NonnegativeConeT(rows)], settings
+        sp.eye_array(r, format="csc"),
+        np.zeros(r),
+        sp.csc_array(-D),
+        -np.ones(rows),
+        [clarabel.NonnegativeConeT(rows)],
+        settings,
     )
     answer = solver.solve()
     name = str(answer.status)

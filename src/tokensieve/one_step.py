@@ -114,7 +114,9 @@ def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
         InputError: a size below one, or more heads than dimensions.
     """
     if n_types < 1 or heads < 1 or d < heads:
-        raise InputError(f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads")
+        raise InputError(
+            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads"
+        )
     rng = np.random.default_rng(seed)
     p = rng.standard_normal(d) / math.sqrt(d)
     directions = rng.standard_normal((d, heads))

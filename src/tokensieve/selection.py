@@ -62,7 +62,9 @@ def select(counts: Counts, scores: Floats, slack: float = 0.0) -> Selection:
         InputError: scores that do not fit or are not finite, or a negative slack.
     """
     if scores.shape != (counts.n_types,) or not np.isfinite(scores).all() or not slack >= 0:
-        raise InputError(f"scores {scores.shape} must be {counts.n_types} finite numbers and the slack {slack} not negative")
+        raise InputError(
+            f"scores {scores.shape} must be {counts.n_types} finite numbers and the slack {slack} not negative"
+        )
     m = counts.matrix
     document = documents_of(counts)
     behind = _highest(counts, scores)[document] - scores[m.indices]
@@ -87,7 +89,9 @@ def select_along(counts: Counts, E: Floats, flow: Flow) -> Selection:
     half = int(np.flatnonzero(norm <= norm[-1] / 2)[-1]) if norm.min() <= norm[-1] / 2 else 0
     growth = float(norm[-1] - norm[half])
     if growth <= 2 * BOUNDED:
-        raise InputError(f"‖p‖ grew by {growth:.3g} over the second half of the curve: too little to tell a tie from a gap")
+        raise InputError(
+            f"‖p‖ grew by {growth:.3g} over the second half of the curve: too little to tell a tie from a gap"
+        )
     return select(counts, E @ (flow.at(-1) - flow.at(half)) / growth, BOUNDED / growth)
 
 
@@ -118,7 +122,9 @@ def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
     document = documents_of(counts)
     weight = counts.matrix.data * mask
     total = np.bincount(document, weight, counts.n_documents)
-    return np.asarray(np.bincount(document, weight * w[counts.matrix.indices], counts.n_documents) / np.maximum(total, 1.0))
+    return np.asarray(
+        np.bincount(document, weight * w[counts.matrix.indices], counts.n_documents) / np.maximum(total, 1.0)
+    )
 
 
 def limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:

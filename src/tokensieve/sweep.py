@@ -74,10 +74,23 @@ def run_case(case: Case) -> dict[str, Any]:
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return row | {"verdict": "failed", "error": str(error)}
     flow, margin, step = found["flow"], found["margin"], found["one_step"]
-    keep = ("verdict", "norm", "log_time", "loss", "cosine", "angle", "exponent", "standard_error", "important_selected", "rises")
+    keep = (
+        "verdict",
+        "norm",
+        "log_time",
+        "loss",
+        "cosine",
+        "angle",
+        "exponent",
+        "standard_error",
+        "important_selected",
+        "rises",
+    )
     row |= {name: flow[name] for name in keep}
     row |= {f"margin_{name}": margin[name] for name in ("status", "duality_gap", "kkt_residual", "smallest_margin")}
-    row |= {name: step[name] for name in ("slope", "expected_slope", "r2", "relative_remainder", "bound", "bound_holds")}
+    row |= {
+        name: step[name] for name in ("slope", "expected_slope", "r2", "relative_remainder", "bound", "bound_holds")
+    }
     return row | {"eta": step["eta"], "seconds": sum(found["seconds"].values()), "error": None}
 
 
@@ -93,7 +106,9 @@ def run_sweep(cases: Iterable[Case], folder: Path, jobs: int = 1, progress: Prog
     cases = list(cases)
     folder.mkdir(parents=True, exist_ok=True)
     missing = [case for case in cases if not (folder / f"{case.name}.json").exists()]
-    done = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_run_and_keep)(case, folder) for case in missing)
+    done = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_run_and_keep)(case, folder) for case in missing
+    )
     for count, _ in enumerate(done, start=len(cases) - len(missing) + 1):
         if progress is not None:
             progress("sweep", count / len(cases))

@@ -171,7 +171,7 @@ class TokenStream:
         words: the distinct tokens, in no particular order.
     """
 
-    ids: Ints
+    ids: NDArray[np.int32]
     starts: Ints
     words: list[str]
 
@@ -190,18 +190,18 @@ def tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Callable[[int], N
         progress: called with the number of documents done.
     """
     category = pl.Categorical(pl.Categories.random())
-    ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     seen = pl.Series([], dtype=category)
     for start in range(0, len(texts), CHUNK):
         lists = tokenizer.split(texts[start : start + CHUNK])
         lengths.append(lists.list.len().to_numpy().astype(np.int64))
         flat = lists.explode().drop_nulls().cast(category)
         seen = seen.append(flat.unique()).unique()
-        ids.append(flat.to_physical().to_numpy().astype(np.int64))
+        ids.append(flat.to_physical().to_numpy().astype(np.int32))
         if progress:
             progress(min(start + CHUNK, len(texts)))
     codes = seen.to_physical().to_numpy()
-    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
+    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
     position[codes] = np.arange(len(codes))
     starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
     return TokenStream(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
@@ -242,9 +242,10 @@ class Vocabulary:
 
     def positions(self, stream: TokenStream) -> NDArray[np.int32]:
         """Type of the n-gram that ends at every token, shape (tokens, levels); −1 where it is not in the vocabulary."""
-        ids = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int64)[stream.ids]
+        ids = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
         out = np.full((len(ids), 1 + len(self.grams)), -1, dtype=np.int32)
-        out[:, 0], level, base = ids, ids, len(self.words)
+        level: NDArray[Any] = ids
+        out[:, 0], base = ids, len(self.words)
         for n, keys in enumerate(self.grams, start=1):
             level = _find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
             out[:, n] = np.where(level >= 0, level + base, -1)
@@ -275,9 +276,9 @@ def learn_vocabulary(stream: TokenStream, tokenizer: Tokenizer, ngrams: int = 1,
         raise InputError(f"no token stands in {min_documents} documents or more: lower --min-documents")
     words = sorted(stream.words[i] for i in frequent)
     index = {word: i for i, word in enumerate(words)}
-    ids = np.array([index.get(word, -1) for word in stream.words], dtype=np.int64)[stream.ids]
+    ids = np.array([index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
     grams: list[Ints] = []
-    level = ids
+    level: NDArray[Any] = ids
     for _ in range(ngrams - 1):
         keys = _gram_keys(level, ids, documents, len(words))
         grams.append(_frequent(keys, documents, n, min_documents))
@@ -285,11 +286,11 @@ def learn_vocabulary(stream: TokenStream, tokenizer: Tokenizer, ngrams: int = 1,
     return Vocabulary(tuple(words), tuple(grams), tokenizer)
 
 
-def _gram_keys(prefix: Ints, ids: Ints, documents: Ints, n_words: int) -> Ints:
+def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words: int) -> Ints:
     """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
     keys = np.full(len(ids), -1, dtype=np.int64)
     there = (prefix[:-1] >= 0) & (ids[1:] >= 0) & (documents[:-1] == documents[1:])
-    keys[1:][there] = prefix[:-1][there] * n_words + ids[1:][there]
+    keys[1:][there] = prefix[:-1][there].astype(np.int64) * n_words + ids[1:][there]
     return keys
 
 
@@ -297,7 +298,9 @@ def _tally(types: NDArray[Any], starts: Ints, n_types: int) -> sp.csr_array:
     """Count the types of each document's tokens, shape (tokens, levels), −1 for none: CSR (n, n_types), indices sorted."""
     flat = types.ravel()
     known = flat >= 0
-    before = np.concatenate([[0], np.cumsum(known)])[starts * types.shape[1]]
+    before = np.zeros(len(flat) + 1, dtype=np.int64)
+    np.cumsum(known, out=before[1:])
+    before = before[starts * types.shape[1]]
     indices = flat[known].astype(np.int32, copy=False)
     shape = (len(starts) - 1, max(n_types, 1))
     matrix = sp.csr_array((np.ones(len(indices)), indices, before), shape=shape)

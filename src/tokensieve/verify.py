@@ -75,12 +75,26 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """`one_step`, `flow`, `selection`, `margin`, `assumptions`, `claims` and `seconds`, ready for JSON."""
-        agreement = asdict(self.agreement) if self.agreement else dict.fromkeys(("cosine", "angle", "exponent", "standard_error"))
+        agreement = (
+            asdict(self.agreement)
+            if self.agreement
+            else dict.fromkeys(("cosine", "angle", "exponent", "standard_error"))
+        )
         agreement = {name: x if x is not None and math.isfinite(x) else None for name, x in agreement.items()}
         share = self.important_share if math.isfinite(self.important_share) else None
-        flow = self.flow.to_dict() | agreement | {"important_selected": share, "important_documents": self.important_documents}
+        flow = (
+            self.flow.to_dict()
+            | agreement
+            | {"important_selected": share, "important_documents": self.important_documents}
+        )
         flow["limit_error"] = self.limit_error if math.isfinite(self.limit_error) else None
-        none = {"status": "not applicable", "duality_gap": None, "kkt_residual": None, "smallest_margin": None, "support_pairs": 0}
+        none = {
+            "status": "not applicable",
+            "duality_gap": None,
+            "kkt_residual": None,
+            "smallest_margin": None,
+            "support_pairs": 0,
+        }
         return {
             "one_step": self.step.to_dict(), "flow": flow, "selection": self.selection.to_dict() if self.selection else None,
             "margin": self.margin.to_dict() if self.margin else none, "assumptions": [x.to_dict() for x in self.assumptions],
@@ -99,7 +113,9 @@ def default_step_size(counts: Counts) -> float:
     alpha = signed_frequency(counts)
     typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
     if typical < 1e-15:
-        raise InputError("every token type is equally frequent in both classes: there is no signal to verify; give a step size")
+        raise InputError(
+            "every token type is equally frequent in both classes: there is no signal to verify; give a step size"
+        )
     return 2 * TYPICAL_ANSWER / typical
 
 
@@ -196,7 +212,11 @@ def _norm_claim(flow: Flow) -> Claim:
 def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim:
     name = "only selected tokens matter in the limit (Lemma 4.4)"
     if selection is None or flow.verdict == FINITE:
-        return Claim(name, None, "does not apply: p does not diverge" if flow.verdict == FINITE else "undecided: the curve is too short")
+        return Claim(
+            name,
+            None,
+            "does not apply: p does not diverge" if flow.verdict == FINITE else "undecided: the curve is too short",
+        )
     words = f"answers are within {error:.3g} of the mean value of the selected tokens; {selection.ties} documents select several types"
     return Claim(name, error < 1e-3 or None if selection.ties else error < 1e-3, words)
 
@@ -214,7 +234,11 @@ def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None
     if flow.verdict == FINITE:
         return Claim(name, None, "p converges to a finite point; the max-margin statement does not apply")
     if margin is None or agreement is None:
-        why = "the curve is too short to read a selection" if margin is None else f"the max-margin problem is {margin.status}"
+        why = (
+            "the curve is too short to read a selection"
+            if margin is None
+            else f"the max-margin problem is {margin.status}"
+        )
         return Claim(name, None, f"undecided: {why}")
     words = (
         f"angle {agreement.angle:.3g} rad at ‖p‖ = {flow.norm[-1]:.5g}, falling like ‖p‖^{agreement.exponent:.2f}±"
