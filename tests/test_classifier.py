@@ -338,3 +338,23 @@ def test_what_cannot_be_fitted_or_asked_is_named() -> None:
         AttentionClassifier().fit(*reviews(21, (20, 20, 20))).explain(texts[:1], "x")
     with pytest.raises(InputError, match="tokenizers file"):
         AttentionClassifier(tokenizer="nowhere.json").fit(texts, labels)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"batch_size": 0}, {"max_epochs": 0}, {"value_rate": -1.0}, {"validation_share": 1.0}, {"score_rate": np.nan}]
+)
+def test_impossible_settings_are_named(setting: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        AttentionClassifier(**setting).fit(["a b", "a c"] * 10, [0, 1] * 10)
+
+
+def test_no_documents_no_answers() -> None:
+    model = AttentionClassifier().fit(["a b", "a c"] * 10, [0, 1] * 10)
+    assert model.predict([]).shape == (0,) and model.explain([]) == []
+
+
+def test_word_tokenizer_with_other_settings() -> None:
+    texts, labels = ["Yes it is", "yes it is"] * 10, [0, 1] * 10
+    model = AttentionClassifier(tokenizer=WordTokenizer(lowercase=False)).fit(texts, labels)
+    assert model.score(texts, labels) == 1.0
+    assert AttentionClassifier().fit(texts, labels).score(texts, labels) == 0.5

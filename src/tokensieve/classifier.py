@@ -79,7 +79,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         ngrams: longest run of words that is a token type (text input only).
         min_documents: a type must stand in that many training documents (text input only).
-        tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces (text input only).
+        tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces; or a `WordTokenizer` with
+            other settings (text input only).
         batch_size: documents per training step.
         score_rate: initial step size of Adam for the scores u.
         value_rate: initial step size of Adam for the values w.
@@ -125,9 +126,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         tags.input_tags.string = True
-        tags.classifier_tags.poor_score = (
-            True  # attention sees shares of tokens, not magnitudes: dense blobs are no counts
-        )
+        # attention sees shares of tokens, not magnitudes: scikit-learn's dense blobs are no counts
+        tags.classifier_tags.poor_score = True
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -165,9 +165,16 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._train(counts)
 
     def _tokenizer(self) -> Tokenizer:
+        if isinstance(self.tokenizer, WordTokenizer | PieceTokenizer):
+            return self.tokenizer
         return WordTokenizer() if self.tokenizer is None else PieceTokenizer(self.tokenizer)
 
     def _train(self, counts: Counts) -> Self:
+        for name, least in (("batch_size", 1), ("max_epochs", 1), ("score_rate", 0), ("value_rate", 0)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+        if not 0 <= self.validation_share < 1:
+            raise ValueError(f"validation_share must lie in [0, 1), not {self.validation_share!r}")
         self.n_features_in_ = counts.n_types
         sizes = np.maximum(counts.class_sizes, 0.5)
         log_share = np.log(sizes / sizes.sum())
@@ -217,7 +224,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:
         """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
         check_is_fitted(self, "scores_")
-        if is_text(X):
+        if is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
             if self.vocabulary_ is None:
                 raise ValueError("this model was fitted on counts: give counts, not texts")
             return self.vocabulary_.count(tokenize(text_series(X), self.vocabulary_.tokenizer))
