@@ -18,7 +18,9 @@ QUIET = settings(deadline=None, derandomize=True, max_examples=40)
 HEADS = [1, 3]
 
 
-def problem(seed: int, heads: int = 1, n: int = 12, types: int = 9, empty: int = 1) -> tuple[Counts, np.ndarray, np.ndarray]:
+def problem(
+    seed: int, heads: int = 1, n: int = 12, types: int = 9, empty: int = 1
+) -> tuple[Counts, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     matrix = rng.poisson(0.7, size=(n, types))
     matrix[:empty] = 0
@@ -244,7 +246,9 @@ def test_two_heads_are_one_head_of_their_difference(seed: int) -> None:
 def test_score_gradients_sum_to_zero_and_repeats_act_as_log_counts(seed: int, heads: int) -> None:
     counts, u, w = problem(seed, heads)
     assert abs(gradient(counts, u, w).a.sum()) < 1e-14
-    tripled = Counts.from_matrix(counts.matrix.toarray() * np.r_[3, np.ones(counts.n_types - 1)], counts.labels, counts.classes)
+    tripled = Counts.from_matrix(
+        counts.matrix.toarray() * np.r_[3, np.ones(counts.n_types - 1)], counts.labels, counts.classes
+    )
     shifted = u + np.r_[np.log(3), np.zeros(counts.n_types - 1)]
     np.testing.assert_allclose(answers(tripled, u, w), answers(counts, shifted, w), atol=1e-13)
 

@@ -131,7 +131,9 @@ def test_three_classes() -> None:
     words = {"red": "apple cherry", "green": "lime kiwi", "blue": "sky sea"}
     labels = [list(words)[i % 3] for i in range(240)]
     texts = [
-        " ".join(rng.permutation([str(rng.choice(words[label].split())), *rng.choice("a b c d e f".split(), 5), str(i % 40)]))
+        " ".join(
+            rng.permutation([str(rng.choice(words[label].split())), *rng.choice("a b c d e f".split(), 5), str(i % 40)])
+        )
         for i, label in enumerate(labels)
     ]
     found = audit(read_corpus((texts, labels)), Settings())

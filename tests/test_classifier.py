@@ -31,7 +31,9 @@ from tokensieve.tokens import WordTokenizer, learn_vocabulary, text_series, toke
 FILLER = [f"word{i}" for i in range(30)]
 MARKS = ["awful", "superb", "middling"]
 WORDS = st.lists(st.sampled_from([*MARKS, *FILLER, "unseen", "", "<br />", "AWFUL"]), max_size=40).map(" ".join)
-NEGATIVE_DATA = {"check_decision_proba_consistency": "feeds negative numbers although the tags say that X is not negative"}
+NEGATIVE_DATA = {
+    "check_decision_proba_consistency": "feeds negative numbers although the tags say that X is not negative"
+}
 
 
 def reviews(seed: int, sizes: tuple[int, ...] = (60, 60), length: int = 12) -> tuple[list[str], np.ndarray]:
@@ -65,7 +67,9 @@ def test_decision_and_probability_agree_on_their_order_for_counts() -> None:
     model = AttentionClassifier().fit(X, labels)
     test = rng.poisson(2, size=(500, 6))
     decision, probability = model.decision_function(test), model.predict_proba(test)[:, 1]
-    np.testing.assert_array_equal(np.argsort(decision.round(9), kind="stable"), np.argsort(probability.round(12), kind="stable"))
+    np.testing.assert_array_equal(
+        np.argsort(decision.round(9), kind="stable"), np.argsort(probability.round(12), kind="stable")
+    )
     np.testing.assert_array_equal(model.predict(test), (probability > 0.5).astype(int))
     np.testing.assert_allclose(model.predict_proba(test).sum(axis=1), 1, rtol=1e-14)
 
@@ -112,7 +116,9 @@ def test_every_kind_of_sequence_of_texts_is_read_alike(wrap: Callable[[list[str]
     np.testing.assert_array_equal(model.decision_function(wrap(texts)), plain.decision_function(texts))
 
 
-@pytest.mark.parametrize("other", [[], "a text", [1, 2], ["a", 1], np.ones((2, 2)), sp.csr_array((2, 2)), pl.Series([1]), [["a"]]])
+@pytest.mark.parametrize(
+    "other", [[], "a text", [1, 2], ["a", 1], np.ones((2, 2)), sp.csr_array((2, 2)), pl.Series([1]), [["a"]]]
+)
 def test_other_things_are_no_sequence_of_texts(other: Any) -> None:
     assert not is_text(other)
 
@@ -158,7 +164,9 @@ def test_contributions_add_up_for_counts(classes: int) -> None:
 
 @pytest.mark.parametrize("sizes", [(40, 20), (5, 95), (30, 20, 10)])
 @pytest.mark.parametrize("text", ["", "   ", "nothing known here", "😀"])
-def test_documents_without_known_tokens_are_answered_by_the_class_frequencies(sizes: tuple[int, ...], text: str) -> None:
+def test_documents_without_known_tokens_are_answered_by_the_class_frequencies(
+    sizes: tuple[int, ...], text: str
+) -> None:
     model = AttentionClassifier().fit(*reviews(5, sizes))
     np.testing.assert_allclose(model.predict_proba([text])[0], np.array(sizes) / sum(sizes), rtol=1e-12)
     assert model.predict([text])[0] == np.argmax(sizes)
@@ -235,7 +243,9 @@ def test_validation_chooses_the_length_with_the_smallest_held_out_loss() -> None
 
 @pytest.mark.parametrize(("epochs", "batch", "steps"), [(1, 1, 600), (2, 1, 1200), (3, 600, 500)])
 def test_the_longest_training_is_max_epochs_or_500_steps(epochs: int, batch: int, steps: int) -> None:
-    model = AttentionClassifier(max_epochs=epochs, batch_size=batch, validation_share=0).fit(*reviews(12, (300, 300), length=3))
+    model = AttentionClassifier(max_epochs=epochs, batch_size=batch, validation_share=0).fit(
+        *reviews(12, (300, 300), length=3)
+    )
     assert model.n_steps_ == steps
 
 
@@ -254,7 +264,9 @@ def test_probabilities_are_logistic_and_softmax() -> None:
     f = np.array([-800.0, -1.0, 0.0, 2.0, 800.0])
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(probabilities(f)[:, 1], 1 / (1 + np.exp(-f)), atol=1e-300)
-    np.testing.assert_allclose(probabilities(np.column_stack([-f / 2, f / 2])), probabilities(f), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        probabilities(np.column_stack([-f / 2, f / 2])), probabilities(f), rtol=1e-12, atol=1e-300
+    )
     np.testing.assert_array_equal(probabilities(np.array([[1e3, 0, -1e3]])), [[1, 0, 0]])
 
 
@@ -341,7 +353,8 @@ def test_what_cannot_be_fitted_or_asked_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [{"batch_size": 0}, {"max_epochs": 0}, {"value_rate": -1.0}, {"validation_share": 1.0}, {"score_rate": np.nan}]
+    "setting",
+    [{"batch_size": 0}, {"max_epochs": 0}, {"value_rate": -1.0}, {"validation_share": 1.0}, {"score_rate": np.nan}],
 )
 def test_impossible_settings_are_named(setting: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(setting))):

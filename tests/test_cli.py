@@ -145,7 +145,8 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     labels = ["<script>alert(1)</script>", "=cmd()|'x'"]
     words = ["[bold]", "'quote\"", "\x1b[31m", "\ud800", "\u202eabc", "👍", "{{7*7}}", "</td>"]
     rows = [
-        json.dumps({"text": f"{' '.join(words)} w{i} {'nice' if i % 2 else 'ugly'}", "label": labels[i % 2]}) for i in range(60)
+        json.dumps({"text": f"{' '.join(words)} w{i} {'nice' if i % 2 else 'ugly'}", "label": labels[i % 2]})
+        for i in range(60)
     ]
     (tmp_path / "h.jsonl").write_text("\n".join(rows))
     status, out, err = run("audit", "h.jsonl", "--out", "o")

@@ -16,7 +16,9 @@ from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
 def importance(reviews: Reviews, ngrams: int = 1) -> Importance:
     stream = tokenize(reviews.texts, WordTokenizer())
     vocabulary = learn_vocabulary(stream, WordTokenizer(), ngrams, 3)
-    return token_importance(Counts(vocabulary.count(stream)[0], reviews.labels, ("negative", "positive"), vocabulary.tokens))
+    return token_importance(
+        Counts(vocabulary.count(stream)[0], reviews.labels, ("negative", "positive"), vocabulary.tokens)
+    )
 
 
 def test_the_same_seed_gives_the_same_reviews() -> None:
@@ -56,7 +58,11 @@ def test_neutral_words_say_nothing_and_every_sentiment_word_is_found() -> None:
 def test_negation_turns_a_word_round() -> None:
     found = importance(demo_reviews(6000, 2), ngrams=2)
     index = {token: s for s, token in enumerate(found.tokens)}
-    seen = [(found.posterior_difference[index[f"not {word}"], 1], delta) for word, delta in STRENGTHS.items() if abs(delta) >= 0.7]
+    seen = [
+        (found.posterior_difference[index[f"not {word}"], 1], delta)
+        for word, delta in STRENGTHS.items()
+        if abs(delta) >= 0.7
+    ]
     assert all(np.sign(measured) == -np.sign(delta) for measured, delta in seen)
 
 

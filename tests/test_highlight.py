@@ -17,8 +17,25 @@ from tokensieve.classifier import AttentionClassifier
 from tokensieve.highlight import pieces
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "straße", "日本語", "οδος", "i̇stanbul", "👍🏽", "🇩🇪"]
-NASTY = ["", " ", "<br />", "<BR>", "GOOD", "İstanbul", "ΟΔΟΣ", "ΑΣ.Α", "\ud800", "\x00", "e\u0301", "👩🏽‍⚕️", "🇩🇪🇫", "unseen"]
-texts_strategy = st.lists(st.one_of(st.sampled_from(WORDS + NASTY + [" "] * 10), st.text(max_size=4)), max_size=15).map("".join)
+NASTY = [
+    "",
+    " ",
+    "<br />",
+    "<BR>",
+    "GOOD",
+    "İstanbul",
+    "ΟΔΟΣ",
+    "ΑΣ.Α",
+    "\ud800",
+    "\x00",
+    "e\u0301",
+    "👩🏽‍⚕️",
+    "🇩🇪🇫",
+    "unseen",
+]
+texts_strategy = st.lists(st.one_of(st.sampled_from(WORDS + NASTY + [" "] * 10), st.text(max_size=4)), max_size=15).map(
+    "".join
+)
 KINDS = ["words", "bigrams", "pieces", "three classes"]
 
 
@@ -36,7 +53,9 @@ def model(kind: str) -> AttentionClassifier:
         tokenizer = Pieces(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet, show_progress=False))
+        tokenizer.train_from_iterator(
+            texts, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet, show_progress=False)
+        )
     ngrams = 2 if kind == "bigrams" else 1
     return AttentionClassifier(ngrams, min_documents=1, tokenizer=tokenizer).fit(texts, labels)
 

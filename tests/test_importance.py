@@ -16,7 +16,16 @@ from tokensieve.importance import Importance, signed_frequency, token_importance
 
 QUIET = settings(deadline=None, derandomize=True, max_examples=40)
 INTERVALS = [f"{name}{end}" for name in ("posterior", "alpha", "effect") for end in ("_low", "_high")]
-PER_CLASS = ["class_documents", "count_difference", "posterior_difference", "alpha", "effect", "p_value", "q_value", *INTERVALS]
+PER_CLASS = [
+    "class_documents",
+    "count_difference",
+    "posterior_difference",
+    "alpha",
+    "effect",
+    "p_value",
+    "q_value",
+    *INTERVALS,
+]
 
 
 def random_counts(seed: int, classes: int = 2, n: int = 30, types: int = 8, sizes: tuple[int, ...] = ()) -> Counts:
@@ -165,7 +174,9 @@ def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(sizes
     matrix = np.stack([rng.multinomial(length, zipf / zipf.sum()) for length in lengths])
     matrix = matrix[:, (matrix > 0).sum(axis=0) >= 3]
     for _ in range(runs):
-        counts = Counts.from_matrix(matrix, rng.permutation(np.repeat(np.arange(len(sizes)), sizes)), "abc"[: len(sizes)])
+        counts = Counts.from_matrix(
+            matrix, rng.permutation(np.repeat(np.arange(len(sizes)), sizes)), "abc"[: len(sizes)]
+        )
         found = token_importance(counts)
         any_found += int((found.q_value < 0.05).any(axis=0).sum())
         small, tested = small + int((found.p_value < 0.05).sum()), tested + found.p_value.size
@@ -252,7 +263,9 @@ def test_two_classes_mirror_each_other(seed: int) -> None:
     for name in ("posterior", "alpha", "effect"):
         point = "posterior_difference" if name == "posterior" else name
         np.testing.assert_allclose(getattr(found, point)[:, 0], -getattr(found, point)[:, 1], atol=1e-15)
-        np.testing.assert_allclose(getattr(found, f"{name}_low")[:, 0], -getattr(found, f"{name}_high")[:, 1], atol=1e-14)
+        np.testing.assert_allclose(
+            getattr(found, f"{name}_low")[:, 0], -getattr(found, f"{name}_high")[:, 1], atol=1e-14
+        )
     np.testing.assert_allclose(found.p_value[:, 0], found.p_value[:, 1], rtol=1e-6)
 
 
@@ -266,7 +279,9 @@ def test_the_order_of_documents_and_types_does_not_matter(seed: int, classes: in
     other = Counts.from_matrix(counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes)
     found = token_importance(other)
     for name in PER_CLASS:
-        np.testing.assert_allclose(getattr(found, name), getattr(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name
+        )
 
 
 @QUIET
@@ -282,7 +297,9 @@ def test_renaming_the_classes_renames_the_columns(seed: int, classes: int) -> No
 
 @QUIET
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
-def test_duplicated_documents_leave_effects_and_scaled_documents_leave_everything_but_counts(seed: int, classes: int) -> None:
+def test_duplicated_documents_leave_effects_and_scaled_documents_leave_everything_but_counts(
+    seed: int, classes: int
+) -> None:
     counts = random_counts(seed, classes)
     base = token_importance(counts)
     twice = token_importance(counts.rows(np.tile(np.arange(counts.n_documents), 2)))
@@ -360,7 +377,9 @@ def test_categories_and_the_frame_hold_the_same_table() -> None:
     y = labels.astype(bool)
     odd = np.zeros(60, dtype=bool)
     odd[[0, 2]] = True  # two negative documents, so that a type is positive but not completely
-    matrix = np.column_stack([y, ~y, y | odd, ~y & ~odd | np.isin(np.arange(60), [1, 3]), np.ones(60), np.arange(60) == 1])
+    matrix = np.column_stack(
+        [y, ~y, y | odd, ~y & ~odd | np.isin(np.arange(60), [1, 3]), np.ones(60), np.arange(60) == 1]
+    )
     tokens = ["good", "<b>", "fine", "meh", "the", "=cmd()"]
     counts = Counts.from_matrix(matrix.astype(int), labels, ["neg", "pos"], tokens)
     found = token_importance(counts)

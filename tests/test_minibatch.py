@@ -24,7 +24,9 @@ def problem(seed: int, heads: int, n: int = 40, types: int = 10) -> tuple[Counts
     return counts, rng.normal(scale=0.5, size=types), rng.normal(scale=0.5, size=(types, heads))
 
 
-def last(counts: Counts, u: np.ndarray, w: np.ndarray, schedule: Schedule, pause: int = 10**6) -> tuple[np.ndarray, np.ndarray]:
+def last(
+    counts: Counts, u: np.ndarray, w: np.ndarray, schedule: Schedule, pause: int = 10**6
+) -> tuple[np.ndarray, np.ndarray]:
     found = [(scores.copy(), values.copy()) for _, scores, values in train(counts, u, w, schedule, pause)]
     return found[-1]
 
@@ -74,7 +76,9 @@ def test_small_batches_are_a_plain_loop_in_which_untouched_types_rest(heads: int
 
 @settings(deadline=None, derandomize=True, max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from(HEADS), st.integers(1, 60), st.integers(1, 40), st.integers(1, 50))
-def test_pauses_change_no_bit_and_every_pause_is_reported(seed: int, heads: int, steps: int, batch: int, pause: int) -> None:
+def test_pauses_change_no_bit_and_every_pause_is_reported(
+    seed: int, heads: int, steps: int, batch: int, pause: int
+) -> None:
     counts, u, w = problem(seed, heads)
     kept = u.copy(), w.copy()
     schedule = Schedule(steps, batch, seed=seed)

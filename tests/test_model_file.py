@@ -23,7 +23,14 @@ from tokensieve.model_file import DESCRIPTION, NUMBERS, TABLE, load_model, model
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "<script>", "=cmd()", "42"]
 WORDS += ["Straße", "日本語", "ΟΔΟΣ", "İzmir", "👍🏽", "🇩🇪"]
-UNSEEN = ["", "nothing known", "GOOD bad<BR />not good", "👍🏽👍🏽 日本語! ΟΔΟΣ.", "İZMİR straße", "e\u0301 א\u200f <br/>"]
+UNSEEN = [
+    "",
+    "nothing known",
+    "GOOD bad<BR />not good",
+    "👍🏽👍🏽 日本語! ΟΔΟΣ.",
+    "İZMİR straße",
+    "e\u0301 א\u200f <br/>",
+]
 SURROGATE = "\ud800 good"
 MARKS = [" bad", " good", " film"]
 KINDS = ["words", "bigrams", "trigrams", "pieces", "int", "bool", "three classes"]
@@ -121,7 +128,9 @@ def refused(folder: Path, *words: str) -> None:
 
 @pytest.mark.parametrize("name", [NUMBERS, DESCRIPTION])
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_refused(name: str, share: float, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(
+    name: str, share: float, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained["bigrams"], tmp_path)
     content = (folder / name).read_bytes()
     for kept in {int(share * len(content)), len(content) - 1}:
@@ -130,7 +139,9 @@ def test_a_truncated_file_is_refused(name: str, share: float, trained: dict[str,
 
 
 @pytest.mark.parametrize("position", [0, 7, 8, 40, -1, -100])
-def test_a_flipped_bit_in_the_numbers_is_refused(position: int, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_a_flipped_bit_in_the_numbers_is_refused(
+    position: int, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained["words"], tmp_path)
     content = bytearray((folder / NUMBERS).read_bytes())
     content[position] ^= 1
@@ -230,11 +241,17 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     words = re.findall(r"\w+(?:'\w+)*", text.lower() if settings["lowercase"] else text, re.ASCII)
     index = {token: s for s, token in enumerate(model["tokens"])}
     runs = [" ".join(words[i : i + n]) for n in range(1, model["ngrams"] + 1) for i in range(len(words) - n + 1)]
-    weights = {index[run]: count * math.exp(model["scores"][index[run]]) for run, count in Counter(runs).items() if run in index}
+    weights = {
+        index[run]: count * math.exp(model["scores"][index[run]])
+        for run, count in Counter(runs).items()
+        if run in index
+    }
     if not weights:
         return list(model["prior"])
     total = math.fsum(weights.values())
-    return [math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) for k in range(len(model["prior"]))]
+    return [
+        math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) for k in range(len(model["prior"]))
+    ]
 
 
 @pytest.mark.parametrize("kind", ["words", "bigrams", "trigrams", "int", "three classes"])
@@ -250,10 +267,25 @@ def test_the_table_runs_in_plain_python(kind: str, trained: dict[str, AttentionC
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 @pytest.mark.parametrize("kind", ["words", "trigrams", "three classes"])
-def test_the_table_runs_in_javascript_on_unicode_text(kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+def test_the_table_runs_in_javascript_on_unicode_text(
+    kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path
+) -> None:
     folder = save(trained[kind], tmp_path)
     rng = np.random.default_rng(3)
-    more = [*WORDS, "unseen", "<br />", "GOOD,", "don’t", "e\u0301", "שלום\u200f", "می\u200cخواهم", "हिन्दी", "☀️", "👩🏽‍⚕️", "🇩🇪🇫🇷🇦"]
+    more = [
+        *WORDS,
+        "unseen",
+        "<br />",
+        "GOOD,",
+        "don’t",
+        "e\u0301",
+        "שלום\u200f",
+        "می\u200cخواهم",
+        "हिन्दी",
+        "☀️",
+        "👩🏽‍⚕️",
+        "🇩🇪🇫🇷🇦",
+    ]
     texts = [" ".join(rng.choice(more, rng.integers(0, 20))) for _ in range(60)]
     texts += [*UNSEEN, "ΑΣ.Α ΣΑΣ", "İIı", "日本語👍🏽good"]
     (folder / "texts.json").write_text(json.dumps(texts))

@@ -193,7 +193,9 @@ def test_counts_by_brute_force_on_any_text(texts: list[str], ngrams: int, min_do
 
 
 def test_unknown_words_are_counted_per_document() -> None:
-    vocabulary = learn_vocabulary(tokenize(text_series(["good film", "good plot"]), WordTokenizer()), WordTokenizer(), 2, 1)
+    vocabulary = learn_vocabulary(
+        tokenize(text_series(["good film", "good plot"]), WordTokenizer()), WordTokenizer(), 2, 1
+    )
     texts = ["good film", "a good a", "", "zzz zzz zzz", "film good"]
     matrix, unknown = vocabulary.count(tokenize(text_series(texts), WordTokenizer()))
     assert unknown.tolist() == [0, 2, 0, 3, 0]
@@ -232,7 +234,10 @@ def bpe() -> Pieces:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=330, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=["<s>"], show_progress=False
+        vocab_size=330,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<s>"],
+        show_progress=False,
     )
     tokenizer.train_from_iterator(ascii_texts(5, 200), trainer)
     return tokenizer

@@ -116,4 +116,6 @@ def _vocabulary(model: AttentionClassifier) -> Vocabulary:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="backslashreplace")
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+        errors="backslashreplace"
+    )

@@ -47,7 +47,11 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(Text(f"  {shown(token, 30)}", style="bold") + Text(f" {shown(reason, 120)}"))
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
     console.print(Text(f"{audit.seconds['total']:.1f} s ({seconds})", style="dim"))
-    what = "report.html, pictures, tokens.csv, summary.json and the model" if report else "the model, tokens.csv and summary.json"
+    what = (
+        "report.html, pictures, tokens.csv, summary.json and the model"
+        if report
+        else "the model, tokens.csv and summary.json"
+    )
     console.print(Text(f"{what} in {out}"))
 
 
