@@ -14,8 +14,9 @@ from scipy.integrate import solve_ivp
 
 from tokensieve.attention import gradient
 from tokensieve.counts import Counts
+from tokensieve.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import DIVERGES, FINITE, LEG, UNDECIDED, Flow, FlowSettings, gradient_flow
+from tokensieve.flow import LEG, gradient_flow
 from tokensieve.generators import single_token
 from tokensieve.landscape import Landscape, coordinates
 from tokensieve.margin import max_margin

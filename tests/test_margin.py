@@ -126,6 +126,8 @@ def test_assumption_one_at_both_sides_of_the_number_of_types(d: int) -> None:
     result = max_margin(data.counts, E, mask)
     assert result.status == "solved"
     check_certificate(result, data.counts, E, mask)
+    for near in (result.p + 0.01 * E[0], E[3]):
+        np.testing.assert_allclose(max_margin(data.counts, E, mask, near=near).p, result.p, rtol=1e-7, atol=1e-9)
 
 
 def test_infeasible_selections_come_with_a_proof() -> None:

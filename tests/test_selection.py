@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tokensieve.attention import answers
 from tokensieve.counts import Counts
+from tokensieve.curve import FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import FlowSettings, gradient_flow
+from tokensieve.flow import gradient_flow
 from tokensieve.selection import important_selected, limit_answers, limit_error, one_sided, select, select_along
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tokensieve.counts import Counts
+from tokensieve.curve import DIVERGES, FINITE, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import DIVERGES, FINITE, FlowSettings
 from tokensieve.generators import independent_tokens, single_token
 from tokensieve.sweep import Case, grid, run_case, run_sweep
 from tokensieve.verify import default_step_size, verify
@@ -65,19 +65,19 @@ def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
         verify(data.counts, d=64, eta=10.0, checkpoint=path)
 
 
-def test_the_default_step_answers_documents_by_two() -> None:
+def test_the_default_step_answers_documents_by_one() -> None:
     counts = single_token(200, 70, 8, 20).counts
     eta = default_step_size(counts)
     alpha = (counts.signs / counts.lengths) @ counts.matrix.toarray() / 200
     typical = np.mean(np.abs(counts.matrix.toarray() @ alpha / 8)) * eta / 2
-    assert typical == pytest.approx(2.0)
+    assert typical == pytest.approx(1.0)
     with pytest.raises(InputError, match="no signal"):
         default_step_size(Counts.from_matrix([[1, 1], [1, 1]], [1, 0]))
 
 
 def test_a_sweep_resumes_and_counts_failures(tmp_path: Path) -> None:
     small = {"n": [40], "n_types": [20], "length": [4], "n_relevant": [6], "max_norm": [200.0]}
-    cases = grid(small | {"seed": [0, 1], "d": [64]}) + [Case(n=4, seed=5)]
+    cases = [*grid(small | {"seed": [0, 1], "d": [64]}), Case(n=4, seed=5)]
     shares: list[float] = []
     first = run_sweep(cases[:1], tmp_path)
     whole = run_sweep(cases, tmp_path, progress=lambda _, share: shares.append(share))

@@ -112,7 +112,9 @@ def _dimension(counts: Counts, step: OneStep) -> Assumption:
 
 
 def _remainder(step: OneStep) -> Assumption:
-    detail = f"the remainder of the step is {step.relative_remainder:.3g} of the predicted step, its a-priori bound {step.bound:.3g}"
+    detail = (
+        f"the remainder of the step is {step.relative_remainder:.3g} of the predicted step, its bound {step.bound:.3g}"
+    )
     return Assumption(
         "the first step is mostly (η/2) α v (remainder below one half)", step.relative_remainder < 0.5, detail
     )
@@ -129,7 +131,8 @@ def _large_step(counts: Counts, sides: NDArray[np.int64], step: OneStep) -> Assu
         np.maximum.at(best[row], document[which], signed[which])
     concerned = np.isfinite(best[0])
     bad = concerned & (best[0] <= best[1])
-    detail = f"in {concerned.sum() - bad.sum()} of the {concerned.sum()} documents with such a token it has the best value for the label"
+    good = concerned.sum() - bad.sum()
+    detail = f"in {good} of the {concerned.sum()} documents with such a token its value is the best for the label"
     name = "η₀ is large enough: the important token has the best value of its document"
     return Assumption(name, bool(concerned.any() and not bad.any()), detail, _first(bad))
 

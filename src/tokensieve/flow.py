@@ -16,22 +16,26 @@ curve: quadratic convergence to a point of zero gradient with no direction of ne
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.integrate import BDF
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import logsumexp
+from threadpoolctl import threadpool_limits
 
 from tokensieve.counts import Counts, Floats
+from tokensieve.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
 from tokensieve.errors import InputError
 from tokensieve.landscape import Landscape, Point, coordinates
 
@@ -40,141 +44,15 @@ TIME, ARC = 0, 1
 LEG, TRIAL, TRY_EVERY = 50, 15, 5
 # Where ‖∇L‖ is this share of its terms, rounding has taken its direction.
 INCOHERENT = 1e-12
+# Relative rise of the loss that is rounding, and the shortest step, relative to ‖p‖, after one that raised it.
+ROUNDING, SHORTEST = 1e-13, 1e-10
+# Up to this many stored counts and embedding coordinates, one thread is fastest.
+SMALL = 500_000
 # Above this share, rounding is far from the direction, and a limit may be looked for.
 COHERENT = 1e-9
 # Share of max_norm that counts as having reached it.
 LANDED = 1 - 1e-7
 NOT_MOVING = "some score gaps have settled while others grow, and the gradient has sunk to the rounding error of the settled ones,"
-DIVERGES, FINITE, UNDECIDED = "diverges", "finite limit", "undecided at the budget"
-
-
-@dataclass(frozen=True)
-class FlowSettings:
-    """How far and how exactly to follow the curve.
-
-    Attributes:
-        max_norm: stop when ‖p‖ reaches this.
-        tolerance: local error of a step relative to ‖p‖'s components; the curve moves in proportion to it.
-        max_steps: accepted steps before the verdict is "undecided at the budget".
-        max_seconds: wall time of one call before the same.
-    """
-
-    max_norm: float = 20_000.0
-    tolerance: float = 1e-5
-    max_steps: int = 3_000
-    max_seconds: float = math.inf
-
-
-@dataclass(frozen=True)
-class Flow:
-    """The curve followed so far, one row per accepted step (row 0 is the start), and what became of it.
-
-    Attributes:
-        verdict: "diverges", "finite limit", "undecided at the budget", or "running" for a state saved on the way.
-        reason: the verdict in words.
-        coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
-        basis: that basis, shape (d, r), or None when the coordinates are p itself.
-        rest: the part of p outside the span, which never moves, shape (d,).
-        arc: s, shape (m,).
-        log_time: log t, shape (m,); −∞ at the start.
-        loss: L, shape (m,).
-        log_gradient: log‖∇L‖, shape (m,).
-        decay: −d log‖∇L‖/ds, shape (m,).
-        limit: the finite point that p converges to, shape (d,), or None.
-        limit_curvature: smallest curvature at the limit relative to the largest, over the directions that matter; nan without limit.
-        leg: of the leg in progress: its first row, first step, gains of both clocks, number, and the rises before it.
-        rises: steps where the computed loss rose by more than rounding (0 in a faithful run).
-        seconds: wall time spent.
-        settings: the settings.
-        fingerprint: of data, embeddings, start and tolerance; resuming checks it.
-    """
-
-    verdict: str
-    reason: str
-    coordinates: Floats
-    basis: Floats | None
-    rest: Floats
-    arc: Floats
-    log_time: Floats
-    loss: Floats
-    log_gradient: Floats
-    decay: Floats
-    limit: Floats | None
-    limit_curvature: float
-    leg: Floats
-    rises: int
-    seconds: float
-    settings: FlowSettings
-    fingerprint: str
-
-    @property
-    def norm(self) -> Floats:
-        """‖p‖ along the curve, shape (m,)."""
-        return np.asarray(np.hypot(np.linalg.norm(self.coordinates, axis=1), np.linalg.norm(self.rest)))
-
-    @property
-    def p(self) -> Floats:
-        """The last point, shape (d,)."""
-        return self.at(-1)
-
-    def at(self, row: int) -> Floats:
-        """p at a row of the curve, shape (d,)."""
-        z = self.coordinates[row]
-        return np.asarray(self.rest + (z if self.basis is None else self.basis @ z))
-
-    def cosine(self, direction: Floats) -> Floats:
-        """Cosine of p and a direction of R^d along the curve, shape (m,)."""
-        inside = direction if self.basis is None else self.basis.T @ direction
-        dots = self.coordinates @ inside + float(self.rest @ direction)
-        return np.asarray(dots / (self.norm * np.linalg.norm(direction)))
-
-    def angle(self, direction: Floats) -> Floats:
-        """Angle in radians between p and a direction along the curve, shape (m,); exact also where the cosine rounds to one."""
-        unit = direction / np.linalg.norm(direction)
-        inside = unit if self.basis is None else self.basis.T @ unit
-        outside = unit - (inside if self.basis is None else self.basis @ inside)
-        dots = self.coordinates @ inside + float(self.rest @ unit)
-        across = np.linalg.norm(self.coordinates - np.outer(dots, inside), axis=1)
-        beyond = np.linalg.norm(self.rest - np.outer(dots, outside), axis=1)
-        return np.asarray(np.arctan2(np.hypot(across, beyond), dots))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Verdict and last figures, ready for JSON."""
-        last = float(self.log_time[-1])
-        return {
-            "verdict": self.verdict, "reason": self.reason, "norm": float(self.norm[-1]), "arc": float(self.arc[-1]),
-            "log_time": last if math.isfinite(last) else None, "loss": float(self.loss[-1]), "steps": len(self.arc) - 1,
-            "limit_norm": None if self.limit is None else float(np.linalg.norm(self.limit)), "rises": self.rises,
-            "seconds": self.seconds,
-        }  # fmt: skip
-
-    def save(self, path: Path) -> None:
-        """Write the whole state to an .npz file, whole or not at all."""
-        arrays = {name: value for name, value in self.__dict__.items() if value is not None and name != "settings"}
-        arrays |= {f"settings_{name}": value for name, value in asdict(self.settings).items()}
-        draft = path.with_name(path.name + ".part")
-        with draft.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        draft.replace(path)
-
-    @classmethod
-    def load(cls, path: Path) -> Flow:
-        """Read a state written by `save`.
-
-        Raises:
-            InputError: not such a file.
-        """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                values = {name: file[name] if file[name].ndim else file[name].item() for name in file.files}
-            chosen = {
-                name.removeprefix("settings_"): values.pop(name)
-                for name in list(values)
-                if name.startswith("settings_")
-            }
-            return cls(**({"basis": None, "limit": None} | values), settings=FlowSettings(**chosen))
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{path} is not a saved flow: {error}") from error
 
 
 class _Leg(NamedTuple):
@@ -276,7 +154,23 @@ def gradient_flow(
             spent + time.monotonic() - started, settings, print_,
         )  # fmt: skip
 
-    return _follow(run, state, started, checkpoint, progress)
+    with _threads(counts.matrix.nnz, reduced.size):
+        return _follow(run, state, started, checkpoint, progress)
+
+
+@contextlib.contextmanager
+def _threads(entries: int, size: int) -> Iterator[None]:
+    """One thread for a small problem: there, waking others costs more than they do, and sums keep one order on any machine."""
+    if entries > SMALL or size > SMALL:
+        yield
+        return
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def _follow(
@@ -312,21 +206,20 @@ def _leg(run: _Run, started: float, progress: Progress | None) -> bool:
     settings, leg, clock = run.settings, run.leg, run.leg.clock
     solver = _solver(run, clock, leg.step, math.inf)
     while run.steps - leg.row < leg.length:
-        with np.errstate(
-            invalid="ignore", over="ignore"
-        ):  # BDF differences rows of its table that it has not filled yet
+        # BDF differences rows of its table that it has not filled yet.
+        with np.errstate(invalid="ignore", over="ignore"):
             solver.step()
         if solver.status == "failed" or _lost(run, clock, solver):
-            run.leg = leg._replace(
-                row=run.steps, gains=_put(leg.gains, clock, 0.0), number=leg.number + 1, rises=run.rises
-            )
-            return True
+            return _give_up(run, clock)
         if math.hypot(float(np.linalg.norm(solver.y)), run.rest) > settings.max_norm:
             # ‖p‖ grows no faster than s, so this bound is not overstepped.
             left = settings.max_norm - run.norm()
             clock, solver = ARC, _solver(run, ARC, 0.9 * left, run.arc + left)
             continue
-        _accept(run, clock, solver)
+        here = run.land.point(solver.y)
+        if not here.loss <= run.here.loss * (1 + ROUNDING):
+            return _shorten(run, clock)
+        _accept(run, clock, solver, here)
         if progress is not None:
             progress("flow", min(1.0, run.norm() / settings.max_norm))
         spent = time.monotonic() - started > settings.max_seconds or run.steps >= settings.max_steps
@@ -336,6 +229,23 @@ def _leg(run: _Run, started: float, progress: Progress | None) -> bool:
     gain = (run.arc - middle) / (leg.length - leg.length // 2)
     step = 0.3 * (run.arc - run.rows[-2][1])
     run.leg = _Leg(run.steps, step, _put(leg.gains, clock, gain), leg.number + 1, run.rises)
+    return True
+
+
+def _give_up(run: _Run, clock: int) -> bool:
+    """End a leg whose clock does not get any further."""
+    leg = run.leg
+    run.leg = leg._replace(row=run.steps, gains=_put(leg.gains, clock, 0.0), number=leg.number + 1, rises=run.rises)
+    return True
+
+
+def _shorten(run: _Run, clock: int) -> bool:
+    """End a leg at a step that raised the loss, which the flow cannot do, and begin the next with a shorter one."""
+    leg = run.leg
+    step = 0.1 * (run.arc - run.rows[-2][1] if run.steps > leg.row else leg.step)
+    if step < SHORTEST * (1 + run.norm()):
+        return _give_up(run, clock)
+    run.leg = leg._replace(row=run.steps, step=step, rises=run.rises)
     return True
 
 
@@ -363,15 +273,15 @@ def _solver(run: _Run, clock: int, step: float, bound: float) -> BDF:
 
 def _lost(run: _Run, clock: int, solver: BDF) -> bool:
     """Whether rounding decides where the curve goes: on the arc clock, rounding of p times curvature; on both, cancellation."""
-    if clock == ARC and np.linalg.norm(solver.J) * np.finfo(float).eps * run.norm() > run.settings.tolerance:  # type: ignore[attr-defined]
+    J: Any = solver.J
+    if clock == ARC and float(np.linalg.norm(J)) * np.finfo(float).eps * run.norm() > run.settings.tolerance:
         return True
     return 0 < run.here.coherence < INCOHERENT
 
 
-def _accept(run: _Run, clock: int, solver: BDF) -> None:
+def _accept(run: _Run, clock: int, solver: BDF, here: Point) -> None:
     before, arc, log_time = run.rows[-1]
-    here = run.land.point(solver.y)
-    run.rises += here.loss > before.loss * (1 + 1e-13)
+    run.rises += here.loss > before.loss
     if clock == ARC:
         length = solver.t - arc
         passed = _log_duration(before, here, length)
@@ -430,9 +340,11 @@ def _limit(run: _Run) -> tuple[Floats, float] | None:
     last = math.inf
     for _ in range(15):
         H, downhill, _ = run.land.hessian(z)
+        if not _convex(H):
+            return None
         curvature, axes = np.linalg.eigh(H)
         steep = curvature > 1e-11 * curvature[-1]
-        if curvature[-1] <= 0 or curvature[0] < -1e-9 * curvature[-1]:
+        if curvature[-1] <= 0:
             return None
         if last == math.inf and float(np.linalg.norm(axes[:, ~steep].T @ downhill)) > 1e-4:
             return None
@@ -446,6 +358,15 @@ def _limit(run: _Run) -> tuple[Floats, float] | None:
             return (z, float(curvature[steep].min() / curvature[-1])) if fell else None
         last = size
     return None
+
+
+def _convex(H: Floats) -> bool:
+    """Whether no curvature is negative beyond rounding: a Cholesky factorisation, at a fraction of the cost of eigenvalues."""
+    try:
+        np.linalg.cholesky(H + 1e-9 * float(np.linalg.norm(H)) * np.eye(len(H)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:

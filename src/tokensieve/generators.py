@@ -164,7 +164,7 @@ def _check_single(
     smaller = min(_positives(n, positive_share), n - _positives(n, positive_share))
     if smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
         raise InputError(
-            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} irrelevant types: use more"
+            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: use more"
         )
 
 

@@ -8,13 +8,14 @@ over distinct token types, so that a type that stands in a document twice never 
 Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with D_i = E_s − E_r; at the optimum p_∞ = Dᵀλ.
 
 Constraints are generated: only pairs that a solution violated are ever written down. Each small problem is solved to rounding
-by an active set (D_F D_Fᵀ λ_F = 1: proximal steps in λ, block principal pivoting of Kim & Park 2011); Clarabel's interior point solves what that
-cannot, and proves infeasibility. The certificate is recomputed from scratch over all constraints.
+by an active set (D_F D_Fᵀ λ_F = 1: proximal steps in λ, block principal pivoting of Kim & Park 2011); Clarabel's interior point
+solves what that cannot, and proves infeasibility. The certificate is recomputed from scratch over all constraints.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ VIOLATION = 1e-10
 RIDGE = 1e-7
 PROXIMAL_STEPS = 60
 LARGEST = 1e6
-PIVOTS = 300
+PIVOTS = 100
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,14 @@ class Margin:
         return whole
 
 
-def max_margin(counts: Counts, E: Floats, selected: NDArray[np.bool_], max_rounds: int = 200) -> Margin:
+def max_margin(
+    counts: Counts,
+    E: Floats,
+    selected: NDArray[np.bool_],
+    near: Floats | None = None,
+    max_rounds: int = 200,
+    max_seconds: float = math.inf,
+) -> Margin:
     """Solve the max-margin problem of a selection.
 
     Args:
@@ -94,7 +102,9 @@ def max_margin(counts: Counts, E: Floats, selected: NDArray[np.bool_], max_round
         E: embeddings, shape (|S|, d); any d, larger or smaller than |S|.
         selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
             Documents with nothing selected constrain nothing.
+        near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and changes no result.
         max_rounds: rounds of constraint generation before the status is "stopped early".
+        max_seconds: wall time after which no further round is begun; the status is then "stopped early".
 
     Raises:
         InputError: shapes that do not agree, or embeddings that are not finite.
@@ -108,17 +118,21 @@ def max_margin(counts: Counts, E: Floats, selected: NDArray[np.bool_], max_round
         raise InputError("embeddings are not finite: use a smaller step size")
     reduced, basis = coordinates(E)
     problem = _Problem(m.indptr, m.indices, np.ascontiguousarray(selected, dtype=np.bool_), reduced)
-    pairs = problem.violated(problem.first_guess())
+    guess = problem.first_guess() if near is None else near if basis is None else basis.T @ near
+    pairs = problem.violated(problem.short(guess), share=4 if near is None else 1)
     if pairs is None:
         return _empty(E.shape[1])
     z, lam = np.zeros(reduced.shape[1]), np.zeros(len(pairs))
+    started = time.monotonic()
     for rounds in range(1, max_rounds + 1):
         z, lam, status = _solve(_differences(reduced, pairs), lam > 0)
         fresh = problem.violated(z)
         if status != "solved" or fresh is None or not len(fresh):
             return _certify(problem, pairs, z, lam, status, basis, rounds)
+        if time.monotonic() - started > max_seconds or rounds == max_rounds:
+            return _certify(problem, pairs, z, lam, "stopped early", basis, rounds)
         pairs, lam = np.concatenate([pairs, fresh]), np.concatenate([lam, np.ones(len(fresh))])
-    return _certify(problem, pairs, z, lam, "stopped early", basis, max_rounds)
+    raise InputError(f"max_rounds = {max_rounds}: use at least one round")
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
@@ -150,17 +164,20 @@ class _Problem:
     E: Floats
 
     def first_guess(self) -> Floats:
-        """Sum over documents of mean selected minus mean unselected embedding, so short that every margin is below one."""
+        """Sum over documents of mean selected minus mean unselected embedding."""
         n = len(self.indptr) - 1
         document = np.repeat(np.arange(n), np.diff(self.indptr))
         inside = np.bincount(document, self.selected, n)
         outside = np.bincount(document, ~self.selected, n)
         both = (inside > 0) & (outside > 0)
         share = np.where(self.selected, 1 / np.maximum(inside, 1)[document], -1 / np.maximum(outside, 1)[document])
-        z = np.bincount(self.indices, share * both[document], len(self.E)) @ self.E
+        return np.asarray(np.bincount(self.indices, share * both[document], len(self.E)) @ self.E)
+
+    def short(self, z: Floats) -> Floats:
+        """The same direction, so short that every margin is below one."""
         return np.asarray(z / max(4 * float(np.abs(self.E @ z).max(initial=0.0)), np.finfo(float).tiny))
 
-    def violated(self, z: Floats) -> Ints | None:
+    def violated(self, z: Floats, share: int = 4) -> Ints | None:
         """The worst pairs of the documents whose margin is below 1 − VIOLATION; None if no document has any pair."""
         low, high = _extremes(self.indptr, self.indices, self.selected, self.E @ z)
         both = (low >= 0) & (high >= 0)
@@ -169,7 +186,7 @@ class _Problem:
         pairs = np.unique(np.stack([low[both], high[both]], axis=1), axis=0)
         gaps = _gaps(self.E, pairs, z)
         # The worst few: far more pairs than dimensions can hold with equality would be written down in vain.
-        worst = np.argsort(gaps, kind="stable")[: self.E.shape[1] // 4 + 50]
+        worst = np.argsort(gaps, kind="stable")[: self.E.shape[1] // share + 50]
         return np.asarray(pairs[worst[gaps[worst] < 1 - VIOLATION]])
 
     def smallest_margin(self, z: Floats) -> float:
@@ -304,7 +321,8 @@ def _certify(
     if status == "infeasible":
         farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
         return Margin(
-            status, np.zeros_like(p), 0.0, support, weights, math.inf, math.inf, math.nan, math.nan, math.nan, farkas, len(pairs), rounds
+            status, np.zeros_like(p), 0.0, support, weights, math.inf, math.inf, math.nan, math.nan, math.nan, farkas,
+            len(pairs), rounds,
         )  # fmt: skip
     norm, smallest, total = float(np.linalg.norm(z)), problem.smallest_margin(z), float(weights.sum())
     primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from tokensieve.flow import FlowSettings, Progress
+from tokensieve.curve import FlowSettings
+from tokensieve.flow import Progress
 from tokensieve.generators import single_token
 from tokensieve.verify import verify
 
@@ -64,7 +65,8 @@ def run_case(case: Case) -> dict[str, Any]:
     row: dict[str, Any] = asdict(case)
     try:
         data = single_token(
-            case.n, case.n_types, case.length, case.n_relevant, case.relevant_per_document, case.leak, case.label_rule, seed=case.seed
+            case.n, case.n_types, case.length, case.n_relevant, case.relevant_per_document, case.leak, case.label_rule,
+            seed=case.seed,
         )  # fmt: skip
         budget = FlowSettings(case.max_norm, case.tolerance, case.max_steps)
         important = data.relevance != 0

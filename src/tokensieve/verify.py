@@ -17,15 +17,16 @@ from scipy import stats
 
 from tokensieve.assumptions import Assumption, check_assumptions
 from tokensieve.counts import Counts, Floats
+from tokensieve.curve import DIVERGES, FINITE, Flow, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import DIVERGES, FINITE, Flow, FlowSettings, Progress, gradient_flow
+from tokensieve.flow import Progress, gradient_flow
 from tokensieve.importance import signed_frequency
 from tokensieve.margin import Margin, max_margin
 from tokensieve.one_step import OneStep, initialise, one_step
 from tokensieve.selection import Selection, important_selected, limit_error, one_sided, select, select_along
 
 # After the default first step, a document read with equal attention is answered by ± this, on average.
-TYPICAL_ANSWER = 2.0
+TYPICAL_ANSWER = 1.0
 AGREES = 0.01
 
 
@@ -103,7 +104,7 @@ class Verification:
 
 
 def default_step_size(counts: Counts) -> float:
-    """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 2: documents read with equal attention are answered by ±2.
+    """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal attention are answered by ±1.
 
     Much below, a sign may give up its documents and select in the other's only; much above, the curve takes longer to settle.
 
@@ -157,7 +158,9 @@ def verify(
     important = one_sided(counts) != 0 if important is None else important
     selection, share, concerned, error = _selected(counts, E, w, flow, important)
     clock.start("margin")
-    margin = max_margin(counts, E, selection.mask) if selection is not None and flow.verdict != FINITE else None
+    margin = None
+    if selection is not None and flow.verdict != FINITE:
+        margin = max_margin(counts, E, selection.mask, near=flow.p, max_seconds=flow.settings.max_seconds)
     agreement = agree(flow, margin.p) if margin is not None and margin.status == "solved" else None
     clock.start("assumptions")
     assumptions = check_assumptions(counts, step)
@@ -217,7 +220,7 @@ def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim
             None,
             "does not apply: p does not diverge" if flow.verdict == FINITE else "undecided: the curve is too short",
         )
-    words = f"answers are within {error:.3g} of the mean value of the selected tokens; {selection.ties} documents select several types"
+    words = f"answers are within {error:.3g} of the mean value of selected tokens; {selection.ties} documents select several types"
     return Claim(name, error < 1e-3 or None if selection.ties else error < 1e-3, words)
 
 
@@ -246,7 +249,8 @@ def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None
         f"KKT residual {margin.kkt_residual:.1e}"
     )
     falling = agreement.exponent < -0.5
-    return Claim(name, True if agreement.angle <= AGREES else None if falling else False, words)
+    disagrees = False if flow.verdict == DIVERGES and not falling else None
+    return Claim(name, True if agreement.angle <= AGREES else disagrees, words)
 
 
 class _Clock:

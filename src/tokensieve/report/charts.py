@@ -51,12 +51,12 @@ _HALO_AND_LETTERS: tuple[dict[str, Any], ...] = ({"stroke": PAPER, "strokeWidth"
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of an audit.
+    """One picture.
 
     Attributes:
         name: file name without its ending, ASCII.
-        of: "value", "score" or "top" (tokens).
-        label: the class that it shows.
+        of: what it shows: for an audit "value", "score" or "top" (tokens).
+        label: the class that it shows; empty where it shows no class.
         spec: Vega-Lite specification with its data in it.
         caption: what is drawn, and how many of how many token types.
         description: what is to be seen, for people who do not see it.
@@ -101,16 +101,20 @@ def draw(audit: Audit) -> list[Picture]:
     for label in labels:
         suffix = "" if len(audit.classes) == 2 else f"-class-{audit.classes.index(label) + 1}"
         tokens = audit.tokens.filter(pl.col("class") == label)
-        for of in ("value", "score"):
-            out.append(_scatter(audit, tokens, label, of, limit, of + suffix))
+        out += [_scatter(audit, tokens, label, of, limit, of + suffix) for of in ("value", "score")]
         out.append(_top(audit, tokens, label, "top" + suffix))
     return out
 
 
 def pictures(audit: Audit) -> dict[str, bytes]:
     """File name → content, each picture of the audit as SVG and as PNG (twice its size in pixels)."""
+    return drawn(draw(audit))
+
+
+def drawn(these: list[Picture]) -> dict[str, bytes]:
+    """File name → content of each picture, as SVG and as PNG."""
     out: dict[str, bytes] = {}
-    for picture in draw(audit):
+    for picture in these:
         out[f"{picture.name}.svg"] = picture.svg().encode()
         out[f"{picture.name}.png"] = picture.png()
     return out
@@ -169,14 +173,16 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
         "points": _point_rows(points, of),
         "bins": bins.to_dicts(),
         "neutral": [{"x": audit.neutral[label]}],
-        "names": _name_rows(points, of),
+        "names": name_rows(points, of),
     }
     neutral = alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
     top = max([10, *(row["documents"] for row in data["points"])])
-    chart = alt.layer(_cloud(of, top), *_mean_lines(), neutral, *_names())
+    x = alt.X("x:Q", title="posterior difference", scale=alt.Scale(domain=[-1, 1], nice=False))
+    y = alt.Y("y:Q", title=of, scale=alt.Scale(zero=False, padding=16))
+    chart = alt.layer(cloud(x, y, top), *_mean_lines(), neutral, *names())
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
-    spec = _finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
+    spec = finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
     return Picture(name, of, label, spec, caption, _describe(of, label, bins))
 
 
@@ -188,19 +194,23 @@ def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
     return f"{head} Bin means of {of}: {', '.join(parts)}."
 
 
-def _point_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
-    """Points in the order of drawing: irrelevant types first, completely positive or negative ones last."""
+def back_to_front(points: pl.DataFrame) -> pl.DataFrame:
+    """The order of drawing: irrelevant types first, completely positive or negative ones last."""
     depth = pl.col("category").str.starts_with("completely").cast(pl.Int8) - (pl.col("category") == "irrelevant")
-    ordered = points.sort(depth, maintain_order=True)
-    return ordered.select(
+    return points.sort(depth, maintain_order=True)
+
+
+def _point_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
+    drawn_rows = back_to_front(points).select(
         x=pl.col("posterior_difference").round(3),
         y=pl.col(of).round(3),
         documents=pl.col("documents").clip(lower_bound=1),
         category="category",
-    ).to_dicts()
+    )
+    return drawn_rows.to_dicts()
 
 
-def _name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
+def name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
     """Where names are written, and to which side: inwards near the edges."""
     if points.is_empty():
         return []
@@ -210,7 +220,8 @@ def _name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
     return [{"x": a, "y": b, "side": where, "text": shown(token, 20)} for a, b, where, token in rows]
 
 
-def _cloud(of: str, most_documents: int) -> Any:
+def cloud(x: alt.X, y: alt.Y, most_documents: int) -> Any:
+    """Circles of the rows in "points", coloured by category, their area by documents."""
     legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=18, symbolOpacity=1, symbolSize=70)
     colours = alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values()))
     areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
@@ -218,8 +229,8 @@ def _cloud(of: str, most_documents: int) -> Any:
         alt.Chart(alt.NamedData("points"))
         .mark_circle(opacity=0.5, aria=False)
         .encode(
-            x=alt.X("x:Q", title="posterior difference", scale=alt.Scale(domain=[-1, 1], nice=False)),
-            y=alt.Y("y:Q", title=of, scale=alt.Scale(zero=False, padding=16)),
+            x=x,
+            y=y,
             size=alt.Size("documents:Q", legend=None, scale=areas),
             color=alt.Color("category:N", legend=legend, scale=colours),
         )
@@ -235,7 +246,7 @@ def _mean_lines() -> list[alt.Chart]:
     ]
 
 
-def _names() -> list[alt.Chart]:
+def names() -> list[alt.Chart]:
     """Each name over its point; first its halo, then its letters."""
     layers: list[alt.Chart] = []
     for side in ("left", "center", "right"):
@@ -256,7 +267,7 @@ def _top(audit: Audit, tokens: pl.DataFrame, label: str, name: str) -> Picture:
     rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
     caption = f"{len(rows):,} of {tokens.height:,} token types shown"
     data = {"intervals": rows, "neutral": [{"x": audit.neutral[label]}]}
-    spec = _finish(_intervals(), data, "Top tokens", [subtitle, caption], height=19 * max(len(rows), 4))
+    spec = finish(_intervals(), data, "Top tokens", [subtitle, caption], height=19 * max(len(rows), 4))
     listing = ", ".join(f"{row['text']} {row['x']:+.2f}" for row in rows)
     description = f"Posterior difference of the top tokens for class {shown(label, 40)}, with intervals: {listing}."
     return Picture(name, "top", label, spec, caption, description)
@@ -292,7 +303,7 @@ def _intervals() -> Any:
     )
 
 
-def _finish(
+def finish(
     chart: Any, data: dict[str, list[dict[str, Any]]], title: str, subtitle: list[str], height: int = 330
 ) -> dict[str, Any]:
     """The chart's specification with its data, which joins last: Altair would check and copy every row."""

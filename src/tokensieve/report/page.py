@@ -51,31 +51,47 @@ def render(audit: Audit) -> str:
     Returns:
         HTML, complete.
     """
-    environment = jinja2.Environment(
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            audit=audit,
+            study=audit,
+            command="audit",
+            binary=len(audit.classes) == 2,
+            accuracies=_accuracies(audit),
+            interval=_accuracy_interval(audit),
+            quadrants=_quadrants(audit.tokens),
+            next_steps=_next_steps(audit),
+            tables=_class_tables(audit),
+            class_tables_left_out=max(0, len(audit.classes) - TABLED_CLASSES),
+            figures=_figures(audit),
+            pictured=charts.pictured_classes(audit),
+            attended=_table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
+            ignored=_table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),
+            documents=[_document(e) for e in audit.examples[:DOCUMENTS]],
+            listed=LISTED,
+        )
+    )
+
+
+def environment() -> jinja2.Environment:
+    """The templates of this folder, with everything escaped."""
+    out = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({f.__name__: f for f in (shown, signed, plain, percent, count, chance, milli)})
-    environment.tests["turning"] = lambda text: not _TURNS.isdisjoint(text)
-    return environment.get_template("page.html").render(
-        audit=audit,
-        binary=len(audit.classes) == 2,
-        accuracies=_accuracies(audit),
-        interval=_accuracy_interval(audit),
-        quadrants=_quadrants(audit.tokens),
-        next_steps=_next_steps(audit),
-        tables=_class_tables(audit),
-        class_tables_left_out=max(0, len(audit.classes) - TABLED_CLASSES),
-        figures=_figures(audit),
-        pictured=charts.pictured_classes(audit),
-        attended=_table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
-        ignored=_table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),
-        documents=[_document(e) for e in audit.examples[:DOCUMENTS]],
-        listed=LISTED,
-    )
+    out.filters.update({f.__name__: f for f in (shown, signed, plain, percent, count, chance, milli)})
+    out.tests["turning"] = lambda text: not _TURNS.isdisjoint(text)
+    return out
+
+
+def source(picture: charts.Picture) -> str:
+    """The picture as a data address: nothing in it can touch the page, and it follows the page's light or dark."""
+    return "data:image/svg+xml;base64," + b64encode(picture.svg(follow_theme=True).encode()).decode()
 
 
 def signed(x: float | None, digits: int = 2) -> str:
@@ -191,12 +207,7 @@ def _scale(rows: pl.DataFrame) -> tuple[float, float]:
 
 
 def _figures(audit: Audit) -> list[dict[str, Any]]:
-    """The pictures as data addresses: nothing in them can touch the page, and they follow its light or dark."""
-    head = "data:image/svg+xml;base64,"
-    return [
-        {"source": head + b64encode(p.svg(follow_theme=True).encode()).decode(), "picture": p}
-        for p in charts.draw(audit)
-    ]
+    return [{"source": source(p), "picture": p} for p in charts.draw(audit)]
 
 
 def _document(example: Example) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, and relaxed hypotheses.
+
+    python benchmarks/theory.py small|large|one-step|imdb|relaxed [--seeds 20] [--data FOLDER] [--out FOLDER]
+
+Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data, else TOKENSIEVE_DATA, else ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy import stats
+from sklearn.feature_extraction.text import CountVectorizer
+
+from tokensieve.counts import Counts
+from tokensieve.curve import FlowSettings
+from tokensieve.generators import single_token
+from tokensieve.one_step import initialise, one_step
+from tokensieve.sweep import grid, run_sweep
+from tokensieve.verify import Verification, verify
+
+RELAXED = {
+    "Assumption 1": {},
+    "3 relevant tokens": {"relevant_per_document": [3]},
+    "partly relevant (leak 0.1)": {"leak": [0.1]},
+    "partly relevant (leak 0.3)": {"leak": [0.3]},
+    "negation": {"label_rule": ["negation"], "n_types": [71]},
+    "xor": {"label_rule": ["xor"]},
+}
+
+
+def small(options: argparse.Namespace) -> None:
+    """n = 200, |S| = 70, T = 8, d = 1024: one row per seed."""
+    found = run_sweep(grid({"seed": range(options.seeds)}), options.out / "small")
+    columns = [
+        "seed",
+        "eta",
+        "important_selected",
+        "norm",
+        "angle",
+        "exponent",
+        "margin_duality_gap",
+        "margin_kkt_residual",
+        "seconds",
+    ]
+    table = pl.DataFrame(found.rows, infer_schema_length=None).select(columns)
+    print(table)
+    print(
+        "largest:",
+        table.select("norm", "angle", "margin_duality_gap", "margin_kkt_residual", "seconds").max().to_dicts()[0],
+    )
+    print(found.outcomes)
+
+
+def large(options: argparse.Namespace) -> None:
+    """|S| = 5,000, n = 10,000, T = 50, d = 2048."""
+    data = single_token(10_000, 5_000, 50, options.relevant, seed=options.seed)
+    report(verify(data.counts, 2048, options.eta, options.seed, budget(options), progress=ticker()))
+
+
+def one_step_decay(options: argparse.Namespace) -> None:
+    """Relative remainder against d, on data of the small experiment, its exponent, and whether every bound holds."""
+    counts = single_token(200, 70, 8, 20, seed=0).counts
+    rows = [
+        {"d": d, "seed": seed} | one_step(counts, *initialise(70, d, seed=seed), 1.0).to_dict()
+        for d in (128, 256, 512, 1024, 2048, 4096, 8192)
+        for seed in range(options.seeds)
+    ]
+    table = pl.DataFrame(rows)
+    print(
+        table.group_by("d", maintain_order=True).agg(
+            pl.col("slope", "r2", "relative_remainder", "bound").mean(), pl.col("bound_holds").all()
+        )
+    )
+    fit = stats.linregress(np.log(table["d"]), np.log(table["relative_remainder"]))
+    print(
+        f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {table['bound_holds'].sum()} of {len(table)} runs"
+    )
+
+
+def imdb(options: argparse.Namespace) -> None:
+    """25,000 reviews, words in at least 20 reviews, d = 512."""
+    folder = options.data or Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    frame = (
+        pl.read_parquet(folder / "imdb_train.parquet")
+        .sample(fraction=1.0, shuffle=True, seed=0)
+        .head(options.documents)
+    )
+    vectorizer = CountVectorizer(lowercase=True, min_df=20, token_pattern=r"[a-z0-9']+")
+    matrix = vectorizer.fit_transform(frame["text"].to_list())
+    labels = (frame["label"] == "positive").cast(pl.Int64).to_list()
+    counts = Counts.from_matrix(matrix, labels, ("negative", "positive"), vectorizer.get_feature_names_out().tolist())
+    print(f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries")
+    report(verify(counts, 512, options.eta, options.seed, budget(options), progress=ticker()))
+
+
+def relaxed(options: argparse.Namespace) -> None:
+    """What still holds where a hypothesis is given up: one row per relaxation, over all seeds."""
+    for name, change in RELAXED.items():
+        cases = grid({"seed": range(options.seeds), "max_steps": [1500]} | change)
+        found = run_sweep(cases, options.out / "relaxed")
+        rows = pl.DataFrame(found.rows, infer_schema_length=None)
+        if "angle" not in rows.columns:
+            print(name, found.outcomes)
+            continue
+        angles = rows["angle"].drop_nulls()
+        print(
+            f"{name}: {found.outcomes}; one-step R² {rows['r2'].median():.3f}; "
+            f"important selected {rows['important_selected'].mean()}; "
+            f"margin {rows['margin_status'].value_counts().sort('margin_status').rows()}; median angle {angles.median()} "
+            f"(≤ 0.01 in {(angles <= 0.01).sum()} of {len(rows)}); rises {rows['rises'].sum()}; {rows['seconds'].sum():.0f} s"
+        )
+
+
+def budget(options: argparse.Namespace) -> FlowSettings:
+    """Settings of the flow from the command line."""
+    return FlowSettings(options.norm, options.tolerance, max_seconds=options.seconds)
+
+
+def report(found: Verification) -> None:
+    """Claims, assumptions and cost of one verification."""
+    for claim in found.claims:
+        print({True: "holds", False: "FAILS", None: "open"}[claim.holds], "|", claim.name, "|", claim.verdict)
+    for item in found.assumptions:
+        print("holds" if item.holds else "FAILS", "|", item.name, "|", item.detail, item.types, item.documents)
+    print({name: round(x, 1) for name, x in found.seconds.items()}, found.flow.to_dict())
+    if found.margin is not None:
+        print(found.margin.to_dict())
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+def ticker():  # type: ignore[no-untyped-def]
+    """Progress: a line every 30 seconds."""
+    last = [time.monotonic()]
+
+    def tick(stage: str, share: float) -> None:
+        if time.monotonic() - last[0] > 30:
+            last[0] = time.monotonic()
+            print(f"  {stage} {share:.2%}", flush=True)
+
+    return tick
+
+
+def main() -> None:
+    """Parse, run, time."""
+    runs = {"small": small, "large": large, "one-step": one_step_decay, "imdb": imdb, "relaxed": relaxed}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figure", choices=runs)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--eta", type=float, default=None)
+    parser.add_argument("--norm", type=float, default=20_000.0)
+    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--relevant", type=int, default=100)
+    parser.add_argument("--documents", type=int, default=25_000)
+    parser.add_argument("--data", type=Path, default=None)
+    parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "tokensieve-theory")
+    options = parser.parse_args()
+    started = time.monotonic()
+    runs[options.figure](options)
+    print(f"wall time {time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""The theory's pictures, and its page."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from tokensieve.report.charts import (
+    CATEGORIES,
+    INK,
+    MUTED,
+    POINTS_PER_PICTURE,
+    Picture,
+    back_to_front,
+    cloud,
+    drawn,
+    finish,
+    name_rows,
+    names,
+    thin,
+)
+from tokensieve.report.page import environment, source
+from tokensieve.report.study import Study
+from tokensieve.tokens import shown
+
+BARS = 20
+LISTED = 100
+BLUE = CATEGORIES["positive"]
+PICTURES = ("alignment", "norm", "loss", "angle", "score-before", "score-after", "selected")
+
+
+def theory_pictures(study: Study) -> dict[str, bytes]:
+    """File name → content, each picture of a verification as SVG and as PNG."""
+    return drawn(draw(study))
+
+
+def render_theory(study: Study) -> str:
+    """A verification as one HTML page without scripts or requests: verdicts, hypotheses, pictures, figures, citation.
+
+    All text of the data is escaped, isolated in its own writing direction and shortened where it is long.
+    """
+    found = study.found
+    return environment().get_template("theory.html").render(
+        study=study,
+        command="verify",
+        found=found,
+        outcome={True: ("holds", "right", "✓"), False: ("fails", "wrong", "✗"), None: ("not decided", "open", "–")},
+        tally={holds: sum(claim.holds is holds for claim in found.claims) for holds in (True, False, None)},
+        failing=[item for item in found.assumptions if not item.holds],
+        figures=[{"source": source(picture), "picture": picture} for picture in draw(study)],
+        figures_of={part: _readable(found.to_dict()[part]) for part in ("one_step", "flow", "margin")},
+        listed=LISTED,
+    )  # fmt: skip
+
+
+def draw(study: Study) -> list[Picture]:
+    """The pictures in the order of `PICTURES`; "angle" only where there is a max-margin direction, "selected" only where the
+    selection is decided."""
+    tokens, curve = study.tokens(), study.curve()
+    out = [_alignment(study, tokens), _norm(study, curve), _loss(curve)]
+    if study.found.agreement is not None:
+        out.append(_angle(study, curve))
+    out += [_scores(study, tokens, when) for when in ("before", "after")]
+    if study.found.selection is not None:
+        out.append(_selected(study, tokens))
+    return out
+
+
+def _readable(figures: dict[str, Any]) -> dict[str, str]:
+    """Numbers to five digits, undefined ones as a dash."""
+    out = {}
+    for name, value in figures.items():
+        if isinstance(value, bool):
+            out[name] = "yes" if value else "no"
+        elif isinstance(value, float):
+            out[name] = f"{value:.5g}"
+        else:
+            out[name] = "–" if value is None else str(value)
+    return out
+
+
+def _scaled(tokens: pl.DataFrame, of: str, seed: int) -> tuple[pl.DataFrame, float]:
+    """At most POINTS_PER_PICTURE rows, with α scaled to ±1 under the column names that the audit's pictures use, and the scale."""
+    largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
+    x = pl.col("alpha") / largest
+    return thin(tokens.with_columns(effect=x, posterior_difference=x), POINTS_PER_PICTURE, of, seed), largest
+
+
+def _cloud_data(points: pl.DataFrame, of: str, scale: float) -> dict[str, list[dict[str, Any]]]:
+    rows = back_to_front(points).select(
+        x="alpha", y=of, documents=pl.col("documents").clip(lower_bound=1), category="category"
+    )
+    written = [row | {"x": row["x"] * scale} for row in name_rows(points, of)]
+    return {"points": rows.to_dicts(), "names": written}
+
+
+def _x_alpha() -> alt.X:
+    return alt.X("x:Q", title="average signed frequency α", scale=alt.Scale(zero=False, padding=16), axis=_axis())
+
+
+def _axis() -> alt.Axis:
+    return alt.Axis(format=",~r", tickCount=5)
+
+
+def _decades(values: pl.Series) -> alt.Axis:
+    """Ticks at powers of ten only, where there are two or more."""
+    low, high = (math.log10(float(end)) for end in (values.min(), values.max()))  # type: ignore[arg-type]
+    powers = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1)]
+    return alt.Axis(format=",~r", values=powers) if len(powers) > 1 else _axis()
+
+
+def _alignment(study: Study, tokens: pl.DataFrame) -> Picture:
+    """(E¹−E⁰)ᵀv against α, with the line (η/2) α."""
+    step = study.found.step
+    points, largest = _scaled(tokens, "alignment", study.seed)
+    data = _cloud_data(points, "alignment", largest)
+    ends = np.array([step.alpha.min(), step.alpha.max()])
+    data["line"] = [{"x": x, "y": step.expected_slope * x} for x in ends.tolist()]
+    y = alt.Y("y:Q", title="movement of the embedding along v", scale=alt.Scale(zero=False, padding=16), axis=_axis())
+    line = alt.Chart(alt.NamedData("line")).encode(x="x:Q", y="y:Q")
+    layers = [cloud(_x_alpha(), y, max(10, *tokens["documents"]))]
+    chart = alt.layer(line.mark_line(color=MUTED, strokeDash=[5, 4]), *layers, *names())
+    caption = f"{points.height:,} of {tokens.height:,} token types shown"
+    said = f"slope {step.slope:.4g}, expected η/2 = {step.expected_slope:.4g} (dashed); R² {step.r2:.4f}"
+    spec = finish(chart, data, "One step aligns embeddings with v", [said, caption])
+    return Picture(
+        "alignment", "alignment", "", spec, caption, f"Movement of each embedding along v against α: {said}."
+    )
+
+
+def _line(rows: pl.DataFrame, x: alt.X, y: alt.Y) -> tuple[Any, dict[str, list[dict[str, Any]]]]:
+    chart = alt.Chart(alt.NamedData("curve")).mark_line(color=BLUE, strokeWidth=2.5).encode(x=x, y=y)
+    return chart, {"curve": rows.drop_nulls().to_dicts()}
+
+
+def _norm(study: Study, curve: pl.DataFrame) -> Picture:
+    """‖p‖ against log t, with the finite limit where there is one."""
+    flow = study.found.flow
+    rows = curve.select(x="log_time", y="norm")
+    chart, data = _line(rows, alt.X("x:Q", title="log t", axis=_axis()), alt.Y("y:Q", title="|p|", axis=_axis()))
+    said = f"{flow.verdict}; |p| = {flow.norm[-1]:,.5g} at the end"
+    if flow.limit is not None:
+        limit = float(np.linalg.norm(flow.limit))
+        data["limit"] = [{"y": limit}]
+        rule = alt.Chart(alt.NamedData("limit")).mark_rule(color=MUTED, strokeDash=[5, 4]).encode(y="y:Q")
+        chart, said = alt.layer(rule, chart), f"{flow.verdict} at |p| = {limit:,.5g} (dashed)"
+    caption = f"{len(flow.arc) - 1:,} steps of gradient flow"
+    spec = finish(chart, data, "Norm of p under gradient flow", [said, caption])
+    return Picture("norm", "norm", "", spec, caption, f"Norm of p against the logarithm of time: {said}.")
+
+
+def _loss(curve: pl.DataFrame) -> Picture:
+    """Loss against log t, up to where all but a thousandth of its fall is done."""
+    rows = curve.select(x="log_time", y="loss").drop_nulls()
+    loss = rows["y"].to_numpy()
+    settled = loss - loss[-1] <= 1e-3 * (loss[0] - loss[-1]) if len(loss) else np.zeros(0, bool)
+    last = int(np.argmax(settled)) + 1 if settled.any() else len(loss)
+    wide = max(last, min(len(loss), 10))
+    title = "log t, until 99.9 % of the fall is done" if wide < len(loss) else "log t"
+    x, y = alt.X("x:Q", title=title, axis=_axis()), alt.Y("y:Q", title="loss", axis=_axis())
+    chart, data = _line(rows[:wide], x, y)
+    ends = f"from {curve['loss'][0]:.4g} to {curve['loss'][-1]:.4g}"
+    spec = finish(chart, data, "Loss under gradient flow", [ends, f"{len(loss):,} steps, {wide:,} shown"])
+    return Picture("loss", "loss", "", spec, f"{wide:,} of {len(loss):,} steps shown", f"Loss against log t, {ends}.")
+
+
+def _angle(study: Study, curve: pl.DataFrame) -> Picture:
+    """Angle to the max-margin direction against ‖p‖ on logarithmic axes, with the fitted rate through the last point."""
+    agreement = study.found.agreement
+    assert agreement is not None
+    rows = curve.select(x="norm", y="angle").filter(pl.col("y") > 0)
+    log = alt.Scale(type="log", nice=False, padding=8)
+    x = alt.X("x:Q", title="|p|", scale=log, axis=_decades(rows["x"]))
+    y = alt.Y("y:Q", title="angle to the max-margin direction (rad)", scale=log, axis=_decades(rows["y"]))
+    chart, data = _line(rows, x, y)
+    said = f"{agreement.angle:.3g} rad at the end"
+    if math.isfinite(agreement.exponent) and rows.height:
+        end = rows[-1].to_dicts()[0]
+        near = end["x"] / 30
+        data["fit"] = [{"x": r, "y": end["y"] * (r / end["x"]) ** agreement.exponent} for r in (near, end["x"])]
+        fit = alt.Chart(alt.NamedData("fit")).mark_line(color=INK, strokeDash=[5, 4]).encode(x="x:Q", y="y:Q")
+        chart = alt.layer(chart, fit)
+        said += f", falling like |p| to the {agreement.exponent:.2f} ± {agreement.standard_error:.2f} (dashed)".replace(
+            "-", "−"
+        )
+    spec = finish(chart, data, "Direction of p against max margin", [said])
+    caption = "both axes are logarithmic"
+    return Picture("angle", "angle", "", spec, caption, f"Angle between p and the max-margin direction: {said}.")
+
+
+def _scores(study: Study, tokens: pl.DataFrame, when: str) -> Picture:
+    """Scores against α at the start or the end of the flow."""
+    of, norm = f"score_{when}", float(study.found.flow.norm[0 if when == "before" else -1])
+    points, largest = _scaled(tokens, of, study.seed)
+    y = alt.Y("y:Q", title="score", scale=alt.Scale(zero=False, padding=16), axis=_axis())
+    most = max(10, *tokens["documents"])
+    chart = alt.layer(cloud(_x_alpha(), y, most), *names())
+    caption = f"{points.height:,} of {tokens.height:,} token types shown"
+    said = f"at |p| = {norm:,.5g}"
+    title = f"Scores {when} the flow of p"
+    spec = finish(chart, _cloud_data(points, of, largest), title, [said, caption])
+    low, high = tokens.select(low=pl.col(of).min(), high=pl.col(of).max()).row(0)
+    description = f"{title}, {said}: from {low:.4g} to {high:.4g}, against α."
+    return Picture(f"score-{when}", "scores", "", spec, caption, description)
+
+
+def _selected(study: Study, tokens: pl.DataFrame) -> Picture:
+    """The tokens that most documents select, beside the documents that hold them."""
+    top = tokens.filter(pl.col("selected_in") > 0).sort(
+        "selected_in", "documents", descending=True, maintain_order=True
+    )
+    rows = [
+        {"rank": rank, "held": held, "chosen": chosen, "category": category,
+         "text": f"{shown(token, 24)}  {chosen:,} of {held:,}"}
+        for rank, (token, held, chosen, category) in enumerate(
+            top.head(BARS).select("token", "documents", "selected_in", "category").iter_rows()
+        )
+    ]  # fmt: skip
+    most = max((row["held"] for row in rows), default=1)
+    base = alt.Chart(alt.NamedData("bars")).encode(
+        y=alt.Y("rank:O", axis=None),
+        color=alt.Color(
+            "category:N",
+            legend=alt.Legend(title=None, orient="bottom", columns=3, symbolOpacity=1),
+            scale=alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values())),
+        ),
+    )
+    across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=_axis())
+    text = base.mark_text(align="left", dx=6, fontSize=12).encode(x="held:Q", text="text:N", color=alt.value(INK))
+    chart = alt.layer(
+        base.mark_bar(opacity=0.3, height={"band": 0.75}).encode(x=across),
+        base.mark_bar(height={"band": 0.75}).encode(x="chosen:Q"),
+        text,
+    )
+    caption = f"{len(rows):,} of {top.height:,} token types that any document selects"
+    said = "documents that select the token, and in pale those that only hold it"
+    spec = finish(chart, {"bars": rows}, "Tokens selected most often", [said, caption], height=18 * max(len(rows), 4))
+    listing = ", ".join(row["text"] for row in rows)
+    return Picture("selected", "selected", "", spec, caption, f"Documents that select each token: {listing}.")
