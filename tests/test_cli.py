@@ -14,28 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tokensieve import __main__, __version__
+from tokensieve import __version__
 from tokensieve.demo import demo_reviews
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Call the command line in a folder of its own; give (exit status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tokensieve", *arguments])
-        status = 0
-        try:
-            __main__.main()
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
 
 
 def write_reviews(path: Path, n: int = 300, seed: int = 0) -> Path:

@@ -5,37 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tokensieve import __main__, __version__
+from tokensieve import __version__
 from tokensieve.demo import demo_reviews
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400".split()
 FILES = {"report.html", "summary.json", "tokens.csv", "flow.csv", "support.csv", "pictures"}
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Call `tokensieve verify` in a folder of its own; give (exit status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tokensieve", "verify", *arguments])
-        status = 0
-        try:
-            __main__.main()
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
 
 
 def write_reviews(path: Path, n: int = 200) -> Path:
@@ -47,7 +28,7 @@ def write_reviews(path: Path, n: int = 200) -> Path:
 
 
 def test_generated_documents(run: Run, tmp_path: Path) -> None:
-    status, out, err = run(*SMALL, "--seed", "2")
+    status, out, err = run("verify", *SMALL, "--seed", "2")
     assert (status, err) == (0, "")
     assert out.count("holds  ") == 5 and "all 7 hypotheses of the theory hold" in out
     folder = tmp_path / "tokensieve-verify"
@@ -67,7 +48,9 @@ def test_generated_documents(run: Run, tmp_path: Path) -> None:
 def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "r.csv")
     groups = "--label stars --group neg=1,2 --group pos=4,5".split()
-    status, out, err = run("r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "20", "--min-documents", "30")
+    status, out, err = run(
+        "verify", "r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "20", "--min-documents", "30"
+    )
     assert (status, err) == (0, "")
     assert "hypotheses of the theory fail on this data" in out and "for example rows" in out
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
@@ -79,29 +62,29 @@ def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_flow_goes_on_where_it_stopped_and_nothing_stale_stays(run: Run, tmp_path: Path) -> None:
-    assert run(*SMALL, "-q") == (0, "", "")
+    assert run("verify", *SMALL, "-q") == (0, "", "")
     folder = tmp_path / "tokensieve-verify"
     whole = (folder / "flow.csv").read_bytes()
     assert (folder / "pictures" / "angle.svg").exists()
     (folder / "pictures" / "mine.png").touch()
 
-    status, out, _ = run(*SMALL, "--max-norm", "6", "--resume", "flow.npz")
+    status, out, _ = run("verify", *SMALL, "--max-norm", "6", "--resume", "flow.npz")
     assert status == 0 and "not decided" in out and (tmp_path / "flow.npz").exists()
     left = {p.name for p in (folder / "pictures").iterdir()}
     assert not left & {"angle.svg", "angle.png"} and left >= {"norm.svg", "mine.png"}
     assert pl.read_csv(folder / "support.csv").is_empty()
 
-    assert run(*SMALL, "--resume", "flow.npz", "-q") == (0, "", "")
+    assert run("verify", *SMALL, "--resume", "flow.npz", "-q") == (0, "", "")
     assert (folder / "flow.csv").read_bytes() == whole
 
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    status, out, err = run(*SMALL, "--resume", "flow.npz", "--eta", "100")
+    status, out, err = run("verify", *SMALL, "--resume", "flow.npz", "--eta", "100")
     assert (status, out) == (2, "") and err.count("\n") == 1 and "other data, embeddings, start or tolerance" in err
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
 def test_a_spent_budget_says_how_to_go_on(run: Run) -> None:
-    status, out, _ = run(*SMALL, "--max-seconds", "1e-9")
+    status, out, _ = run("verify", *SMALL, "--max-seconds", "1e-9")
     assert status == 0 and out.count("not decided") >= 3
     assert "give more time with --max-seconds; --resume FILE goes on" in " ".join(out.split())
 
@@ -134,7 +117,7 @@ def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments:
     write_reviews(tmp_path / "five.csv", 60)
     (tmp_path / "same.csv").write_text("text,label\n" + "a b,1\na b,0\n" * 3)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    status, out, err = run(*arguments)
+    status, out, err = run("verify", *arguments)
     assert (status, out) == (2, "")
     assert err.startswith("tokensieve: ") and err.count("\n") == 1 and message in err
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
@@ -142,7 +125,7 @@ def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments:
 
 def test_documents_of_one_token_get_an_honest_verdict(run: Run, tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("text,label\n" + "good,1\nbad,0\n" * 20)
-    status, out, err = run("one.csv", "--d", "64", "--min-documents", "2")
+    status, out, err = run("verify", "one.csv", "--d", "64", "--min-documents", "2")
     assert (status, err) == (0, "")
     assert "no score can change the" in out and "40 hold a single token type" in " ".join(out.split())
 
@@ -160,7 +143,7 @@ def test_real_reviews(run: Run, tmp_path: Path, name: str, options: str) -> None
     if not data.exists():
         pytest.skip(f"{data} is not there")
     pl.read_parquet(data).sample(1000, seed=0).write_parquet(tmp_path / "sample.parquet")
-    status, out, err = run("sample.parquet", *options.split(), "--d", "128", "--max-seconds", "5")
+    status, out, err = run("verify", "sample.parquet", *options.split(), "--d", "128", "--max-seconds", "5")
     assert (status, err) == (0, "")
     summary = json.loads((tmp_path / "tokensieve-verify" / "summary.json").read_text(), parse_constant=pytest.fail)
     assert summary["one_step"]["bound_holds"] and summary["one_step"]["r2"] > 0.9
