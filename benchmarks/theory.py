@@ -62,7 +62,7 @@ def small(options: argparse.Namespace) -> None:
 def large(options: argparse.Namespace) -> None:
     """|S| = 5,000, n = 10,000, T = 50, d = 2048."""
     data = single_token(10_000, 5_000, 50, options.relevant, seed=options.seed)
-    report(verify(data.counts, 2048, options.eta, options.seed, budget(options), progress=ticker()))
+    report(verify(data.counts, 2048, options.eta, options.seed, budget(options), None, kept(options), ticker()))
 
 
 def one_step_decay(options: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def imdb(options: argparse.Namespace) -> None:
     labels = (frame["label"] == "positive").cast(pl.Int64).to_list()
     counts = Counts.from_matrix(matrix, labels, ("negative", "positive"), vectorizer.get_feature_names_out().tolist())
     print(f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries")
-    report(verify(counts, 512, options.eta, options.seed, budget(options), progress=ticker()))
+    report(verify(counts, 512, options.eta, options.seed, budget(options), None, kept(options), ticker()))
 
 
 def relaxed(options: argparse.Namespace) -> None:
@@ -110,7 +110,7 @@ def relaxed(options: argparse.Namespace) -> None:
         if "angle" not in rows.columns:
             print(name, found.outcomes)
             continue
-        angles = rows["angle"].drop_nulls()
+        angles = rows["angle"].cast(pl.Float64).drop_nulls()
         print(
             f"{name}: {found.outcomes}; one-step R² {rows['r2'].median():.3f}; "
             f"important selected {rows['important_selected'].mean()}; "
@@ -122,6 +122,15 @@ def relaxed(options: argparse.Namespace) -> None:
 def budget(options: argparse.Namespace) -> FlowSettings:
     """Settings of the flow from the command line."""
     return FlowSettings(options.norm, options.tolerance, max_seconds=options.seconds)
+
+
+def kept(options: argparse.Namespace) -> Path:
+    """Where the flow of a long run is kept, so that it can be stopped and resumed."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    return (
+        options.out
+        / f"{options.figure}-{options.documents}-{options.relevant}-{options.eta}-{options.seed}-{options.tolerance}.npz"
+    )
 
 
 def report(found: Verification) -> None:

@@ -159,7 +159,7 @@ def verify(
     selection, share, concerned, error = _selected(counts, E, w, flow, important)
     clock.start("margin")
     margin = None
-    if selection is not None and flow.verdict != FINITE:
+    if selection is not None and flow.verdict == DIVERGES:
         margin = max_margin(counts, E, selection.mask, near=flow.p, max_seconds=flow.settings.max_seconds)
     agreement = agree(flow, margin.p) if margin is not None and margin.status == "solved" else None
     clock.start("assumptions")
@@ -215,13 +215,12 @@ def _norm_claim(flow: Flow) -> Claim:
 def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim:
     name = "only selected tokens matter in the limit (Lemma 4.4)"
     if selection is None or flow.verdict == FINITE:
-        return Claim(
-            name,
-            None,
-            "does not apply: p does not diverge" if flow.verdict == FINITE else "undecided: the curve is too short",
-        )
+        why = "does not apply: p does not diverge" if flow.verdict == FINITE else "undecided: the curve is too short"
+        return Claim(name, None, why)
     words = f"answers are within {error:.3g} of the mean value of selected tokens; {selection.ties} documents select several types"
-    return Claim(name, error < 1e-3 or None if selection.ties else error < 1e-3, words)
+    # Inside a tie the softmax keeps a ratio of its own: only without ties does the mean have to be met.
+    failed = False if flow.verdict == DIVERGES and not selection.ties else None
+    return Claim(name, True if error < 1e-3 else failed, words)
 
 
 def _selection_claim(share: float, concerned: int, flow: Flow) -> Claim:
@@ -229,7 +228,8 @@ def _selection_claim(share: float, concerned: int, flow: Flow) -> Claim:
     if not concerned:
         return Claim(name, None, "no document holds an important token, or the curve is too short to tell")
     words = f"{share:.1%} of the {concerned} documents with important tokens select all of them, at ‖p‖ = {flow.norm[-1]:.5g}"
-    return Claim(name, share == 1.0, words)
+    settled = flow.verdict == DIVERGES
+    return Claim(name, share == 1.0 if settled else None, words if settled else f"{words} ({flow.verdict})")
 
 
 def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None) -> Claim:
@@ -237,11 +237,7 @@ def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None
     if flow.verdict == FINITE:
         return Claim(name, None, "p converges to a finite point; the max-margin statement does not apply")
     if margin is None or agreement is None:
-        why = (
-            "the curve is too short to read a selection"
-            if margin is None
-            else f"the max-margin problem is {margin.status}"
-        )
+        why = "divergence is not shown" if margin is None else f"the max-margin problem is {margin.status}"
         return Claim(name, None, f"undecided: {why}")
     words = (
         f"angle {agreement.angle:.3g} rad at ‖p‖ = {flow.norm[-1]:.5g}, falling like ‖p‖^{agreement.exponent:.2f}±"
