@@ -20,11 +20,11 @@ from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tokensieve.counts import Counts
-from tokensieve.curve import FlowSettings
-from tokensieve.generators import single_token
-from tokensieve.one_step import initialise, one_step
-from tokensieve.sweep import grid, run_sweep
-from tokensieve.verify import Verification, verify
+from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.one_step import initialise, one_step
+from tokensieve.theory.sweep import grid, run_sweep
+from tokensieve.theory.verify import Verification, verify
 
 RELAXED = {
     "Assumption 1": {},

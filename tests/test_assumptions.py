@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tokensieve.assumptions import Assumption, check_assumptions
 from tokensieve.counts import Counts
-from tokensieve.generators import independent_tokens, single_token
-from tokensieve.one_step import initialise, one_step
+from tokensieve.theory.assumptions import Assumption, check_assumptions
+from tokensieve.theory.generators import independent_tokens, single_token
+from tokensieve.theory.one_step import initialise, one_step
 
 NAMES = ["types", "length", "exactly one", "irrelevant", "log|S|", "remainder", "large enough"]
 

@@ -14,13 +14,13 @@ from scipy.integrate import solve_ivp
 
 from tokensieve.attention import gradient
 from tokensieve.counts import Counts
-from tokensieve.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import LEG, gradient_flow
-from tokensieve.generators import single_token
-from tokensieve.landscape import Landscape, coordinates
-from tokensieve.margin import max_margin
-from tokensieve.one_step import initialise, one_step
+from tokensieve.theory.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
+from tokensieve.theory.flow import LEG, gradient_flow
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.landscape import Landscape, coordinates
+from tokensieve.theory.margin import max_margin
+from tokensieve.theory.one_step import initialise, one_step
 
 
 def one_step_problem(d: int = 64, eta: float = 800.0, seed: int = 0):

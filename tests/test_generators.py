@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.generators import independent_tokens, single_token
 from tokensieve.importance import signed_frequency
+from tokensieve.theory.generators import independent_tokens, single_token
 
 
 def dense(data) -> np.ndarray:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokensieve.counts import Counts
 from tokensieve.errors import InputError
 from tokensieve.importance import signed_frequency
-from tokensieve.one_step import Start, initialise, one_step
+from tokensieve.theory.one_step import Start, initialise, one_step
 
 
 def random_counts(seed: int, n: int = 30, types: int = 12, classes: int = 2, empty: int = 0) -> Counts:

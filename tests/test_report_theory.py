@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from tokensieve.counts import Counts
-from tokensieve.curve import FlowSettings
 from tokensieve.files import csv_table
-from tokensieve.generators import single_token
 from tokensieve.report.study import Study
 from tokensieve.report.theory import PICTURES, draw, render_theory, theory_pictures
-from tokensieve.verify import verify
+from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.verify import verify
 
 HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "=cmd()", "a\"b'c", "\u202eturned", "nul\x00"]
 VOID = {"meta", "img"}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tokensieve.attention import answers
 from tokensieve.counts import Counts
-from tokensieve.curve import FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import gradient_flow
-from tokensieve.selection import important_selected, limit_answers, limit_error, one_sided, select, select_along
+from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.flow import gradient_flow
+from tokensieve.theory.selection import important_selected, limit_answers, limit_error, one_sided, select, select_along
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tokensieve.counts import Counts
-from tokensieve.curve import DIVERGES, FINITE, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.generators import independent_tokens, single_token
-from tokensieve.sweep import Case, grid, run_case, run_sweep
-from tokensieve.verify import default_step_size, verify
+from tokensieve.theory.curve import DIVERGES, FINITE, FlowSettings
+from tokensieve.theory.generators import independent_tokens, single_token
+from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
+from tokensieve.theory.verify import default_step_size, verify
 
 
 def test_every_claim_holds_on_exact_data() -> None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tokensieve.model_file import load_model, model_files, table
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
+    from tokensieve.theory.flow import gradient_flow
+    from tokensieve.theory.margin import max_margin
+    from tokensieve.theory.one_step import initialise, one_step
+    from tokensieve.theory.verify import verify
     from tokensieve.tokens import PieceTokenizer, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
 
 _HOMES = {
@@ -38,6 +42,10 @@ _HOMES = {
     "model_file": "load_model model_files table",
     "report.charts": "pictures",
     "report.page": "render",
+    "theory.flow": "gradient_flow",
+    "theory.margin": "max_margin",
+    "theory.one_step": "initialise one_step",
+    "theory.verify": "verify",
     "tokens": "PieceTokenizer Vocabulary WordTokenizer learn_vocabulary tokenize",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

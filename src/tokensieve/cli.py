@@ -229,7 +229,7 @@ def verify(
     quiet: QuietOption = False,
 ) -> None:
     """The theory's claims on this data, with certificates: one step, gradient flow, selection, max margin."""
-    from tokensieve.curve import FlowSettings
+    from tokensieve.theory.curve import FlowSettings
 
     generated = {"documents": documents, "types": types, "relevant": relevant, "length": length}
     read: dict[str, Any] = {"text": text, "label": label, "group": group, "drop": drop, "encoding": encoding}
@@ -264,7 +264,7 @@ def verify(
 
 def _generated(documents: int, types: int, relevant: int, length: int, seed: int) -> tuple[Any, ...]:
     """Name, counts, rows and notes of documents that satisfy Assumption 1 exactly."""
-    from tokensieve.generators import single_token
+    from tokensieve.theory.generators import single_token
 
     counts = single_token(documents, types, length, relevant, seed=seed).counts
     return "generated documents that satisfy Assumption 1", counts, range(1, documents + 1), []
@@ -302,7 +302,7 @@ def _verify(
     from tokensieve.report.study import Study
     from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
     from tokensieve.terminal_theory import show_study
-    from tokensieve.verify import verify as run
+    from tokensieve.theory.verify import verify as run
 
     start = time.perf_counter()
     check_writable(out)

@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tokensieve.assumptions import Assumption
-from tokensieve.curve import UNDECIDED
 from tokensieve.report.study import Study
 from tokensieve.terminal import BLUE, ORANGE
+from tokensieve.theory.assumptions import Assumption
+from tokensieve.theory.curve import UNDECIDED
 from tokensieve.tokens import shown
 
 OUTCOMES = {True: ("holds", BLUE), False: ("fails", ORANGE), None: ("not decided", "yellow")}

@@ -10,8 +10,8 @@ import polars as pl
 
 from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.report.charts import CATEGORIES
-from tokensieve.selection import one_sided
-from tokensieve.verify import Verification
+from tokensieve.theory.selection import one_sided
+from tokensieve.theory.verify import Verification
 
 # |α| below this share of the largest is rounding.
 ROUNDING = 1e-12

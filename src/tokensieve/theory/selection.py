@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tokensieve.attention import answers
 from tokensieve.counts import Counts, Floats, Ints
-from tokensieve.curve import Flow
 from tokensieve.errors import InputError
+from tokensieve.theory.curve import Flow
 
 # A gap that grows by less than this, in nats, over the second half of the curve counts as bounded.
 BOUNDED = 5.0

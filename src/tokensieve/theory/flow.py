@@ -35,9 +35,9 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from tokensieve.counts import Counts, Floats
-from tokensieve.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.landscape import Landscape, Point, coordinates
+from tokensieve.theory.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
+from tokensieve.theory.landscape import Landscape, Point, coordinates
 
 Progress = Callable[[str, float], None]
 TIME, ARC = 0, 1

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from tokensieve.curve import FlowSettings
-from tokensieve.flow import Progress
-from tokensieve.generators import single_token
-from tokensieve.verify import verify
+from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.flow import Progress
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.verify import verify
 
 
 @dataclass(frozen=True)

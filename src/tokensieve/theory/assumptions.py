@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.counts import Counts, Floats
-from tokensieve.one_step import OneStep
-from tokensieve.selection import documents_of, one_sided
+from tokensieve.theory.one_step import OneStep
+from tokensieve.theory.selection import documents_of, one_sided
 
 WITNESSES = 5
 

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tokensieve.assumptions import Assumption, check_assumptions
 from tokensieve.counts import Counts, Floats
-from tokensieve.curve import DIVERGES, FINITE, Flow, FlowSettings
 from tokensieve.errors import InputError
-from tokensieve.flow import Progress, gradient_flow
 from tokensieve.importance import signed_frequency
-from tokensieve.margin import Margin, max_margin
-from tokensieve.one_step import OneStep, initialise, one_step
-from tokensieve.selection import Selection, important_selected, limit_error, one_sided, select, select_along
+from tokensieve.theory.assumptions import Assumption, check_assumptions
+from tokensieve.theory.curve import DIVERGES, FINITE, Flow, FlowSettings
+from tokensieve.theory.flow import Progress, gradient_flow
+from tokensieve.theory.margin import Margin, max_margin
+from tokensieve.theory.one_step import OneStep, initialise, one_step
+from tokensieve.theory.selection import Selection, important_selected, limit_error, one_sided, select, select_along
 
 # After the default first step, a document read with equal attention is answered by ± this, on average.
 TYPICAL_ANSWER = 1.0

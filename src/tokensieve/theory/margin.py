@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.landscape import coordinates
+from tokensieve.theory.landscape import coordinates
 
 # A pair is added when its margin falls short of one by more than this.
 VIOLATION = 1e-10
