@@ -144,3 +144,15 @@ def test_three_classes() -> None:
     assert {label for _, label, _ in found.suspicious} == set(words)
     for example in found.examples:
         assert sum(piece[1] for piece in example.pieces) == pytest.approx(example.answer, abs=1e-10)
+
+
+def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> None:
+    found = audit(corpus(90), Settings(baseline=False))
+    right = sum(found.class_recall[name] * n for name, n in (("bad", 9), ("good", 9)))
+    assert right / 18 == pytest.approx(found.test_accuracy)
+    assert any("fewer than 20 test documents" in note for note in found.notes)
+
+
+def test_suspicious_tokens_share_no_word(audited: Audit) -> None:
+    words = [word for token, _, _ in audited.suspicious for word in token.split()]
+    assert len(words) == len(set(words))

@@ -130,10 +130,10 @@ def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> 
     decision = np.atleast_2d(model.decision_function([text]).reshape(1, -1))[0]
     for label in model.classes_:
         found = model.explain([text], label)[0]
-        table, head = found.table, 0 if classes == 2 else int(label)
-        assert found.answer == decision[head]
+        table = found.table
+        assert found.answer == (decision[0] * (2 * label - 1) if classes == 2 else decision[int(label)])
         assert found.predicted == model.predict([text])[0]
-        assert found.explained == (1 if classes == 2 else label)
+        assert found.explained == label
         assert found.probability == pytest.approx(model.predict_proba([text])[0, int(found.explained)], rel=1e-13)
         if table.height:
             assert abs(table["contribution"].sum() - found.answer) < 1e-10
@@ -371,3 +371,12 @@ def test_word_tokenizer_with_other_settings() -> None:
     model = AttentionClassifier(tokenizer=WordTokenizer(lowercase=False)).fit(texts, labels)
     assert model.score(texts, labels) == 1.0
     assert AttentionClassifier().fit(texts, labels).score(texts, labels) == 0.5
+
+
+def test_the_first_of_two_classes_is_explained_with_signs_turned() -> None:
+    model = AttentionClassifier(min_documents=1).fit(["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10)
+    for_yes, for_no = (model.explain(["a good bad thing"], label)[0] for label in ("yes", "no"))
+    assert for_no.explained == "no" and for_yes.explained == "yes"
+    assert for_no.answer == -for_yes.answer
+    assert for_no.probability == pytest.approx(1 - for_yes.probability)
+    assert for_no.table["contribution"].sum() == pytest.approx(for_no.answer, abs=1e-10)

@@ -180,3 +180,16 @@ def test_version_and_help(run: Run) -> None:
     status, out, _ = run("--help")
     assert status == 0
     assert all(name in out for name in ("demo", "audit", "train", "predict", "explain"))
+
+
+def test_no_arguments_show_the_help(run: Run) -> None:
+    status, out, err = run()
+    assert (status, err) == (0, "") and out.count("\n") > 10
+
+
+def test_a_terminal_without_unicode(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "tokensieve", "demo", "--out", "o"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"test accuracy" in done.stdout

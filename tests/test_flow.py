@@ -245,3 +245,10 @@ def test_bad_input_is_named() -> None:
     three = Counts(data.counts.matrix, data.counts.labels, ("a", "b", "c"), data.counts.tokens)
     with pytest.raises(InputError, match="two classes"):
         gradient_flow(three, E, w, p)
+
+
+def test_values_too_large_to_follow_are_refused() -> None:
+    data = single_token(20, 12, 4, 4, seed=0).counts
+    E = np.eye(12)
+    with pytest.raises(InputError, match="smaller step size"):
+        gradient_flow(data, E, np.full(12, 301.0), np.zeros(12))

@@ -68,11 +68,11 @@ def model(kind: str) -> AttentionClassifier:
 def test_pieces_join_to_the_text_and_add_up_to_the_answer(kind: str, text: str) -> None:
     trained = model(kind)
     matrix, _ = trained.counts_of([text])
-    for head in range(trained.values_.shape[1]):
-        cut = pieces(trained, text, head)
+    for k, label in enumerate(trained.classes_):
+        cut = pieces(trained, text, k)
         assert "".join(piece for piece, *_ in cut) == text
         if matrix.nnz:
-            answer = np.ravel(trained.decision_function([text]))[head]
+            answer = trained.explain([text], label)[0].answer
             assert sum(f for _, f, _, _ in cut) == pytest.approx(answer, abs=1e-10)
             assert sum(q for _, _, q, _ in cut) == pytest.approx(1.0, abs=1e-10)
         else:

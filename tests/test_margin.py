@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
-from tokensieve.theory import margin as margin_module
 from tokensieve.counts import Counts
 from tokensieve.errors import InputError
+from tokensieve.theory import margin as margin_module
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.margin import Margin, max_margin, selection_of
 from tokensieve.theory.one_step import initialise, one_step

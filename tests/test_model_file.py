@@ -19,7 +19,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.errors import InputError
-from tokensieve.model_file import DESCRIPTION, NUMBERS, TABLE, load_model, model_files, table
+from tokensieve.model_file import DESCRIPTION, NUMBERS, TABLE, _digest, load_model, model_files, table
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "<script>", "=cmd()", "42"]
 WORDS += ["Straße", "日本語", "ΟΔΟΣ", "İzmir", "👍🏽", "🇩🇪"]
@@ -155,7 +155,7 @@ def test_missing_and_foreign_files_are_refused(trained: dict[str, AttentionClass
     refused(tmp_path / "file.txt", "no model")
     first, second = save(trained["words"], tmp_path / "a"), save(trained["bigrams"], tmp_path / "b")
     shutil.copy(second / NUMBERS, first / NUMBERS)
-    refused(first, "of another model")
+    refused(first, "of two models")
     (second / NUMBERS).unlink()
     refused(second, NUMBERS, "missing")
     (second / DESCRIPTION).unlink()
@@ -197,11 +197,11 @@ def test_a_description_that_does_not_fit_is_refused(
 ) -> None:
     folder = save(trained["words"], tmp_path)
     description = json.loads((folder / DESCRIPTION).read_bytes())
-    (folder / DESCRIPTION).write_text(json.dumps(description | change))
-    refused(folder, "damaged", "train the model again")
-    del description[next(iter(change))]
-    (folder / DESCRIPTION).write_text(json.dumps(description))
-    refused(folder, "damaged", "train the model again")
+    without = {name: value for name, value in description.items() if name not in change}
+    for changed in (description | change, without):
+        signed = changed | {"sha256": _digest(changed, (folder / NUMBERS).read_bytes())}
+        (folder / DESCRIPTION).write_text(json.dumps(signed))
+        refused(folder, "damaged", "train the model again")
 
 
 class Trap:
@@ -294,3 +294,11 @@ def test_the_table_runs_in_javascript_on_unicode_text(
     found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout)
     expected = trained[kind].decision_function(texts).reshape(len(texts), -1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_an_altered_description_is_refused(trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
+    folder = save(trained["bigrams"], tmp_path)
+    description = json.loads((folder / "model.json").read_bytes())
+    description["classes"] = description["classes"][::-1]
+    (folder / "model.json").write_text(json.dumps(description))
+    refused(folder, "altered")

@@ -93,6 +93,7 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         name="reviews.csv",
         classes=classes,
         tokens=pl.concat([token_rows(names, label, quadrants, rng) for label in classes]),
+        class_recall={},
         attention_share=dict(zip(QUADRANTS, [(0.4, 0.1), (0.1, 0.4), (0.3, 0.2), (0.2, 0.3)], strict=True)),
         token_types=len(names),
         class_documents={label: 1000 - i for i, label in enumerate(classes)},

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ def main() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
     try:
         status = _run()
     except BaseException as error:  # compiled libraries turn an interrupt into errors of their own
@@ -38,7 +42,7 @@ def main() -> None:
 def _run() -> int:
     from tokensieve.cli import app  # takes a while, and may be interrupted like everything else
 
-    status = app(standalone_mode=False)
+    status = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
     return status if isinstance(status, int) else 0
 
 

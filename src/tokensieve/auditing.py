@@ -28,6 +28,7 @@ from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, tokeni
 LEVEL = 0.05
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
 FLOOR = 5
+FEW = 20
 QUADRANTS = ("carries the label, attended", "carries the label, ignored", "attended without evidence", "neither")
 Progress = Callable[[str, float], None]
 
@@ -89,6 +90,7 @@ class Audit:
         token_types: |S|.
         test_accuracy, majority_accuracy: shares of test documents answered right by the model and by always naming the
             largest class of the training documents.
+        class_recall: class → share of its test documents that are answered right (None where it has none).
         baseline_accuracy: the same of TF-IDF + logistic regression on the same token counts; None if not asked for.
         unknown_share: share of the words of the test documents that training never saw often enough.
         seconds: reading, tokenizing, training, baseline, …, total.
@@ -113,6 +115,7 @@ class Audit:
     token_types: int
     test_accuracy: float
     majority_accuracy: float
+    class_recall: dict[str, float | None]
     baseline_accuracy: float | None
     unknown_share: float
     seconds: dict[str, float]
@@ -127,7 +130,7 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
         names = (
-            "name classes documents class_documents token_types test_accuracy majority_accuracy baseline_accuracy "
+            "name classes documents class_documents token_types test_accuracy majority_accuracy class_recall baseline_accuracy "
             "unknown_share attention_share seconds seed settings version notes"
         )
         suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
@@ -188,7 +191,10 @@ def audit(
     """
     settings, tell = settings or Settings(), progress or (lambda stage, share: None)
     clock = _Clock(dict(seconds or {}))
-    if corpus.test is None:
+    notes = corpus.intake.lines()
+    if corpus.test is not None:
+        notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
+    else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     train, test, vocabulary = _count(corpus, settings, tokenizer or WordTokenizer(), tell)
     clock.lap("tokenizing")
@@ -214,16 +220,17 @@ def audit(
         classes=corpus.classes,
         version=__version__,
         seed=settings.seed,
-        settings=asdict(settings),
+        settings=asdict(settings) | {"columns": [corpus.intake.text_column, corpus.intake.label_column]},
         documents={"train": train.counts.n_documents, "test": test.counts.n_documents},
         class_documents=dict(zip(corpus.classes, sizes.tolist(), strict=True)),
         token_types=train.counts.n_types,
         test_accuracy=float(np.mean(predicted == test.counts.labels)),
         majority_accuracy=float(np.mean(test.counts.labels == sizes.argmax())),
+        class_recall=_recall(predicted, test.counts),
         baseline_accuracy=baseline,
         unknown_share=float(test.unknown.sum() / max(test.words, 1)),
         seconds=clock.seconds,
-        notes=corpus.intake.lines(),
+        notes=notes + _warnings(test.counts),
         tokens=table,
         neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
         examples=_examples(model, test, f, predicted),
@@ -263,6 +270,18 @@ def _count(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, tell: Progr
         counts = Counts(matrix, part.labels, corpus.classes, vocabulary.tokens)
         parts.append(_Part(part, counts, unknown, len(stream.ids)))
     return parts[0], parts[1], vocabulary
+
+
+def _recall(predicted: Ints, test: Counts) -> dict[str, float | None]:
+    right = np.bincount(test.labels[predicted == test.labels], minlength=test.n_classes)
+    sizes = test.class_sizes
+    return {name: float(right[k] / sizes[k]) if sizes[k] else None for k, name in enumerate(test.classes)}
+
+
+def _warnings(test: Counts) -> list[str]:
+    """What the numbers of test documents do not allow to be judged."""
+    few = [f"{name!r} ({size})" for name, size in zip(test.classes, test.class_sizes, strict=True) if size < FEW]
+    return [f"fewer than {FEW} test documents, so accuracy says little: {', '.join(few)}"] if few else []
 
 
 def _baseline_accuracy(train: Counts, test: Counts, seed: int) -> float:
@@ -330,29 +349,33 @@ def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Int
     for kind, i in chosen:
         text = test.corpus.texts[int(i)]
         explained = model.explain([text])[0]
-        head = 0 if f.ndim == 1 else int(predicted[i])
         labels = test.corpus.classes[test.counts.labels[i]], test.corpus.classes[predicted[i]]
-        row, shares = int(test.corpus.rows[i]), pieces(model, text, head)
+        row, shares = int(test.corpus.rows[i]), pieces(model, text, 1 if f.ndim == 1 else int(predicted[i]))
         out.append(Example(kind, row, *labels, float(p[i, predicted[i]]), explained.answer, shares, explained.table))
     return out
 
 
-def _suspicious(table: pl.DataFrame, counts: Counts, neutral: Floats, rows: int = 5) -> list[tuple[str, str, str]]:
+def _suspicious(table: pl.DataFrame, counts: Counts, neutral: Floats, rows: int = 10) -> list[tuple[str, str, str]]:
     """Single tokens in at least 1 % of documents that all but decide a class, the surest first.
 
-    The order is by how much of the way from neutral to certain the cautious end of the posterior difference goes.
+    The order is by how much of the way from neutral to certain the cautious end of the posterior difference goes. Of n-grams
+    that share a word, the first stands for all.
     """
     floor = max(FLOOR, 0.01 * counts.n_documents)
     way = (pl.col("posterior_low") - pl.col("neutral")) / (1 - pl.col("neutral"))
     base = pl.DataFrame({"class": counts.classes, "neutral": neutral})
     found = table.lazy().filter(pl.col("documents") >= floor, pl.col("q_value") < LEVEL).join(base.lazy(), on="class")
     found = found.with_columns(way=way).filter(pl.col("way") > 0.5).sort("way", "token", descending=[True, False])
-    return [
-        (
-            row["token"],
-            row["class"],
-            f"stands in {row['documents']:,} documents ({row['documents'] / counts.n_documents:.1%}), "
-            f"{row['class_documents'] / row['documents']:.1%} of them {row['class']}",
-        )
-        for row in found.head(rows).collect().iter_rows(named=True)
-    ]
+    out: list[tuple[str, str, str]] = []
+    seen: set[str] = set()
+    for row in found.collect().iter_rows(named=True):
+        words = set(row["token"].split(" "))
+        if words & seen:
+            continue
+        seen |= words
+        share, pure = row["documents"] / counts.n_documents, row["class_documents"] / row["documents"]
+        reason = f"stands in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {row['class']}"
+        out.append((row["token"], row["class"], reason))
+        if len(out) == rows:
+            break
+    return out

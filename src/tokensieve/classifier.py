@@ -46,9 +46,10 @@ class Explanation:
 
     Attributes:
         predicted: the class that the model answers.
-        explained: the class whose answer is explained (with two classes always the second, y = +1).
+        explained: the class whose answer is explained.
         probability: of the explained class.
-        answer: f_X, or f_{X,k} of the explained class k; the sum of the contributions.
+        answer: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
+            contributions.
         unknown: words of the text that the model has never seen.
         table: token, count, attention q, value w, contribution q·w, largest contribution first (by magnitude).
     """
@@ -264,7 +265,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: texts or counts, as for `predict`.
-            label: the class to explain with more than two classes; the predicted one if None.
+            label: the class to explain; if None, the second of two classes, or the predicted one of more.
 
         Raises:
             InputError: `label` is none of the classes.
@@ -280,8 +281,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         out = []
         for i in range(len(f)):
             predicted = int(f[i, 0] > 0) if f.shape[1] == 1 else int(f[i].argmax())
-            k = 1 if f.shape[1] == 1 else predicted if label is None else classes.index(label)
-            head = 0 if f.shape[1] == 1 else k
+            k = classes.index(label) if label is not None else 1 if f.shape[1] == 1 else predicted
+            value = self.class_values(k)
             entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
             types = matrix.indices[entries]
             table = pl.DataFrame(
@@ -289,13 +290,20 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "token": pl.Series(self.tokens_[types].tolist(), dtype=pl.String),
                     "count": matrix.data[entries],
                     "attention": q[entries],
-                    "value": self.values_[types, head],
-                    "contribution": q[entries] * self.values_[types, head],
+                    "value": value[types],
+                    "contribution": q[entries] * value[types],
                 }
             ).sort(pl.col("contribution").abs(), descending=True, maintain_order=True)
             names = self.classes_[predicted], self.classes_[k]
-            out.append(Explanation(*names, float(p[i, k]), float(f[i, head]), int(unknown[i]), table))
+            answer = f[i, k] if f.shape[1] > 1 else f[i, 0] if k else -f[i, 0]
+            out.append(Explanation(*names, float(p[i, k]), float(answer), int(unknown[i]), table))
         return out
+
+    def class_values(self, k: int) -> Floats:
+        """Values that speak for class index k, shape (|S|,); with two classes those of the first are −w."""
+        if self.values_.shape[1] > 1:
+            return self.values_[:, k]
+        return self.values_[:, 0] if k else -self.values_[:, 0]
 
     @property
     def tokens_(self) -> NDArray[Any]:

@@ -114,7 +114,8 @@ def audit(
     """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
     read = _reader(source, text, label, group, drop, test, split, encoding, duplicates)
     settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
-    _audit(read, out, quiet, report=True, tokenizer=tokenizer, keep_case=keep_case, **settings)
+    options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
+    _audit(read, out, quiet, report=True, tokenizer=tokenizer, keep_case=keep_case, options=options, **settings)
 
 
 @app.command()
@@ -139,7 +140,8 @@ def train(
     """Train the classifier and save it (no pickle), with its table for other languages."""
     read = _reader(source, text, label, group, drop, test, split, encoding, duplicates)
     settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
-    _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, **settings)
+    options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
+    _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, options=options, **settings)
 
 
 @app.command()
@@ -169,14 +171,18 @@ def predict(
         write_all(out, {"predictions.csv": table})
         _say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
     else:
-        sys.stdout.write(table.decode())
+        sys.stdout.buffer.write(table)
+        sys.stdout.flush()
 
 
 @app.command()
 def explain(
     model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
-    label: LabelOption = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="Class to explain (else the second of two, or the answer).", metavar="CLASS"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Take one answer apart: the contribution of every token, which add up to the answer."""
@@ -356,7 +362,7 @@ def _reader(
 
 def _audit(
     read: Callable[[], Any], out: Path, quiet: bool, report: bool, tokenizer: str | None = None, keep_case: bool = False,
-    name: str | None = None, **settings: Any,
+    name: str | None = None, options: dict[str, Any] | None = None, **settings: Any,
 ) -> Any:  # fmt: skip
     """Read, audit, write everything or nothing, and show the result."""
     from dataclasses import replace
@@ -377,6 +383,7 @@ def _audit(
         if name:
             corpus = replace(corpus, name=name)
         result = run(corpus, Settings(**settings), splitter, tell, {"reading": time.perf_counter() - start})
+        result.settings.update(options or {}, tokenizer=tokenizer or "words", keep_case=keep_case)
         tell("writing", 0.0)
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)

@@ -48,6 +48,7 @@ class Intake:
         test_overlap: test documents whose identical text stands in training; 0 without a test set.
         ignored: parts of the source without labels → documents left aside.
         groups: original label → (final label, documents kept).
+        text_column, label_column: where they were read.
     """
 
     rows: int
@@ -64,6 +65,8 @@ class Intake:
     test_overlap: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     groups: dict[str, tuple[str, int]] = field(default_factory=dict)
+    text_column: str = ""
+    label_column: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, in plain types."""
@@ -395,6 +398,8 @@ def _assemble(
         replaced_surrogates=documents.replaced,
         ignored=dict(ignored),
         groups={name: (new, kept_sizes.get(name, 0)) for name, new in final.items() if new is not None},
+        text_column=documents.text_column,
+        label_column=documents.label_column,
     )
     _check_kept(documents, intake)
     if classes is None:

@@ -12,7 +12,7 @@ from tokensieve.tokens import text_series, tokenize
 Piece = tuple[str, float, float, float]
 
 
-def pieces(model: AttentionClassifier, text: str, head: int = 0) -> list[Piece]:
+def pieces(model: AttentionClassifier, text: str, k: int = 1) -> list[Piece]:
     """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
 
     Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
@@ -22,14 +22,14 @@ def pieces(model: AttentionClassifier, text: str, head: int = 0) -> list[Piece]:
     Args:
         model: fitted on texts.
         text: any text.
-        head: column of model.values_.
+        k: index of the class whose answer is taken apart.
     """
     assert model.vocabulary_ is not None
     stream = tokenize(text_series([text]), model.vocabulary_.tokenizer)
     spans = model.vocabulary_.tokenizer.spans(text)
     types = model.vocabulary_.positions(stream)
     matrix, _ = model.vocabulary_.count(stream)
-    share = np.zeros(len(model.scores_))
+    share, values = np.zeros(len(model.scores_)), model.class_values(k)
     counts = Counts(matrix, np.zeros(1, np.int64), ("",), model.vocabulary_.tokens)
     share[matrix.indices] = attention(counts, model.scores_) / matrix.data
     received, contributed = np.zeros(len(types)), np.zeros(len(types))
@@ -38,8 +38,8 @@ def pieces(model: AttentionClassifier, text: str, head: int = 0) -> list[Piece]:
         q = share[types[ends, n]] / (n + 1)
         for back in range(n + 1):
             np.add.at(received, ends - back, q)
-            np.add.at(contributed, ends - back, q * model.values_[types[ends, n], head])
-    value = np.where(types[:, 0] >= 0, model.values_[types[:, 0], head], 0.0)
+            np.add.at(contributed, ends - back, q * values[types[ends, n]])
+    value = np.where(types[:, 0] >= 0, values[types[:, 0]], 0.0)
     out: list[Piece] = []
     at = 0
     for (start, end, _), f, q, w in zip(spans, contributed, received, value, strict=True):

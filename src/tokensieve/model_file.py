@@ -32,12 +32,12 @@ def model_files(model: AttentionClassifier) -> dict[str, bytes]:
     description = {
         "format": FORMAT,
         "kind": "tokensieve.AttentionClassifier",
-        "sha256": hashlib.sha256(blob).hexdigest(),
         "classes": model.classes_.tolist(),
         "steps": model.n_steps_,
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
     }
+    description["sha256"] = _digest(description, blob)
     return {NUMBERS: blob, DESCRIPTION: _json(description), TABLE: _json(table(model))}
 
 
@@ -87,8 +87,10 @@ def load_model(path: str | Path) -> AttentionClassifier:
         raise InputError(
             f"{folder} holds a model of format {description.get('format')}, this version reads format {FORMAT}: train it again"
         )
-    if hashlib.sha256(blob).hexdigest() != description.get("sha256"):
-        raise InputError(f"{folder / NUMBERS} is truncated, altered or of another model: train the model again")
+    if _digest(description, blob) != description.get("sha256"):
+        raise InputError(
+            f"{folder}: {NUMBERS} and {DESCRIPTION} are truncated, altered or of two models: train the model again"
+        )
     try:
         return _assemble(description, safetensors.numpy.load(blob))
     except (KeyError, TypeError, ValueError, SafetensorError) as error:
@@ -113,6 +115,12 @@ def _vocabulary(model: AttentionClassifier) -> Vocabulary:
     if model.vocabulary_ is None:
         raise InputError("only a model fitted on texts can be saved: this one was fitted on counts and knows no tokens")
     return model.vocabulary_
+
+
+def _digest(description: dict[str, Any], numbers: bytes) -> str:
+    """SHA-256 of everything in the description but itself, and of the numbers."""
+    rest = {name: value for name, value in description.items() if name != "sha256"}
+    return hashlib.sha256(_json(rest) + numbers).hexdigest()
 
 
 def _json(value: Any) -> bytes:

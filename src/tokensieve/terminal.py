@@ -26,6 +26,8 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
     console.print(
         Text(f"{shown(audit.name)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types")
     )
+    text, label = audit.settings["columns"]
+    console.print(Text(f"  text from column {shown(text)!r}, label from {shown(label)!r}", style="dim"))
     for note in audit.notes:
         console.print(Text(f"  {note}", style="yellow"))
     console.print(_accuracies(audit))
@@ -35,14 +37,14 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(f"… and {len(audit.classes) - MANY} more classes in the files")
     console.print(_attention(audit))
     for quadrant, meaning in (
-        (QUADRANTS[2], "the data does not support them"),
+        (QUADRANTS[2], "no evidence taken alone; beside other words they may matter, as in negation"),
         (QUADRANTS[1], "the model passes over them"),
     ):
         rows = audit.disagreement(quadrant, 8).select("token", "attention").iter_rows()
         names = [f"{shown(token, 30)} {attention:.1f}×" for token, attention in rows]
         console.print(Text(f"{quadrant} ({meaning}): ", style="bold") + Text(", ".join(names) or "none"))
     if audit.suspicious:
-        console.print(Text("look at these first: single tokens that nearly decide a class", style="bold"))
+        console.print(Text("look at these first: single tokens that all but decide a class", style="bold"))
     for token, _, reason in audit.suspicious:
         console.print(Text(f"  {shown(token, 30)}", style="bold") + Text(f" {shown(reason, 120)}"))
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
@@ -59,7 +61,10 @@ def _accuracies(audit: Audit) -> Text:
     parts = [f"test accuracy {audit.test_accuracy:.1%}", f"largest class {audit.majority_accuracy:.1%}"]
     if audit.baseline_accuracy is not None:
         parts.append(f"TF-IDF + logistic regression {audit.baseline_accuracy:.1%}")
-    return Text("  ".join(parts), style="bold")
+    recall = [f"{shown(name, 20)} {'none' if r is None else f'{r:.1%}'}" for name, r in audit.class_recall.items()][
+        :MANY
+    ]
+    return Text("  ".join(parts), style="bold") + Text(f"\nright of each class: {', '.join(recall)}")
 
 
 def _attention(audit: Audit) -> Text:
@@ -67,7 +72,7 @@ def _attention(audit: Audit) -> Text:
     return Text("attention (a uniform share): ", style="bold") + Text("; ".join(parts))
 
 
-def _top(audit: Audit, label: str, rows: int) -> Table:
+def _top(audit: Audit, label: str, rows: int) -> Table | Text:
     """The surest tokens of one class."""
     table = Table(
         title=Text(f"speak for {shown(label)}"), title_justify="left", title_style="bold", box=None, pad_edge=False
@@ -82,9 +87,9 @@ def _top(audit: Audit, label: str, rows: int) -> Table:
             f"{row['attention']:.1f}×",
             f"{row['value']:+.1f}",
         )
-    if not table.row_count:
-        table.add_row(Text("no token with q < 0.05 in at least 5 documents"))
-    return table
+    return (
+        table if table.row_count else Text(f"speak for {shown(label)}: no token with q < 0.05 in at least 5 documents")
+    )
 
 
 def show_truth(audit: Audit, reviews: Reviews) -> None:
@@ -118,8 +123,8 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
 def show_explanation(model: AttentionClassifier, text: str, found: Explanation) -> None:
     """The text shaded by contribution, and the sum."""
     console = Console(highlight=False)
-    head = 0 if model.values_.shape[1] == 1 else [str(c) for c in model.classes_].index(str(found.explained))
-    shares = pieces(model, text, head)
+    k = [str(c) for c in model.classes_].index(str(found.explained))
+    shares = pieces(model, text, k)
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
     line = Text()
     for piece, contribution, _, _ in shares:
@@ -148,9 +153,9 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
             "",
             f"{found.table['contribution'].sum():+.6f}",
         )
+        console.print(table)
     else:
-        table.add_row(Text("no known token: the answer is that of the class frequencies"))
-    console.print(table)
+        console.print("no known token: the answer is that of the class frequencies")
 
 
 def _style(contribution: float) -> str:

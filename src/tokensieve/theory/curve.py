@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -140,5 +141,7 @@ class Flow:
                 if name.startswith("settings_")
             }
             return cls(**({"basis": None, "limit": None} | values), settings=FlowSettings(**chosen))
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{path} is not a saved flow: {error}") from error
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+        except (ValueError, TypeError, KeyError, EOFError, BadZipFile) as error:
+            raise InputError(f"{path} is not a saved flow, or is damaged: remove it to start again") from error

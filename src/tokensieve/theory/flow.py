@@ -52,6 +52,7 @@ SMALL = 500_000
 COHERENT = 1e-9
 # Share of max_norm that counts as having reached it.
 LANDED = 1 - 1e-7
+LARGEST_VALUE = 300.0
 NOT_MOVING = "some score gaps have settled while others grow, and the gradient has sunk to the rounding error of the settled ones,"
 
 
@@ -376,6 +377,11 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
         )
     if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
         raise InputError("embeddings, values or p are not finite: use a smaller step size")
+    if np.abs(w).max(initial=0.0) > LARGEST_VALUE:
+        raise InputError(
+            f"values reach ±{np.abs(w).max():.3g}: beyond ±{LARGEST_VALUE:g} the loss is too flat to follow in double precision; "
+            "use a smaller step size (--eta)"
+        )
     if counts.n_documents == 0 or counts.n_classes != 2:
         raise InputError(
             f"gradient flow needs documents of two classes, not {counts.n_documents} of {counts.n_classes}"
