@@ -106,6 +106,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["audit", "good.csv", "--min-documents", "1000"], "lower --min-documents"),
         (["audit", "good.csv", "--tokenizer", "good.csv"], "no tokenizers file"),
         (["audit", "good.csv", "--duplicates", "maybe"], "keep"),
+        (["audit", "good.csv", "--tokenizer", "x.json", "--keep-case"], "--keep-case"),
         (["audit", "good.csv", "--frobnicate"], "--frobnicate"),
         (["frobnicate"], "frobnicate"),
         (["train", "one.csv"], "one value only"),

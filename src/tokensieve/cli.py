@@ -375,6 +375,10 @@ def _audit(
     from tokensieve.tokens import PieceTokenizer, WordTokenizer
 
     start = time.perf_counter()
+    if tokenizer and keep_case:
+        raise InputError(
+            "--keep-case is for words; a tokenizer file folds case or not by itself: leave one of the two out"
+        )
     check_writable(out)
     splitter = WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
     with _progress(quiet) as tell:

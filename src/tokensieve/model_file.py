@@ -16,6 +16,13 @@ from tokensieve.errors import InputError
 from tokensieve.tokens import Vocabulary, tokenizer_from_dict
 
 FORMAT = 1
+RULE = (
+    "Words: where tokenizer.line_breaks, replace matches of (?i)<br\\s*/?> by a space; where tokenizer.lowercase, fold to Unicode "
+    "lower case; take all matches of tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode). Count each word, and each "
+    "run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); divide by "
+    "the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for classes[1]; else "
+    "one per class, the largest wins. A text without known tokens is answered by prior."
+)
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
 
@@ -42,7 +49,7 @@ def model_files(model: AttentionClassifier) -> dict[str, bytes]:
 
 
 def table(model: AttentionClassifier) -> dict[str, Any]:
-    """The model as a table of numbers per token type that any language can run.
+    """The model as a table of numbers per token type that any language can run; its `rule` says how.
 
     Split a text as `tokenizer` says; count every word and every run of up to `ngrams` adjacent words, joined by one space,
     that is in `tokens`; weigh type s by count · exp(scores[s]) and divide by the sum of weights; the answer is the sum of
@@ -52,6 +59,7 @@ def table(model: AttentionClassifier) -> dict[str, Any]:
     vocabulary = _vocabulary(model)
     return {
         "format": FORMAT,
+        "rule": RULE,
         "classes": model.classes_.tolist(),
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),

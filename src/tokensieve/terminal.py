@@ -134,7 +134,8 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
     console.print(
         Text(f"{shown(str(found.predicted))}  ", style="bold")
         + Text(
-            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {found.answer:+.6f}, {found.unknown} unknown words"
+            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {found.answer:+.6f}, "
+            f"unknown words: {found.unknown}"
         )
     )
     table = Table(box=None, pad_edge=False)
