@@ -5,7 +5,3 @@ from __future__ import annotations
 
 class InputError(ValueError):
     """The input or an option is wrong: the message says what, where, and what to do (exit status 2)."""
-
-
-class ConvergenceWarning(UserWarning):
-    """An iteration stopped before its tolerance was met; the result says so too."""
