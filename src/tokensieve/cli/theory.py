@@ -1,0 +1,162 @@
+"""verify: the theory's claims on one data set."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tokensieve import __version__
+from tokensieve.cli.options import (
+    DropOption,
+    GroupOption,
+    LabelOption,
+    QuietOption,
+    TextOption,
+    app,
+    out_option,
+    progress,
+    reader,
+    whole_option,
+)
+from tokensieve.errors import InputError
+
+
+@app.command()
+def verify(
+    source: Annotated[str | None, typer.Argument(help="As for audit; generated documents if none is named.")] = None,
+    text: TextOption = None,
+    label: LabelOption = None,
+    group: GroupOption = None,
+    drop: DropOption = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Encoding of text files.", show_default="utf-8")
+    ] = None,
+    ngrams: Annotated[int | None, whole_option("--ngrams", "Longest run of words that is one token.", "1", 5)] = None,
+    min_documents: Annotated[
+        int | None, whole_option("--min-documents", "A token must stand in so many documents.", "20")
+    ] = None,
+    documents: Annotated[int | None, whole_option("--documents", "Generated documents.", "200")] = None,
+    types: Annotated[int | None, whole_option("--types", "Generated token types |S|.", "70")] = None,
+    relevant: Annotated[int | None, whole_option("--relevant", "Types among them that carry the label.", "20")] = None,
+    length: Annotated[int | None, whole_option("--length", "Tokens T of a generated document.", "8")] = None,
+    d: Annotated[
+        int | None, whole_option("--d", "Dimension of the embeddings.", "512; generated documents: 1024")
+    ] = None,
+    eta: Annotated[
+        float | None, typer.Option("--eta", help="Size of the first step.", show_default="from the data")
+    ] = None,
+    max_norm: Annotated[float, typer.Option("--max-norm", help="Follow p up to this norm.")] = 20_000.0,
+    max_seconds: Annotated[float, typer.Option("--max-seconds", help="Time for the flow, and for max margin.")] = 600.0,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Keep the flow here, and go on from it.", metavar="FILE")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of generated documents and of the start.", min=0)] = 0,
+    out: Annotated[Path, out_option("tokensieve-verify")] = Path("tokensieve-verify"),
+    quiet: QuietOption = False,
+) -> None:
+    """The theory's claims on this data, with certificates: one step, gradient flow, selection, max margin."""
+    from tokensieve.theory.curve import FlowSettings
+
+    generated = {"documents": documents, "types": types, "relevant": relevant, "length": length}
+    read: dict[str, Any] = {"text": text, "label": label, "group": group, "drop": drop, "encoding": encoding}
+    read |= {"ngrams": ngrams, "min_documents": min_documents}
+    for name, value in (read if source is None else generated).items():
+        if value is not None:
+            option = "--" + name.replace("_", "-")
+            raise InputError(
+                f"{option} is for documents that are read: name a SOURCE" if source is None else
+                f"{option} is for generated documents: leave it out, or leave out the SOURCE {source!r}"
+            )  # fmt: skip
+    if resume and (resume.is_dir() or not resume.parent.is_dir()):
+        raise InputError(f"cannot keep the flow in {str(resume)!r}: name a file in a folder that exists")
+    if not (0 < max_norm < math.inf and max_seconds > 0):
+        raise InputError(f"--max-norm {max_norm:g} and --max-seconds {max_seconds:g} must be positive numbers")
+    if source is None:
+        settings = {
+            "documents": documents or 200,
+            "types": types or 70,
+            "relevant": relevant or 20,
+            "length": length or 8,
+        }
+        load: Callable[..., Any] = lambda tell: _generated(seed=seed, **settings)  # noqa: E731
+    else:
+        settings = {"ngrams": ngrams or 1, "min_documents": min_documents or 20}
+        read_source = reader(source, text, label, group, drop, None, None, encoding or "utf-8", "keep")
+        load = lambda tell: _counted(read_source, tell, **settings)  # noqa: E731
+    options = {"d": d or (1024 if source is None else 512), "eta": eta, "seed": seed, "checkpoint": resume}
+    budget = FlowSettings(max_norm=max_norm, max_seconds=max_seconds)
+    _verify(load, settings, options, budget, out, quiet)
+
+
+def _generated(documents: int, types: int, relevant: int, length: int, seed: int) -> tuple[Any, ...]:
+    """Name, counts, rows and notes of documents that satisfy Assumption 1 exactly."""
+    from tokensieve.theory.generators import single_token
+
+    counts = single_token(documents, types, length, relevant, seed=seed).counts
+    return "generated documents that satisfy Assumption 1", counts, range(1, documents + 1), []
+
+
+def _counted(
+    read: Callable[[], Any], tell: Callable[[str, float], None], ngrams: int, min_documents: int
+) -> tuple[Any, ...]:
+    """Name, counts, rows and notes of the training documents of a source."""
+    from tokensieve.counts import Counts
+    from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+
+    corpus = read()
+    if len(corpus.classes) != 2:
+        raise InputError(
+            f"the theory is about two classes, and {corpus.name} has {len(corpus.classes)}: "
+            "merge them with --group NEW=OLD,OLD or leave some out with --drop"
+        )
+    tokenizer = WordTokenizer()
+    stream = tokenize(corpus.texts, tokenizer, lambda done: tell("tokenizing", done / len(corpus.texts)))
+    vocabulary = learn_vocabulary(stream, tokenizer, ngrams, min_documents)
+    counts = Counts(vocabulary.count(stream)[0], corpus.labels, corpus.classes, vocabulary.tokens)
+    return corpus.name, counts, corpus.rows, corpus.intake.lines()
+
+
+def _verify(
+    load: Callable[..., Any], settings: dict[str, Any], options: dict[str, Any], budget: Any, out: Path, quiet: bool
+) -> None:
+    """Load, verify, write everything or nothing, and show the result."""
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.report.study import Study
+    from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
+    from tokensieve.terminal_theory import show_study
+    from tokensieve.theory.verify import verify as run
+
+    start = time.perf_counter()
+    check_writable(out)
+    with progress(quiet) as tell:
+        tell("reading", 0.0)
+        name, counts, rows, notes = load(tell)
+        seconds = {"reading": time.perf_counter() - start}
+        found = run(counts, settings=budget, progress=tell, **options)
+        settings |= {"d": options["d"], "eta": found.step.eta, **asdict(budget)}
+        seconds |= found.seconds
+        study = Study(name, counts, np.asarray(rows), found, notes, settings, options["seed"], __version__, seconds)
+        tell("writing", 0.0)
+        lap = time.perf_counter()
+        tables = {"tokens.csv": study.tokens(), "flow.csv": study.curve(), "support.csv": study.support()}
+        files: dict[str, Any] = {file: csv_table(table) for file, table in tables.items()}
+        files |= {"report.html": render_theory(study)}
+        files |= {f"pictures/{file}": picture for file, picture in theory_pictures(study).items()}
+        seconds["report"] = time.perf_counter() - lap
+        seconds["total"] = time.perf_counter() - start
+        files["summary.json"] = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        write_all(out, files)
+        for earlier in {f"pictures/{picture}.{kind}" for picture in PICTURES for kind in ("svg", "png")} - set(files):
+            (out / earlier).unlink(missing_ok=True)  # of another run; it would stand beside a page that contradicts it
+    if not quiet:
+        show_study(study, out)
