@@ -7,9 +7,9 @@ Theorem 4.3 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025): if p_t/‖p_t‖ 
 over distinct token types, so that a type that stands in a document twice never constrains against itself. Dual: maximise
 Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with D_i = E_s − E_r; at the optimum p_∞ = Dᵀλ.
 
-Constraints are generated: only pairs that a solution violated are ever written down. Each small problem is solved to rounding
-by an active set (D_F D_Fᵀ λ_F = 1: proximal steps in λ, block principal pivoting of Kim & Park 2011); Clarabel's interior point
-solves what that cannot, and proves infeasibility. The certificate is recomputed from scratch over all constraints.
+Constraints are generated: only pairs that a solution violated are ever written down. They go to a dual active set, which takes
+them in where the last ones left it; what it cannot solve or prove to rounding goes to Clarabel's interior point. The certificate
+is recomputed from scratch over all constraints.
 """
 
 from __future__ import annotations
@@ -22,22 +22,20 @@ from typing import Any
 import clarabel
 import numba
 import numpy as np
-import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.theory.active_set import VIOLATION, ActiveSet
 from tokensieve.theory.landscape import coordinates
 
-# A pair is added when its margin falls short of one by more than this.
-VIOLATION = 1e-10
-# Support pairs may be linearly dependent (cycles of types): proximal steps of weight RIDGE, relative to max‖D_i‖², make each
-# active-set problem well-posed and leave the optimum where it is. Past LARGEST the pairs are as good as inseparable.
-RIDGE = 1e-7
-PROXIMAL_STEPS = 60
-LARGEST = 1e6
-PIVOTS = 100
+# Pairs taken in per round, the worst first; and changes of the active set before it gives up.
+PAIRS, STEPS = 20_000, 200_000
+# A proof of infeasibility: ‖Dᵀλ‖ at most this share of max‖D_i‖, with Σλ = 1.
+PROOF = 1e-9
+# An interior point leaves every multiplier positive; below this share of the largest they mean zero.
+FAINT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -119,19 +117,17 @@ def max_margin(
     reduced, basis = coordinates(E)
     problem = _Problem(m.indptr, m.indices, np.ascontiguousarray(selected, dtype=np.bool_), reduced)
     guess = problem.first_guess() if near is None else near if basis is None else basis.T @ near
-    pairs = problem.violated(problem.short(guess), share=4 if near is None else 1)
-    if pairs is None:
+    fresh = problem.violated(problem.short(guess))
+    if fresh is None:
         return _empty(E.shape[1])
-    z, lam = np.zeros(reduced.shape[1]), np.zeros(len(pairs))
-    started = time.monotonic()
+    active, started = ActiveSet(reduced), time.monotonic()
     for rounds in range(1, max_rounds + 1):
-        z, lam, status = _solve(_differences(reduced, pairs), lam > 0)
+        z, lam, status = _solve(active, reduced, fresh, max_seconds - (time.monotonic() - started))
         fresh = problem.violated(z)
         if status != "solved" or fresh is None or not len(fresh):
-            return _certify(problem, pairs, z, lam, status, basis, rounds)
+            return _certify(problem, active.pairs, z, lam, status, basis, rounds)
         if time.monotonic() - started > max_seconds or rounds == max_rounds:
-            return _certify(problem, pairs, z, lam, "stopped early", basis, rounds)
-        pairs, lam = np.concatenate([pairs, fresh]), np.concatenate([lam, np.ones(len(fresh))])
+            return _certify(problem, active.pairs, z, lam, "stopped early", basis, rounds)
     raise InputError(f"max_rounds = {max_rounds}: use at least one round")
 
 
@@ -177,16 +173,15 @@ class _Problem:
         """The same direction, so short that every margin is below one."""
         return np.asarray(z / max(4 * float(np.abs(self.E @ z).max(initial=0.0)), np.finfo(float).tiny))
 
-    def violated(self, z: Floats, share: int = 4) -> Ints | None:
-        """The worst pairs of the documents whose margin is below 1 − VIOLATION; None if no document has any pair."""
+    def violated(self, z: Floats) -> Ints | None:
+        """The worst pair of each document whose margin is below 1 − VIOLATION; None if no document has any pair."""
         low, high = _extremes(self.indptr, self.indices, self.selected, self.E @ z)
         both = (low >= 0) & (high >= 0)
         if not both.any():
             return None
         pairs = np.unique(np.stack([low[both], high[both]], axis=1), axis=0)
         gaps = _gaps(self.E, pairs, z)
-        # The worst few: far more pairs than dimensions can hold with equality would be written down in vain.
-        worst = np.argsort(gaps, kind="stable")[: self.E.shape[1] // share + 50]
+        worst = np.argsort(gaps, kind="stable")[:PAIRS]
         return np.asarray(pairs[worst[gaps[worst] < 1 - VIOLATION]])
 
     def smallest_margin(self, z: Floats) -> float:
@@ -223,74 +218,28 @@ def _gaps(E: Floats, pairs: Ints, z: Floats) -> Floats:
     return np.asarray(u[pairs[:, 0]] - u[pairs[:, 1]])
 
 
-def _solve(D: Floats, guess: NDArray[np.bool_]) -> tuple[Floats, Floats, str]:
-    """Min-norm point z of D z ≥ 1: (z, λ, status); λ of an infeasible problem proves it and sums to one."""
-    lengths = np.linalg.norm(D, axis=1)
-    scale = float(lengths.max())
-    if lengths.min() <= 1e-14 * scale:
-        # Two types with one embedding: their scores can never differ.
-        same = lengths <= 1e-14 * scale
-        return np.zeros(D.shape[1]), same / same.sum(), "infeasible"
-    unit = D / scale
-    lam = _active_set(unit, guess)
-    if lam is None:
-        lam, status = _clarabel(unit)
-        if status == "infeasible":
-            return np.zeros(D.shape[1]), lam / lam.sum(), status
-        exact = _active_set(unit, lam > 1e-6 * lam.max())
-        if exact is None:
-            return unit.T @ lam / scale, lam / scale**2, status
-        lam = exact
-    return unit.T @ lam / scale, lam / scale**2, "solved"
+def _solve(active: ActiveSet, E: Floats, fresh: Ints, seconds: float) -> tuple[Floats, Floats, str]:
+    """Shortest z over the pairs of the active set and fresh ones: (z, λ, status); λ that proves infeasibility sums to one."""
+    z, status = active.add(fresh, STEPS)
+    pairs, lam = active.pairs, active.multipliers
+    D = _differences(E, pairs)
+    scale = float(np.linalg.norm(D, axis=1).max())
+    if status == "solved" and (D @ z).min() >= 1 - 2 * VIOLATION:
+        return z, lam, status
+    if status == "infeasible" and np.linalg.norm(D.T @ lam) <= PROOF * scale:
+        return z, lam, status
+    lam, status = _clarabel(D / scale, seconds)
+    if status == "infeasible":
+        return np.zeros(E.shape[1]), lam / lam.sum(), status
+    lam[lam < FAINT * lam.max()] = 0.0
+    return D.T @ lam / scale**2, lam / scale**2, status
 
 
-def _active_set(D: Floats, guess: NDArray[np.bool_]) -> Floats | None:
-    """λ ≥ 0 with D Dᵀλ ≥ 1 and equality where λ > 0, by proximal steps in λ; None if it does not get there."""
-    lam, free = np.zeros(len(D)), guess.copy() if guess.any() else np.ones(len(D), bool)
-    for _ in range(PROXIMAL_STEPS):
-        step = _pivot(D, lam, free)
-        if step is None:
-            return None
-        lam, free = step, step > 0
-        excess = D @ (D.T @ lam) - 1
-        if excess.min() > -VIOLATION / 2 and np.abs(excess[free]).max() < VIOLATION / 2:
-            return lam
-    return None
-
-
-def _pivot(D: Floats, before: Floats, free: NDArray[np.bool_]) -> Floats | None:
-    """λ ≥ 0 with D Dᵀλ + RIDGE (λ − before) ≥ 1 and equality where λ > 0, by block principal pivoting."""
-    fewest, patience = len(D) + 1, 3
-    target = 1 + RIDGE * before
-    for _ in range(PIVOTS):
-        rows = D[free]
-        if len(rows) > D.shape[1] + 2000:
-            return None
-        gram = rows @ rows.T
-        gram[np.diag_indices_from(gram)] += RIDGE
-        part = la.cho_solve(la.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False), target[free])
-        if not part.sum() < LARGEST:
-            return None
-        wrong = D @ (rows.T @ part) < target - VIOLATION / 8
-        wrong[free] = part < -1e-11 * part.max()
-        if not wrong.any():
-            lam = np.zeros(len(D))
-            lam[free] = np.maximum(part, 0.0)
-            return lam
-        if wrong.sum() < fewest:
-            fewest, patience = int(wrong.sum()), 3
-        elif patience > 0:
-            patience -= 1
-        else:
-            wrong[: np.flatnonzero(wrong)[-1]] = False
-        free = free ^ wrong
-    return None
-
-
-def _clarabel(D: Floats) -> tuple[Floats, str]:
+def _clarabel(D: Floats, seconds: float) -> tuple[Floats, str]:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
+    settings.time_limit = max(seconds, 1.0)
     settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
     rows, r = D.shape
     solver = clarabel.DefaultSolver(
