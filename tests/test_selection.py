@@ -14,7 +14,16 @@ from tokensieve.counts import Counts
 from tokensieve.errors import InputError
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.flow import gradient_flow
-from tokensieve.theory.selection import important_selected, limit_answers, limit_error, one_sided, select, select_along
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.selection import (
+    important_selected,
+    limit_answers,
+    limit_error,
+    one_sided,
+    select,
+    select_along,
+    selected_fraction,
+)
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
@@ -82,3 +91,19 @@ def test_bad_input_is_named() -> None:
     flow = gradient_flow(counts, np.eye(3), np.array([1.0, 1.0, -1.0]), np.zeros(3), FlowSettings(max_norm=2.0))
     with pytest.raises(InputError, match="too little"):
         select_along(counts, np.eye(3), flow)
+
+
+def test_selected_fraction_along_a_curve_by_brute_force() -> None:
+    data = single_token(12, 20, 5, 6, relevant_per_document=2, seed=2)
+    counts, important = data.counts, data.relevance != 0
+    E = np.random.default_rng(3).standard_normal((20, 25))
+    w = E @ np.eye(25)[0]
+    flow = gradient_flow(counts, E, w, E[0] * 0.1, FlowSettings(max_norm=20.0))
+    found = selected_fraction(counts, E, flow, important)
+    dense = counts.matrix.toarray() > 0
+    for row in range(len(flow.arc)):
+        u = E @ flow.at(row)
+        first = [u[held & important].min() > u[held & ~important].max() for held in dense]
+        assert found[row] == np.mean(first)
+    assert found.max() > 0
+    assert np.isnan(selected_fraction(counts, E, flow, np.zeros(20, bool))).all()

@@ -85,11 +85,13 @@ class Study:
         )
 
     def curve(self) -> pl.DataFrame:
-        """One row per step of the flow: length s, log_time, norm ‖p‖, loss, log_gradient, cosine and angle to the max-margin
-        direction (missing where there is none); log t is missing at the start, where it is −∞."""
+        """One row per step of the flow: length s, log_time, norm ‖p‖, loss, log_gradient, selected_fraction (documents
+        whose important types score above all others), cosine and angle to the max-margin direction (missing where there is
+        none); log t is missing at the start, where it is −∞."""
         flow, found = self.found.flow, self.found
         columns: dict[str, Any] = {
             "length": flow.arc, "log_time": flow.log_time, "norm": flow.norm, "loss": flow.loss, "log_gradient": flow.log_gradient,
+            "selected_fraction": found.selected_fraction,
         }  # fmt: skip
         for name in ("cosine", "angle"):
             solved = found.agreement is not None and found.margin is not None

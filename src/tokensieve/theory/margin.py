@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import clarabel
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.theory.active_set import VIOLATION, ActiveSet
 from tokensieve.theory.landscape import coordinates
+from tokensieve.theory.selection import extremes
 
 # Pairs taken in per round, the worst first; and changes of the active set before it gives up.
 PAIRS, STEPS = 20_000, 200_000
@@ -175,7 +175,7 @@ class _Problem:
 
     def violated(self, z: Floats) -> Ints | None:
         """The worst pair of each document whose margin is below 1 − VIOLATION; None if no document has any pair."""
-        low, high = _extremes(self.indptr, self.indices, self.selected, self.E @ z)
+        low, high = extremes(self.indptr, self.indices, self.selected, self.E @ z)
         both = (low >= 0) & (high >= 0)
         if not both.any():
             return None
@@ -187,26 +187,9 @@ class _Problem:
     def smallest_margin(self, z: Floats) -> float:
         """min of zᵀ(E_s − E_r) over every constraint, through each document's lowest selected and highest other type."""
         u = self.E @ z
-        low, high = _extremes(self.indptr, self.indices, self.selected, u)
+        low, high = extremes(self.indptr, self.indices, self.selected, u)
         both = (low >= 0) & (high >= 0)
         return float(np.min(u[low[both]] - u[high[both]]))
-
-
-@numba.njit(cache=True)
-def _extremes(indptr: Any, indices: Any, selected: Any, u: Any) -> Any:
-    """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
-    n = len(indptr) - 1
-    low = np.full(n, -1, np.int64)
-    high = np.full(n, -1, np.int64)
-    for k in range(n):
-        for i in range(indptr[k], indptr[k + 1]):
-            s = indices[i]
-            if selected[i]:
-                if low[k] < 0 or u[s] < u[low[k]]:
-                    low[k] = s
-            elif high[k] < 0 or u[s] > u[high[k]]:
-                high[k] = s
-    return low, high
 
 
 def _differences(E: Floats, pairs: Ints) -> Floats:

@@ -8,7 +8,9 @@ Types are tied when their score gap stays bounded while ‖p‖ grows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -117,6 +119,29 @@ def important_selected(counts: Counts, mask: NDArray[np.bool_], important: NDArr
     return (float(np.mean(~missed[any_important])) if total else np.nan), total
 
 
+def selected_fraction(counts: Counts, E: Floats, flow: Flow, important: NDArray[np.bool_]) -> Floats:
+    """Along a curve, the share of documents with important types in which each of these scores above every other type.
+
+    Args:
+        counts: n documents over |S| types.
+        E: embeddings, shape (|S|, d).
+        flow: a curve of m points.
+        important: the important types, shape (|S|,).
+
+    Returns:
+        Shares, shape (m,); nan where no document holds an important type.
+    """
+    m = counts.matrix
+    matter = important[m.indices]
+    known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
+    out = np.full(len(flow.arc), np.nan)
+    for row in range(len(out) if known.any() else 0):
+        u = E @ flow.at(row)
+        low, high = extremes(m.indptr, m.indices, matter, u)
+        out[row] = np.mean(((high < 0) | (u[low] > u[high]))[known])
+    return out
+
+
 def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
     """Mean value of the selected tokens of each document, with multiplicity, shape (n,); zero without any."""
     document = documents_of(counts)
@@ -130,6 +155,23 @@ def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
 def limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:
     """max_X |f_X − mean value of its selected tokens|: zero in the limit of Lemma 4.4 where nothing is tied."""
     return float(np.abs(answers(counts, u, w)[:, 0] - limit_answers(counts, mask, w)).max())
+
+
+@numba.njit(cache=True)
+def extremes(indptr: Any, indices: Any, selected: Any, u: Any) -> Any:
+    """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
+    n = len(indptr) - 1
+    low = np.full(n, -1, np.int64)
+    high = np.full(n, -1, np.int64)
+    for k in range(n):
+        for i in range(indptr[k], indptr[k + 1]):
+            s = indices[i]
+            if selected[i]:
+                if low[k] < 0 or u[s] < u[low[k]]:
+                    low[k] = s
+            elif high[k] < 0 or u[s] > u[high[k]]:
+                high[k] = s
+    return low, high
 
 
 def documents_of(counts: Counts) -> Ints:

@@ -23,7 +23,15 @@ from tokensieve.theory.curve import DIVERGES, FINITE, Flow, FlowSettings
 from tokensieve.theory.flow import Progress, gradient_flow
 from tokensieve.theory.margin import Margin, max_margin
 from tokensieve.theory.one_step import OneStep, initialise, one_step
-from tokensieve.theory.selection import Selection, important_selected, limit_error, one_sided, select, select_along
+from tokensieve.theory.selection import (
+    Selection,
+    important_selected,
+    limit_error,
+    one_sided,
+    select,
+    select_along,
+    selected_fraction,
+)
 
 # After the default first step, a document read with equal attention is answered by ± this, on average.
 TYPICAL_ANSWER = 1.0
@@ -58,7 +66,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verification:
-    """Everything that `verify` found. `embeddings` is E¹, `values` E¹v; margin and agreement are None where they do not apply."""
+    """Everything that `verify` found.
+
+    `embeddings` is E¹, `values` E¹v, `selected_fraction` that of each point of the flow; margin and agreement are None where they
+    do not apply.
+    """
 
     step: OneStep
     embeddings: Floats
@@ -67,6 +79,7 @@ class Verification:
     selection: Selection | None
     important_share: float
     important_documents: int
+    selected_fraction: Floats
     limit_error: float
     margin: Margin | None
     agreement: Agreement | None
@@ -115,7 +128,8 @@ def default_step_size(counts: Counts) -> float:
     typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
     if typical < 1e-15:
         raise InputError(
-            "every token type is equally frequent in both classes: there is no signal to verify; give a step size"
+            "every token type is equally frequent in both classes: there is no signal to verify; choose the first step yourself"
+            " (--eta)"
         )
     return 2 * TYPICAL_ANSWER / typical
 
@@ -156,6 +170,7 @@ def verify(
     flow = gradient_flow(counts, E, w, step.start.p, settings, saved, checkpoint, progress)
     clock.start("selection")
     important = one_sided(counts) != 0 if important is None else important
+    fraction = selected_fraction(counts, E, flow, important)
     selection, share, concerned, error = _selected(counts, E, w, flow, important)
     clock.start("margin")
     margin = None
@@ -166,11 +181,24 @@ def verify(
     assumptions = check_assumptions(counts, step)
     clock.start("done")
     claims = [
-        _one_step_claim(step), _norm_claim(flow), _limit_claim(flow, selection, error), _selection_claim(share, concerned, flow),
-        _margin_claim(flow, margin, agreement),
+        _one_step_claim(step), _norm_claim(flow), _limit_claim(flow, selection, error),
+        _selection_claim(share, concerned, error, flow), _margin_claim(flow, margin, agreement),
     ]  # fmt: skip
     return Verification(
-        step, E, w, flow, selection, share, concerned, error, margin, agreement, assumptions, claims, clock.seconds
+        step,
+        E,
+        w,
+        flow,
+        selection,
+        share,
+        concerned,
+        fraction,
+        error,
+        margin,
+        agreement,
+        assumptions,
+        claims,
+        clock.seconds,
     )
 
 
@@ -200,11 +228,14 @@ def _selected(
 
 def _one_step_claim(step: OneStep) -> Claim:
     close = step.relative_remainder < 0.5 and step.r2 > 0.9 and step.bound_holds
+    name = "one step aligns each embedding with v in proportion to α (Lemma 4.1)"
+    if not math.isfinite(step.r2):
+        return Claim(name, None, "does not apply: α is the same for every token type, so there is no line to fit")
     words = (
         f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
         f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} {'holds' if step.bound_holds else 'FAILS'}"
     )
-    return Claim("one step aligns each embedding with v in proportion to α (Lemma 4.1)", bool(close), words)
+    return Claim(name, bool(close), words)
 
 
 def _norm_claim(flow: Flow) -> Claim:
@@ -223,10 +254,11 @@ def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim
     return Claim(name, True if error < 1e-3 else failed, words)
 
 
-def _selection_claim(share: float, concerned: int, flow: Flow) -> Claim:
+def _selection_claim(share: float, concerned: int, error: float, flow: Flow) -> Claim:
     name = "important tokens are selected (Lemma 4.5)"
-    if not concerned:
-        return Claim(name, None, "no document holds an important token, or the curve is too short to tell")
+    if math.isnan(share):
+        why = "no document holds an important token" if not math.isnan(error) else "undecided: the curve is too short"
+        return Claim(name, None, why)
     words = f"{share:.1%} of the {concerned} documents with important tokens select all of them, at ‖p‖ = {flow.norm[-1]:.5g}"
     settled = flow.verdict == DIVERGES
     return Claim(name, share == 1.0 if settled else None, words if settled else f"{words} ({flow.verdict})")
@@ -239,9 +271,10 @@ def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None
     if margin is None or agreement is None:
         why = "divergence is not shown" if margin is None else f"the max-margin problem is {margin.status}"
         return Claim(name, None, f"undecided: {why}")
+    exponent = f"{agreement.exponent:.2f}".replace("-", "−")
     words = (
-        f"angle {agreement.angle:.3g} rad at ‖p‖ = {flow.norm[-1]:.5g}, falling like ‖p‖^{agreement.exponent:.2f}±"
-        f"{agreement.standard_error:.2f}; margin {margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, "
+        f"angle {agreement.angle:.3g} rad at ‖p‖ = {flow.norm[-1]:.5g}, falling like ‖p‖^({exponent} ± "
+        f"{agreement.standard_error:.2f}); margin {margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, "
         f"KKT residual {margin.kkt_residual:.1e}"
     )
     falling = agreement.exponent < -0.5
