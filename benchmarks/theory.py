@@ -86,7 +86,7 @@ def one_step_decay(options: argparse.Namespace) -> None:
 
 
 def imdb(options: argparse.Namespace) -> None:
-    """25,000 reviews, words in at least 20 reviews, d = 512."""
+    """25,000 reviews (or --documents), words in at least 20 reviews, d = 512 (or --d)."""
     folder = options.data or Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
     frame = (
         pl.read_parquet(folder / "imdb_train.parquet")
@@ -98,7 +98,7 @@ def imdb(options: argparse.Namespace) -> None:
     labels = (frame["label"] == "positive").cast(pl.Int64).to_list()
     counts = Counts.from_matrix(matrix, labels, ("negative", "positive"), vectorizer.get_feature_names_out().tolist())
     print(f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries")
-    report(verify(counts, 512, options.eta, options.seed, budget(options), None, kept(options), ticker()))
+    report(verify(counts, options.d, options.eta, options.seed, budget(options), None, kept(options), ticker()))
 
 
 def relaxed(options: argparse.Namespace) -> None:
@@ -127,10 +127,8 @@ def budget(options: argparse.Namespace) -> FlowSettings:
 def kept(options: argparse.Namespace) -> Path:
     """Where the flow of a long run is kept, so that it can be stopped and resumed."""
     options.out.mkdir(parents=True, exist_ok=True)
-    return (
-        options.out
-        / f"{options.figure}-{options.documents}-{options.relevant}-{options.eta}-{options.seed}-{options.tolerance}.npz"
-    )
+    decide = (options.documents, options.d, options.relevant, options.eta, options.seed, options.tolerance)
+    return options.out / f"{options.figure}-{'-'.join(map(str, decide))}.npz"
 
 
 def report(found: Verification) -> None:
@@ -170,6 +168,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--relevant", type=int, default=100)
     parser.add_argument("--documents", type=int, default=25_000)
+    parser.add_argument("--d", type=int, default=512)
     parser.add_argument("--data", type=Path, default=None)
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "tokensieve-theory")
     options = parser.parse_args()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
+from tokensieve.attention import gradient
 from tokensieve.counts import Counts
 from tokensieve.errors import InputError
 from tokensieve.theory.curve import DIVERGES, FINITE, FlowSettings
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
 from tokensieve.theory.verify import default_step_size, verify
+from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
 
 
 def test_every_claim_holds_on_exact_data() -> None:
@@ -106,3 +110,22 @@ def test_pair_labels_run_to_a_verdict(rule: str) -> None:
         Case(n=80, n_types=31, length=6, n_relevant=8, label_rule=rule, d=256, max_norm=500.0, max_steps=400)
     )
     assert row["error"] is None and row["verdict"] in ("diverges", "finite limit", "undecided at the budget")
+
+
+@pytest.mark.slow
+def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
+    """300 reviews in 8 dimensions: no direction separates their selections, and the gradient vanishes at a finite ‖p‖."""
+    folder = Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not (folder / "imdb_train.parquet").exists():
+        pytest.skip(f"no IMDB reviews in {folder}; set TOKENSIEVE_DATA")
+    reviews = pl.read_parquet(folder / "imdb_train.parquet").sample(300, shuffle=True, seed=0)
+    stream = tokenize(reviews["text"], WordTokenizer())
+    vocabulary = learn_vocabulary(stream, WordTokenizer(), 1, 20)
+    labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
+    counts = Counts(vocabulary.count(stream)[0], labels, ("negative", "positive"), vocabulary.tokens)
+    found = verify(counts, d=8)
+    assert found.flow.verdict == FINITE and found.flow.limit is not None
+    assert "max-margin statement does not apply" in found.claims[-1].verdict
+    at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)
+    along = gradient(counts, found.embeddings @ found.flow.at(0), found.values)
+    assert np.linalg.norm(found.embeddings.T @ at_limit.a) < 1e-9 * np.linalg.norm(found.embeddings.T @ along.a)
