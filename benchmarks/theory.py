@@ -1,6 +1,7 @@
-"""Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, and relaxed hypotheses.
+"""Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, relaxed
+hypotheses, and the share selected against the first step.
 
-    python benchmarks/theory.py small|large|one-step|imdb|relaxed [--seeds 20] [--data FOLDER] [--out FOLDER]
+    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size [--seeds 20] [--data FOLDER] [--out FOLDER]
 
 Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data, else TOKENSIEVE_DATA, else ../shared/data.
 """
@@ -66,37 +67,54 @@ def large(options: argparse.Namespace) -> None:
 
 
 def one_step_decay(options: argparse.Namespace) -> None:
-    """Relative remainder against d, on data of the small experiment, its exponent, and whether every bound holds."""
-    counts = single_token(200, 70, 8, 20, seed=0).counts
-    rows = [
-        {"d": d, "seed": seed} | one_step(counts, *initialise(70, d, seed=seed), 1.0).to_dict()
-        for d in (128, 256, 512, 1024, 2048, 4096, 8192)
-        for seed in range(options.seeds)
-    ]
-    table = pl.DataFrame(rows)
-    print(
-        table.group_by("d", maintain_order=True).agg(
-            pl.col("slope", "r2", "relative_remainder", "bound").mean(), pl.col("bound_holds").all()
+    """Relative remainder against d, its exponent, and whether every bound holds: generated, IMDB, and Yelp's five classes."""
+    yelp = real("yelp.parquet", "stars", options)
+    for name, counts, dimensions, seeds in (
+        (
+            "generated",
+            single_token(200, 70, 8, 20, seed=0).counts,
+            (128, 256, 512, 1024, 2048, 4096, 8192),
+            options.seeds,
+        ),
+        ("IMDB", real("imdb_train.parquet", "label", options), (128, 256, 512, 1024, 2048), 3),
+        ("Yelp, five classes", yelp, (128, 256, 512, 1024, 2048), 3),
+    ):
+        heads = 1 if counts.n_classes == 2 else counts.n_classes
+        rows = [
+            {"d": d, "seed": seed} | one_step(counts, *initialise(counts.n_types, d, heads, seed), 1.0).to_dict()
+            for d in dimensions
+            for seed in range(seeds)
+        ]
+        table = pl.DataFrame(rows)
+        print(
+            name,
+            f"{counts.n_documents} documents, {counts.n_types} token types, expected slope {rows[0]['expected_slope']}",
         )
-    )
-    fit = stats.linregress(np.log(table["d"]), np.log(table["relative_remainder"]))
-    print(
-        f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {table['bound_holds'].sum()} of {len(table)} runs"
-    )
+        print(
+            table.group_by("d", maintain_order=True).agg(
+                pl.col("slope", "r2", "relative_remainder", "bound").mean(), pl.col("bound_holds").all()
+            )
+        )
+        fit = stats.linregress(np.log(table["d"]), np.log(table["relative_remainder"]))
+        held = table["bound_holds"].sum()
+        print(f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {held} of {len(table)} runs")
+
+
+def real(name: str, label: str, options: argparse.Namespace) -> Counts:
+    """A file of ../shared/data as counts, words in at least 20 documents."""
+    folder = options.data or Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    frame = pl.read_parquet(folder / name).sample(fraction=1.0, shuffle=True, seed=0).head(options.documents)
+    vectorizer = CountVectorizer(lowercase=True, min_df=20, token_pattern=r"[a-z0-9']+")
+    matrix = vectorizer.fit_transform(frame["text"].to_list())
+    classes = frame[label].cast(pl.String).unique().sort()
+    labels = frame[label].cast(pl.String).cast(pl.Enum(classes)).to_physical().cast(pl.Int64).to_list()
+    names = vectorizer.get_feature_names_out().tolist()
+    return Counts.from_matrix(matrix, labels, tuple(classes), names)
 
 
 def imdb(options: argparse.Namespace) -> None:
     """25,000 reviews (or --documents), words in at least 20 reviews, d = 512 (or --d)."""
-    folder = options.data or Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    frame = (
-        pl.read_parquet(folder / "imdb_train.parquet")
-        .sample(fraction=1.0, shuffle=True, seed=0)
-        .head(options.documents)
-    )
-    vectorizer = CountVectorizer(lowercase=True, min_df=20, token_pattern=r"[a-z0-9']+")
-    matrix = vectorizer.fit_transform(frame["text"].to_list())
-    labels = (frame["label"] == "positive").cast(pl.Int64).to_list()
-    counts = Counts.from_matrix(matrix, labels, ("negative", "positive"), vectorizer.get_feature_names_out().tolist())
+    counts = real("imdb_train.parquet", "label", options)
     print(f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries")
     report(verify(counts, options.d, options.eta, options.seed, budget(options), None, kept(options), ticker()))
 
@@ -117,6 +135,25 @@ def relaxed(options: argparse.Namespace) -> None:
             f"margin {rows['margin_status'].value_counts().sort('margin_status').rows()}; median angle {angles.median()} "
             f"(≤ 0.01 in {(angles <= 0.01).sum()} of {len(rows)}); rises {rows['rises'].sum()}; {rows['seconds'].sum():.0f} s"
         )
+
+
+def step_size(options: argparse.Namespace) -> None:
+    """Share of documents whose important token is selected, against the size of the first step: sizes of the small experiment."""
+    steps = [1.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
+    found = run_sweep(
+        grid({"eta": steps, "seed": range(options.seeds), "max_steps": [1500]}), options.out / "step-size"
+    )
+    rows = pl.DataFrame(found.rows, infer_schema_length=None)
+    share = pl.col("important_selected")
+    print(
+        rows.group_by("eta", maintain_order=True).agg(
+            share.mean().alias("mean share"),
+            share.min().alias("smallest"),
+            (share == 1).sum().alias("all selected"),
+            pl.len(),
+        )
+    )
+    print(found.outcomes)
 
 
 def budget(options: argparse.Namespace) -> FlowSettings:
@@ -157,7 +194,14 @@ def ticker():  # type: ignore[no-untyped-def]
 
 def main() -> None:
     """Parse, run, time."""
-    runs = {"small": small, "large": large, "one-step": one_step_decay, "imdb": imdb, "relaxed": relaxed}
+    runs = {
+        "small": small,
+        "large": large,
+        "one-step": one_step_decay,
+        "imdb": imdb,
+        "relaxed": relaxed,
+        "step-size": step_size,
+    }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figure", choices=runs)
     parser.add_argument("--seeds", type=int, default=20)
