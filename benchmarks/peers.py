@@ -1,0 +1,279 @@
+"""What users would pick instead, side by side with ours: text classification, and the max-margin problem.
+
+    python benchmarks/peers.py classify [--data imdb|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--out FILE]
+    python benchmarks/peers.py margin [--seconds 120]
+
+`classify`: scikit-learn's TF-IDF + logistic regression, NB-SVM (Wang & Manning 2012), fastText at its defaults and at its best
+setting, and `AttentionClassifier`. Every method's setting is chosen on the same tenth of the training documents, once, and then
+each is timed in a process of its own from the raw file to the test predictions, with that setting, in turns; its peak memory is
+that process's. Needs `pip install fasttext-numpy2-wheel` for fastText, which is left out without it.
+
+`margin`: `max_margin` against the dense formulation (every pair a row, Clarabel), with more and more documents until the dense
+one passes the time allowed.
+
+Data: the folder named by TOKENSIEVE_DATA, else ../shared/data beside the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+TASKS = {"imdb": "IMDB", "yelp": "Yelp 1,2 / 4,5", "yelp5": "Yelp five stars"}
+WORDS = r"(?u)\w+(?:['’]\w+)*"
+GRIDS: dict[str, list[dict[str, Any]]] = {
+    "tokensieve": [{"value_rate": rate, "min_documents": k} for rate in (0.1, 0.2) for k in (2, 3)],
+    "TF-IDF + LR": [{"C": c} for c in (1.0, 10.0, 100.0)],
+    "NB-SVM": [{"C": c, "beta": beta} for c in (0.1, 1.0) for beta in (0.25, 1.0)],
+    "fastText, defaults": [{}],
+    "fastText, best": [{"epoch": epoch, "lr": lr} for epoch in (5, 25) for lr in (0.1, 0.5, 1.0)],
+}
+Split = tuple[list[str], list[Any], list[str]]
+
+
+def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Training and test documents as text and label."""
+    if task == "imdb":
+        parts = tuple(
+            pl.read_parquet(DATA / f"imdb_{part}.parquet").select("text", "label") for part in ("train", "test")
+        )
+        return parts[0], parts[1]
+    yelp = pl.read_parquet(DATA / "yelp.parquet").rename({"stars": "label"})
+    if task == "yelp":
+        yelp = yelp.filter(pl.col("label") != 3).with_columns(pl.col("label") > 3)
+    parts = tuple(
+        yelp.filter(pl.col("split") == s).select("text", pl.col("label").cast(pl.String)) for s in ("dev", "test")
+    )
+    return parts[0], parts[1]
+
+
+def ours(split: Split, n: int, seed: int, **setting: Any) -> list[Any]:
+    from tokensieve.classifier import AttentionClassifier
+
+    texts, labels, unseen = split
+    return AttentionClassifier(ngrams=n, random_state=seed, **setting).fit(texts, labels).predict(unseen).tolist()
+
+
+def tfidf(split: Split, n: int, seed: int, C: float) -> list[Any]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    texts, labels, unseen = split
+    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n), min_df=2, token_pattern=WORDS)
+    model = LogisticRegression(C=C, max_iter=1000).fit(vectorizer.fit_transform(texts), labels)
+    return model.predict(vectorizer.transform(unseen)).tolist()
+
+
+def nbsvm(split: Split, n: int, seed: int, C: float, beta: float) -> list[Any]:
+    """Presence × log-count ratio of each class against the rest, a linear SVM, its weights interpolated with their mean."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.svm import LinearSVC
+
+    texts, labels, unseen = split
+    vectorizer = CountVectorizer(binary=True, ngram_range=(1, n), min_df=2, token_pattern=WORDS)
+    x, z = vectorizer.fit_transform(texts).astype(np.float64), None
+    z = vectorizer.transform(unseen).astype(np.float64)
+    names = sorted(set(labels))
+    answers = []
+    for name in names[1:] if len(names) == 2 else names:
+        y = np.array([label == name for label in labels])
+        inside, outside = x[y].sum(axis=0).A1 + 1, x[~y].sum(axis=0).A1 + 1
+        ratio = np.log(inside / inside.sum()) - np.log(outside / outside.sum())
+        machine = LinearSVC(C=C, random_state=seed).fit(x.multiply(ratio).tocsr(), y)
+        weights = beta * machine.coef_[0] + (1 - beta) * np.abs(machine.coef_).mean()
+        answers.append(z @ (ratio * weights) + machine.intercept_[0])
+    best = (answers[0] > 0).astype(int) if len(names) == 2 else np.argmax(answers, axis=0)
+    return [names[k] for k in best]
+
+
+def fasttext(split: Split, n: int, seed: int, **setting: Any) -> list[Any]:
+    """On the same words, lower-cased, through its own training file; two threads, so its result depends on their race."""
+    import fasttext as library
+
+    from tokensieve.tokens import WordTokenizer, text_series
+
+    texts, labels, unseen = split
+    names = {label: f"__label__{k}" for k, label in enumerate(sorted(set(labels)))}
+    words = [[" ".join(row) for row in WordTokenizer().split(text_series(part)).to_list()] for part in (texts, unseen)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.txt"
+        path.write_text("".join(f"{names[y]} {x}\n" for y, x in zip(labels, words[0], strict=True)), encoding="utf-8")
+        model = library.train_supervised(
+            str(path),
+            wordNgrams=n,
+            minCount=2,
+            thread=2,
+            verbose=0,
+            seed=seed,
+            bucket=2_000_000 if n > 1 else 0,
+            **setting,
+        )
+    back = {name: label for label, name in names.items()}
+    answered = model.f.multilinePredict([line + "\n" for line in words[1]], 1, 0.0, "strict")[0]
+    return [back[row[0]] for row in answered]
+
+
+METHODS: dict[str, Callable[..., list[Any]]] = {
+    "tokensieve": ours, "TF-IDF + LR": tfidf, "NB-SVM": nbsvm, "fastText, defaults": fasttext, "fastText, best": fasttext,
+}  # fmt: skip
+
+
+def choose(task: str, n: int, method: str) -> tuple[dict[str, Any], float]:
+    """The setting of best accuracy on a seeded tenth of the training documents."""
+    train, _ = load(task)
+    order = np.random.default_rng(0).permutation(len(train))
+    held, rest = train[order[: len(train) // 10]], train[order[len(train) // 10 :]]
+    split = rest["text"].to_list(), rest["label"].to_list(), held["text"].to_list()
+    scores = [
+        float(np.mean(np.array(METHODS[method](split, n, 0, **setting)) == held["label"].to_numpy()))
+        for setting in GRIDS[method]
+    ]
+    best = int(np.argmax(scores))
+    return GRIDS[method][best], scores[best]
+
+
+def one(task: str, n: int, method: str, seed: int, setting: dict[str, Any]) -> dict[str, float]:
+    """Raw file to test predictions."""
+    start = time.perf_counter()
+    train, test = load(task)
+    split = train["text"].to_list(), train["label"].to_list(), test["text"].to_list()
+    answers = METHODS[method](split, n, seed, **setting)
+    seconds = time.perf_counter() - start
+    accuracy = float(np.mean(np.array(answers) == test["label"].to_numpy()))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"accuracy": accuracy, "seconds": seconds, "gigabytes": memory}
+
+
+def child(options: list[str]) -> dict[str, Any]:
+    """This file in a process of its own, its last line read as JSON."""
+    done = subprocess.run([sys.executable, __file__, *options], capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def classify(options: argparse.Namespace) -> None:
+    methods = [m for m in METHODS if find_spec("fasttext") or not m.startswith("fastText")]
+    lines = [
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"scikit-learn {version('scikit-learn')}" + (", fastText 0.9.2" if find_spec("fasttext") else ""),
+        "", "| data | words | method | setting | validation | test accuracy | seconds | GB |", "|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    print("\n".join(lines), flush=True)
+    for task in options.data:
+        for n in options.ngrams:
+            chosen = {m: child(["choose", "--data", task, "--ngrams", str(n), "--method", m]) for m in methods}
+            runs: dict[str, list[dict[str, float]]] = {m: [] for m in methods}
+            for seed in range(options.runs):
+                for m in methods if seed % 2 == 0 else methods[::-1]:
+                    setting = json.dumps(chosen[m]["setting"])
+                    asked = [
+                        "one",
+                        "--data",
+                        task,
+                        "--ngrams",
+                        str(n),
+                        "--method",
+                        m,
+                        "--seed",
+                        str(seed),
+                        "--setting",
+                        setting,
+                    ]
+                    runs[m].append(child(asked))
+            for m in methods:
+                a, s, g = ([run[key] for run in runs[m]] for key in ("accuracy", "seconds", "gigabytes"))
+                setting = ", ".join(f"{k} {v:g}" for k, v in chosen[m]["setting"].items()) or "–"
+                lines.append(
+                    f"| {TASKS[task]} | 1…{n} | {m} | {setting} | {chosen[m]['score']:.4f} | "
+                    f"{statistics.median(a):.4f} ({min(a):.4f} … {max(a):.4f}) | "
+                    f"{statistics.median(s):.1f} ({min(s):.1f} … {max(s):.1f}) | {max(g):.2f} |"
+                )
+                print(lines[-1], flush=True)
+    if options.out:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def margin(options: argparse.Namespace) -> None:
+    """Assumption 1, d = 1024, T = 20: seconds of both, and how far their solutions are apart."""
+    import clarabel
+    import scipy.sparse as sp
+
+    from tokensieve.theory.generators import single_token
+    from tokensieve.theory.margin import max_margin
+    from tokensieve.theory.one_step import initialise, one_step
+
+    print(
+        "| documents | types | pairs | tokensieve | dense, Clarabel | ratio | difference |\n|---|---|---|---|---|---|---|"
+    )
+    for n in (50, 100, 200, 400, 800, 1600, 3200, 6400):
+        data = single_token(n, max(60, n // 2), 20, max(10, n // 20), seed=0)
+        counts = data.counts
+        E = one_step(counts, *initialise(counts.n_types, 1024, seed=0), 300.0).embeddings()
+        mask = (data.relevance != 0)[counts.matrix.indices]
+        start = time.perf_counter()
+        found = max_margin(counts, E, mask)
+        mine = time.perf_counter() - start
+        document = np.repeat(np.arange(n), np.diff(counts.matrix.indptr))
+        chosen = np.full(n, -1)
+        chosen[document[mask]] = counts.matrix.indices[mask]
+        pairs = np.unique(np.stack([chosen[document[~mask]], counts.matrix.indices[~mask]], axis=1), axis=0)
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.time_limit = False, options.seconds
+        start = time.perf_counter()
+        D = E[pairs[:, 0]] - E[pairs[:, 1]]
+        solver = clarabel.DefaultSolver(
+            sp.eye_array(1024, format="csc"), np.zeros(1024), sp.csc_array(-D), -np.ones(len(D)),
+            [clarabel.NonnegativeConeT(len(D))], settings,
+        )  # fmt: skip
+        answer = solver.solve()
+        theirs = time.perf_counter() - start
+        solved = str(answer.status) in ("Solved", "AlmostSolved")
+        apart = np.linalg.norm(np.asarray(answer.x) - found.p) / np.linalg.norm(found.p) if solved else np.nan
+        print(
+            f"| {n:,} | {counts.n_types:,} | {len(pairs):,} | {mine:.2f} s ({found.status}) | {theirs:.2f} s ({answer.status}) | "
+            f"{theirs / mine:.0f} | {apart:.1e} |",
+            flush=True,
+        )
+        if not solved or theirs > options.seconds:
+            return
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("classify", "margin", "choose", "one"))
+    parser.add_argument("--data", nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--ngrams", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--method", choices=METHODS)
+    parser.add_argument("--setting", type=json.loads, default={})
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    if options.what == "choose":
+        setting, score = choose(options.data[0], options.ngrams[0], options.method)
+        print(json.dumps({"setting": setting, "score": score}))
+    elif options.what == "one":
+        print(json.dumps(one(options.data[0], options.ngrams[0], options.method, options.seed, options.setting)))
+    else:
+        {"classify": classify, "margin": margin}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
