@@ -37,7 +37,7 @@ chromium:
 # newest versions that satisfy pyproject.toml, written down; torch stays at the build that has no GPU packages
 lock:
 	rm -rf .lock-env && $(PYTHON) -m venv .lock-env
-	.lock-env/bin/pip install -q setuptools wheel && .lock-env/bin/pip install -q -e .
+	.lock-env/bin/pip install -q 'setuptools>=77' wheel && .lock-env/bin/pip install -q -e .
 	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' > requirements.lock
 	.lock-env/bin/pip install -q torch==2.13.0 && .lock-env/bin/pip install -q -e '.[test]'
 	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu//' > requirements-test.lock
