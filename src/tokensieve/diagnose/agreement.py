@@ -1,0 +1,223 @@
+"""Does what the model does with each word agree with what the data says about it? Correlations with intervals.
+
+**Importance** of type s for class k, from occurrences N and class sizes n_k in documents, r_k = N_{s,k}/n_k:
+
+    I_{s,k} = (r_k − r_rest)/(r_k + r_rest) · m_s/(m_s + z²),    m_s = (Σ_X c_{X,s})²/Σ_X c_{X,s}²,  z = 1.96
+
+The first factor is the posterior difference under equal classes; the second is the shrinkage of Wilson's interval (its centre),
+so that a word seen in few documents, whose difference is mostly noise, does not count as important.
+
+**Correlation**: Pearson's ρ over the |S| types, of I with signed measures, and of |I| with the logarithm of attention (attention
+is the softmax of scores, so its logarithm is a score up to a constant). With K > 2 classes the classes' columns are stacked.
+**Interval**: Fisher's z = artanh ρ with variance
+
+    1/(|S| − 3)  +  (G−1)/G Σ_g (z_(g) − z̄)²
+
+the first for the types as a sample, the second for the documents: the jackknife that leaves out one of G groups of documents
+at a time, in importance and measure alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.diagnose.measuring import Measured
+from tokensieve.importance import Z95
+
+SHUFFLES = 200
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation.
+
+    Attributes:
+        rho: Pearson's ρ; nan where one side is constant.
+        low, high: 95 % interval.
+        error: standard error of artanh ρ.
+    """
+
+    rho: float
+    low: float
+    high: float
+    error: float
+
+    def above(self, other: Correlation) -> bool:
+        """Whether it is larger at the 5 % level (two-sided), the two taken as independent."""
+        gap = _fisher(self.rho) - _fisher(other.rho)
+        return bool(gap > Z95 * math.hypot(self.error, other.error))
+
+
+class Evidence(NamedTuple):
+    """What importance is made of, by group of documents.
+
+    Attributes:
+        class_count: Σ c in the documents of each class, shape (G, |S|, K).
+        squares: Σ c², shape (G, |S|).
+        class_documents: documents of each class, shape (G, K).
+    """
+
+    class_count: Floats
+    squares: Floats
+    class_documents: Floats
+
+
+def gather(counts: Counts, groups: Ints, n_groups: int) -> Evidence:
+    """Sums of the counts by group and class.
+
+    Args:
+        counts: n documents over |S| types.
+        groups: group of each document, shape (n,), values 0 … G−1.
+        n_groups: G.
+    """
+    K = counts.n_classes
+    cell = groups * K + counts.labels
+    one_hot = sp.csr_array((np.ones(len(cell)), (np.arange(len(cell)), cell)), shape=(len(cell), n_groups * K))
+    squared = counts.matrix.copy()
+    squared.data = squared.data**2
+    by_cell = np.asarray((one_hot.T @ counts.matrix).todense()).reshape(n_groups, K, -1)
+    squares = np.asarray((one_hot.T @ squared).todense()).reshape(n_groups, K, -1).sum(axis=1)
+    sizes = np.bincount(cell, minlength=n_groups * K).reshape(n_groups, K).astype(np.float64)
+    return Evidence(by_cell.transpose(0, 2, 1), squares, sizes)
+
+
+def importance(class_count: Floats, squares: Floats, class_documents: Floats) -> Floats:
+    """I_{s,k} of the module's formula, shape (|S|, H): the second class for K = 2, every class for K > 2.
+
+    Args:
+        class_count: N_{s,k}, shape (|S|, K).
+        squares: Σ_X c_{X,s}², shape (|S|,).
+        class_documents: n_k, shape (K,).
+    """
+    count = class_count.sum(axis=1, keepdims=True)
+    inside = class_count / np.maximum(class_documents, 1)
+    outside = (count - class_count) / np.maximum(class_documents.sum() - class_documents, 1)
+    both = inside + outside
+    balanced = (inside - outside) / np.where(both > 0, both, 1.0)
+    effective = (count[:, 0] ** 2 / np.where(squares > 0, squares, 1.0))[:, None]
+    out = balanced * effective / (effective + Z95**2)
+    return np.asarray(out[:, 1:] if class_count.shape[1] == 2 else out)
+
+
+def correlations(evidence: Evidence, measured: Measured) -> dict[str, Correlation]:
+    """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer.
+
+    Args:
+        evidence: of the documents.
+        measured: the model's sums over the same groups.
+    """
+    whole = importance(*(part.sum(axis=0) for part in evidence))
+    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence.squares))]
+    out = {"value_importance": correlate(whole, left, measured.value, [measured.value] * len(left), True)}
+    pairs: dict[str, tuple[Floats | None, Floats]] = {
+        "gradient_importance": (measured.gradient, measured.held[..., None]),
+        "deletion_importance": (measured.deletion, measured.tried[..., None]),
+    }
+    if measured.attention is not None:
+        last = len(measured.attention) - 1
+        pairs["attention_importance"] = (measured.attention[last], measured.held)
+        pairs |= {f"attention_layer_{i + 1}_importance": (measured.attention[i], measured.held) for i in range(last)}
+    for name, (sums, weights) in pairs.items():
+        if sums is not None:
+            means = [mean(sums, weights, leave=g) for g in range(len(sums))]
+            out[name] = correlate(whole, left, mean(sums, weights), means, signed=sums.ndim == 3)
+    return out
+
+
+def mean(sums: Floats, weights: Floats, leave: int | None = None) -> Floats:
+    """Σ over groups of sums / Σ of weights, without one group if asked; nan where nothing was measured."""
+    top, bottom = sums.sum(axis=0), np.broadcast_to(weights.sum(axis=0), sums.shape[1:])
+    if leave is not None:
+        top, bottom = top - sums[leave], bottom - weights[leave]
+    return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0.5))
+
+
+def correlate(whole: Floats, left: list[Floats], measure: Floats, measures: list[Floats], signed: bool) -> Correlation:
+    """ρ with its interval.
+
+    Args:
+        whole: importance, shape (|S|, H).
+        left: importance without each group.
+        measure: of all documents, shape (|S|, H), or (|S|,) for one that has no sign.
+        measures: the measure without each group.
+        signed: whether signs are compared, or sizes of importance.
+    """
+    there = _measured(measure)
+    rho = _pearson(whole, measure, there, signed)
+    z = np.array([_fisher(_pearson(i, m, there, signed)) for i, m in zip(left, measures, strict=True)])
+    types = int(there.sum())
+    if types < 5 or not np.isfinite(rho) or not np.isfinite(z).all():
+        return Correlation(rho, math.nan, math.nan, math.nan)
+    variance = 1 / (types - 3) + (len(z) - 1) / len(z) * float(np.sum((z - z.mean()) ** 2))
+    error = math.sqrt(variance)
+    centre = _fisher(rho)
+    return Correlation(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
+
+
+def shuffled(counts: Counts, measured: Measured, seed: int) -> dict[str, tuple[float, float]]:
+    """Middle 95 % of the correlations with the importance of SHUFFLES random orders of the labels."""
+    rng = np.random.default_rng(seed)
+    whole = gather(counts, np.zeros(counts.n_documents, dtype=np.int64), 1)
+    sides = _sides(measured)
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    eye = np.eye(counts.n_classes)
+    for _ in range(SHUFFLES):
+        labels = rng.permutation(counts.labels)
+        drawn = importance(np.asarray(counts.matrix.T @ eye[labels]), whole.squares[0], whole.class_documents[0])
+        for name, (measure, signed) in sides.items():
+            there = _measured(measure)
+            found[name].append(_pearson(drawn, measure, there, signed))
+    ends = {
+        name: np.nanquantile(rhos, [0.025, 0.975]) if np.isfinite(rhos).any() else [math.nan] * 2
+        for name, rhos in found.items()
+    }
+    return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
+
+
+def of_frequency(evidence: Evidence, documents: Ints) -> dict[str, Correlation]:
+    """What a model that only knew how many documents hold each word would reach: the same for every measure of a kind."""
+    whole = importance(*(part.sum(axis=0) for part in evidence))
+    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence.squares))]
+    flat = documents.astype(np.float64)
+    wide = np.repeat(flat[:, None], whole.shape[1], axis=1)
+    return {
+        "value_importance": correlate(whole, left, wide, [wide] * len(left), True),
+        "attention_importance": correlate(whole, left, flat, [flat] * len(left), False),
+    }
+
+
+def _measured(measure: Floats) -> NDArray[np.bool_]:
+    """Types with a number for every head, shape (|S|,)."""
+    return np.asarray(np.isfinite(measure.reshape(len(measure), -1)).all(axis=1))
+
+
+def _sides(measured: Measured) -> dict[str, tuple[Floats, bool]]:
+    out: dict[str, tuple[Floats, bool]] = {"value_importance": (measured.value, True)}
+    if measured.gradient is not None:
+        out["gradient_importance"] = (mean(measured.gradient, measured.held[..., None]), True)
+    out["deletion_importance"] = (mean(measured.deletion, measured.tried[..., None]), True)
+    if measured.attention is not None:
+        out["attention_importance"] = (mean(measured.attention[-1], measured.held), False)
+    return out
+
+
+def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_], signed: bool) -> float:
+    """Pearson's ρ; without signs a type's importance is its largest size over classes, and the measure is taken in logs."""
+    x = importance[there].ravel() if signed else np.abs(importance[there]).max(axis=1, initial=0.0)
+    y = np.nan_to_num(measure[there]).ravel()
+    y = y if signed else np.log(np.maximum(y, TINY))
+    x, y = x - x.mean(), y - y.mean()
+    size = math.sqrt(float(x @ x) * float(y @ y))
+    return float(x @ y) / size if size > 0 else math.nan
+
+
+def _fisher(rho: float) -> float:
+    return math.atanh(max(min(rho, 1 - 1e-9), -1 + 1e-9)) if math.isfinite(rho) else math.nan

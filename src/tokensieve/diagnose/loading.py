@@ -1,0 +1,167 @@
+"""A transformer and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless asked for.
+
+Whatever is wrong is said in one line before any document is read.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tokensieve.errors import InputError
+
+
+def require() -> Any:
+    """The transformers library, with PyTorch.
+
+    Raises:
+        InputError: one of them is not installed.
+    """
+    try:
+        import torch  # noqa: F401
+        import transformers
+    except ImportError:
+        raise InputError(
+            "diagnosing a transformer needs the libraries transformers and torch: pip install 'tokensieve[transformers]'"
+        ) from None
+    return transformers
+
+
+def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> tuple[Any, Any]:
+    """Model for sequence classification and tokenizer.
+
+    Args:
+        source: a folder with config.json, model.safetensors and tokenizer.json, or a name on the Hugging Face hub.
+        trust_remote_code: run Python code that the folder or the hub brings along.
+        device: of PyTorch, for example "cpu" or "cuda".
+
+    Raises:
+        InputError: the library, the folder, the model, its classifier, its tokenizer or the device is missing, weights are
+            not in safetensors or not finite, or remote code would be needed and was not allowed.
+    """
+    transformers = require()
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError(f"there is no device {device!r} here: use --device cpu") from None
+    _check_folder(source)
+    with _quietly(transformers):
+        try:
+            config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
+            model, found = transformers.AutoModelForSequenceClassification.from_pretrained(
+                source, config=config, trust_remote_code=trust_remote_code, use_safetensors=True, dtype=torch.float32,
+                attn_implementation="eager", output_loading_info=True,
+            )  # fmt: skip
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
+        except InputError:
+            raise
+        except Exception as error:  # the library raises a dozen kinds for folders that are not as it expects
+            raise InputError(_reason(source, error)) from None
+    check_weights(model, source)
+    missing = sorted(found["missing_keys"])
+    if missing:
+        raise InputError(
+            f"{source!r} holds no trained classifier: the weights {', '.join(missing[:3])} are missing; name a model that "
+            "was trained for sequence classification"
+        )
+    return model.to(device), tokenizer
+
+
+def check_weights(model: Any, source: str) -> None:
+    """Every weight is a finite number.
+
+    Raises:
+        InputError: one is not; says which.
+    """
+    for name, weights in model.named_parameters():
+        if not bool(weights.isfinite().all()):
+            bad = int((~weights.isfinite()).sum())
+            raise InputError(
+                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers: the model is broken, "
+                "use an earlier checkpoint"
+            )
+
+
+def untrained_twin(model: Any, seed: int) -> Any:
+    """A model of the same class and configuration with freshly drawn weights, on the same device."""
+    import torch
+
+    with torch.random.fork_rng(), _quietly(require()):
+        torch.manual_seed(seed)
+        config = copy.deepcopy(model.config)
+        config._attn_implementation = "eager"
+        twin = type(model)(config).to(torch.float32)
+    return twin.to(next(model.parameters()).device)
+
+
+def weights_digest(model: Any) -> str:
+    """SHA-256 of names, shapes and bytes of all weights."""
+    from hashlib import sha256
+
+    import torch
+
+    out = sha256()
+    for name, weights in sorted(model.state_dict().items()):
+        flat = weights.detach().cpu().contiguous().flatten().view(torch.uint8)
+        out.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode() + flat.numpy().tobytes())
+    return out.hexdigest()
+
+
+def _check_folder(source: str) -> None:
+    """What can be told of a folder without loading it."""
+    folder = Path(source)
+    if not folder.exists():
+        if folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
+            raise InputError(f"there is no folder {source!r}: check the path")
+        return
+    if not folder.is_dir():
+        raise InputError(
+            f"{source!r} is a file; name the folder with config.json, model.safetensors and tokenizer.json"
+        )
+    if not (folder / "config.json").exists():
+        raise InputError(f"{source!r} holds no model: there is no config.json; save one there with save_pretrained")
+    try:
+        json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source!r}: config.json cannot be read ({error}); save the model again") from None
+    if not any(folder.glob("*.safetensors")):
+        pickles = [path.name for path in sorted(folder.glob("*.bin"))]
+        why = f"{pickles[0]} is a pickle, which can run any code" if pickles else "there is no model.safetensors"
+        raise InputError(f"{source!r} holds no weights that can be loaded safely: {why}; save it as safetensors")
+    if not any(
+        (folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
+    ):
+        raise InputError(f"{source!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too")
+
+
+def _reason(source: str, error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if "trust_remote_code" in text or "custom code" in text:
+        return (
+            f"{source!r} needs Python code that it brings along: read that code, then allow it with --trust-remote-code"
+        )
+    if isinstance(error, OSError) and not Path(source).exists():
+        return f"there is no folder {source!r}, and no model of that name could be downloaded: check the name or the network"
+    return f"{source!r} cannot be loaded as a model for sequence classification with its tokenizer: {text[:300]}"
+
+
+@contextmanager
+def _quietly(transformers: Any) -> Iterator[None]:
+    """Without the library's progress bars and advice; what matters is checked here."""
+    talk = transformers.utils.logging
+    level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
+    talk.set_verbosity(logging.CRITICAL)
+    talk.disable_progress_bar()
+    try:
+        yield
+    finally:
+        talk.set_verbosity(level)
+        if bars:
+            talk.enable_progress_bar()
