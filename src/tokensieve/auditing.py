@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import polars.selectors
 import scipy.sparse as sp
+from scipy.special import logsumexp
 from scipy.stats import entropy
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
@@ -18,17 +19,22 @@ from threadpoolctl import threadpool_limits
 
 from tokensieve import __version__
 from tokensieve.attention import attention
+from tokensieve.budget import Budget, rows_to_review
 from tokensieve.classifier import AttentionClassifier, probabilities
 from tokensieve.corpus import Corpus, split_corpus
 from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.highlight import Piece, pieces
 from tokensieve.importance import Importance, token_importance
+from tokensieve.streaming import StoredTexts, characters
 from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, tokenize
 
 LEVEL = 0.05
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
 FLOOR = 5
 FEW = 20
+SAMPLE_CHARACTERS = 400_000  # of test documents that an audit carries along
+LONGEST_SAMPLED = 6_000
+BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
 QUADRANTS = ("carries the label, attended", "carries the label, ignored", "attended without evidence", "neither")
 Progress = Callable[[str, float], None]
 
@@ -43,6 +49,7 @@ class Settings:
         seed: of the split and of training.
         test_share: share of the documents set aside for testing where the corpus has no test set.
         baseline: whether TF-IDF + logistic regression is trained beside the model.
+        budget: what no single token may exceed (`Audit.over_budget`), or None.
     """
 
     ngrams: int = 1
@@ -50,6 +57,7 @@ class Settings:
     seed: int = 0
     test_share: float = 0.2
     baseline: bool = True
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,28 @@ class Example:
     answer: float
     pieces: list[Piece]
     tokens: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One test document as text, with its answer.
+
+    Attributes:
+        row: its row in the source, from 1.
+        label: index of its class.
+        kind: "right and certain", "right and uncertain", "wrong and certain", "wrong and uncertain", or "" for a document
+            that is there for the tokens in it.
+        text: all of it.
+        answer: f_X, shape (1,) for two classes, (K,) otherwise.
+        log_total: log Σ_s c_{X,s} e^{u_s}, the logarithm of what attention is divided by.
+    """
+
+    row: int
+    label: int
+    kind: str
+    text: str
+    answer: Floats
+    log_total: float
 
 
 @dataclass(frozen=True)
@@ -103,6 +133,9 @@ class Audit:
             documents; both sum to one.
         suspicious: (token, class, reason) of single tokens that nearly decide a class.
         model: the trained classifier.
+        sample: test documents for the page: some of each kind, and some that hold the most telling tokens.
+        over_budget: the rows of `tokens` that exceed the budget; none without a budget.
+        to_review: token, part ("train" or "test"), row, label of every document that holds one of these.
     """
 
     name: str
@@ -126,6 +159,9 @@ class Audit:
     attention_share: dict[str, tuple[float, float]]
     suspicious: list[tuple[str, str, str]]
     model: AttentionClassifier = field(repr=False)
+    sample: list[Sampled] = field(default_factory=list, repr=False)
+    over_budget: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
+    to_review: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
@@ -134,7 +170,8 @@ class Audit:
             "unknown_share attention_share seconds seed settings version notes"
         )
         suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
-        return {name: getattr(self, name) for name in names.split()} | {"suspicious": suspicious}
+        over = [] if self.over_budget.is_empty() else self.over_budget.select(BUDGETED).to_dicts()
+        return {name: getattr(self, name) for name in names.split()} | {"suspicious": suspicious, "over_budget": over}
 
     def top(self, label: str, rows: int = 10) -> pl.DataFrame:
         """The tokens that speak most surely for a class: q < 0.05, in at least 5 documents, ordered by the cautious end of
@@ -207,20 +244,25 @@ def audit(
     f = model.decision_function(test.counts.matrix)
     clock.lap("training")
     baseline = None
-    if settings.baseline:
+    if settings.baseline and isinstance(corpus.texts, StoredTexts):
+        notes.append("TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory")
+    elif settings.baseline:
         tell("TF-IDF + logistic regression, for comparison", 0.0)
         baseline = _baseline_accuracy(train.counts, test.counts, settings.seed)
         clock.lap("baseline")
     tell("agreement", 0.0)
     table, shares = _table(importance, model, train.counts)
     predicted = (f > 0).astype(np.int64) if f.ndim == 1 else f.argmax(axis=1)
-    sizes = train.counts.class_sizes
+    sizes, budget = train.counts.class_sizes, settings.budget
+    over = table.clear() if budget is None else budget.exceeding(table, train.counts.n_documents)
+    parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         name=corpus.name,
         classes=corpus.classes,
         version=__version__,
         seed=settings.seed,
-        settings=asdict(settings) | {"columns": [corpus.intake.text_column, corpus.intake.label_column]},
+        settings=asdict(settings)
+        | {"budget": budget and str(budget), "columns": [corpus.intake.text_column, corpus.intake.label_column]},
         documents={"train": train.counts.n_documents, "test": test.counts.n_documents},
         class_documents=dict(zip(corpus.classes, sizes.tolist(), strict=True)),
         token_types=train.counts.n_types,
@@ -237,6 +279,9 @@ def audit(
         attention_share=shares,
         suspicious=_suspicious(table, train.counts, importance.neutral),
         model=model,
+        sample=_sample(model, test, f, predicted, table, settings.seed),
+        over_budget=over,
+        to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
     )
     clock.lap("agreement")
     return result
@@ -268,7 +313,7 @@ def _count(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, tell: Progr
             )
         matrix, unknown = vocabulary.count(stream)
         counts = Counts(matrix, part.labels, corpus.classes, vocabulary.tokens)
-        parts.append(_Part(part, counts, unknown, len(stream.ids)))
+        parts.append(_Part(part, counts, unknown, stream.n_tokens))
     return parts[0], parts[1], vocabulary
 
 
@@ -311,13 +356,15 @@ def _table(
     importance: Importance, model: AttentionClassifier, counts: Counts
 ) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
     """Importance with the model's two numbers, the attention received, and the quadrant; the quadrants' shares of attention."""
-    m, k = counts.matrix, counts.n_classes
-    q = attention(counts, model.scores_)
-    uniform = m.data / np.repeat(counts.lengths, np.diff(m.indptr))
-    received = _sum_by_type(counts, q / uniform) / np.maximum(np.bincount(m.indices, minlength=counts.n_types), 1)
+    k, sums = counts.n_classes, np.zeros((3, counts.n_types))
+    for part in counts.blocks():
+        q = attention(part, model.scores_)
+        uniform = part.matrix.data / np.repeat(part.lengths, np.diff(part.matrix.indptr))
+        sums += [_sum_by_type(part, x) for x in (q, uniform, q / uniform)]
+    received = sums[2] / np.maximum(importance.documents, 1)
     carries = importance.q_value.min(axis=1) < LEVEL
     which = np.where(carries, np.where(received > 1, 0, 1), np.where(received > 1, 2, 3))
-    masses = [np.bincount(which, _sum_by_type(counts, x), 4) / np.sum(x) for x in (q, uniform)]
+    masses = [np.bincount(which, x, 4) / np.sum(x) for x in sums[:2]]
     values = np.hstack([-model.values_, model.values_]) if k == 2 else model.values_
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores_, k)),
@@ -352,6 +399,52 @@ def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Int
         labels = test.corpus.classes[test.counts.labels[i]], test.corpus.classes[predicted[i]]
         row, shares = int(test.corpus.rows[i]), pieces(model, text, 1 if f.ndim == 1 else int(predicted[i]))
         out.append(Example(kind, row, *labels, float(p[i, predicted[i]]), explained.answer, shares, explained.table))
+    return out
+
+
+def _sample(
+    model: AttentionClassifier, test: _Part, f: Floats, predicted: Ints, table: pl.DataFrame, seed: int
+) -> list[Sampled]:
+    """Up to 400,000 characters of test documents, none longer than 6,000: eight of each kind, then the shortest that hold the
+    most telling tokens, then others by chance."""
+    m, size = test.counts.matrix, characters(test.corpus.texts)
+    fits = (size <= LONGEST_SAMPLED) & (np.diff(m.indptr) > 0)
+    order = np.argsort(entropy(probabilities(f), axis=1), kind="stable")
+    kinds: dict[int, str] = {}
+    order = order[fits[order]]
+    right = predicted[order] == test.counts.labels[order]
+    for name, group in (("right", order[right]), ("wrong", order[~right])):
+        kinds |= dict.fromkeys(group[8:][::-1][:8].tolist(), f"{name} and uncertain")
+        kinds |= dict.fromkeys(group[:8].tolist(), f"{name} and certain")
+    others = np.random.default_rng(seed).permutation(np.flatnonzero(fits)).tolist()
+    wanted = list(dict.fromkeys([*kinds, *_holders(test.counts, table, size, fits), *others]))
+    rows = np.asarray(wanted, dtype=np.int64)
+    rows = rows[: np.searchsorted(np.cumsum(size[rows]), SAMPLE_CHARACTERS)]
+    out = []
+    for i in rows.tolist():
+        inside = slice(m.indptr[i], m.indptr[i + 1])
+        total = float(logsumexp(model.scores_[m.indices[inside]], b=m.data[inside]))
+        text = str(test.corpus.texts[i])
+        answer, label = np.atleast_1d(f[i]).astype(np.float64), int(test.counts.labels[i])
+        out.append(Sampled(int(test.corpus.rows[i]), label, kinds.get(i, ""), text, answer, total))
+    return out
+
+
+def _holders(test: Counts, table: pl.DataFrame, size: Ints, fits: Any, types: int = 600, each: int = 2) -> list[int]:
+    """For each of the types of extreme effect, score or value: the shortest test documents that hold it, best-known types first."""
+    n = test.n_types
+    rank = np.full(n, n)
+    for by in ("effect", "score", "value"):
+        best = table[by].abs().to_numpy().reshape(-1, n).max(axis=0)
+        order = np.argsort(-best, kind="stable")
+        rank[order] = np.minimum(rank[order], np.arange(n))
+    chosen = np.argsort(rank, kind="stable")[:types]
+    columns = sp.csc_array(test.matrix[:, chosen])
+    out: list[int] = []
+    for t in range(len(chosen)):
+        documents = columns.indices[columns.indptr[t] : columns.indptr[t + 1]]
+        documents = documents[fits[documents]]
+        out += documents[np.argsort(size[documents], kind="stable")[:each]].tolist()
     return out
 
 

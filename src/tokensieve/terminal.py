@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ from tokensieve.highlight import pieces
 from tokensieve.tokens import shown
 
 MANY = 6
+LISTED = 20
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 
 
@@ -55,6 +57,28 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         else "the model, tokens.csv and summary.json"
     )
     console.print(Text(f"{what} in {out}"))
+
+
+def show_over_budget(audit: Audit, source: str, out: Path) -> None:
+    """The tokens that exceed the budget, where to look, and how to go on without them."""
+    console = Console(highlight=False, soft_wrap=True)
+    over, n = audit.over_budget, audit.documents["train"]
+    console.print(
+        Text(f"over the budget {audit.settings['budget']}: {over['token'].n_unique():,} tokens", style=f"bold {ORANGE}")
+    )
+    for row in over.head(LISTED).iter_rows(named=True):
+        where = audit.to_review.filter(pl.col("token") == row["token"], pl.col("part") == "train")["row"]
+        console.print(
+            Text(f"  {shown(row['token'], 30)}", style="bold")
+            + Text(
+                f" {row['posterior_difference']:+.3f} for {shown(row['class'], 30)}, in {row['documents']:,} documents"
+                f" ({row['documents'] / n:.1%}); rows {', '.join(map(str, where.head(5)))}{', …' if len(where) > 5 else ''}"
+            )
+        )
+    if over.height > LISTED:
+        console.print(f"  … and {over.height - LISTED} more in summary.json")
+    console.print(Text(f"every row to review is in {out / 'over-budget.csv'}; the data without these tokens:"))
+    console.print(Text(f"  tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"))
 
 
 def _accuracies(audit: Audit) -> Text:

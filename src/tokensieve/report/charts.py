@@ -5,7 +5,9 @@ Every number drawn comes from the audit's token table; bin means use all token t
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
@@ -13,7 +15,6 @@ import numpy as np
 import polars as pl
 import vl_convert
 from numpy.typing import NDArray
-from scipy.stats import binned_statistic
 
 from tokensieve.tokens import shown
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 BINS = 20
 POINTS_PER_PICTURE = 2_500
-POINTS_IN_ALL = 7_000  # keeps the drawn points near 2 MB of a page, however many classes
+POINTS_IN_ALL = 7_000  # however many classes
 PICTURED_CLASSES = 8
+EXTREMES = ("effect", "posterior_difference", "documents")
 BARS = 12
 LABELS = 14
 
@@ -35,7 +37,13 @@ CATEGORIES = {  # blue against orange stays apart in all common forms of colour 
     "negative": "#e08a3c",
     "completely negative": "#a64200",
 }
-_DARK = {
+COLOURS = CATEGORIES | {  # and of the quadrants: attended is dark or warm, ignored is pale
+    "carries the label, attended": "#0d4a8f",
+    "carries the label, ignored": "#3f8fd6",
+    "attended without evidence": "#e08a3c",
+    "neither": "#9aa0a8",
+}
+DARK = {
     INK: "#e7e9ec",
     MUTED: "#a4abb5",
     GRID: "#2f343d",
@@ -75,7 +83,7 @@ class Picture:
         if not follow_theme:
             return text
         rules = "".join(
-            f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in _DARK.items()
+            f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK.items()
         )
         start = text.index(">") + 1
         return f"{text[:start]}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[start:]}"
@@ -93,10 +101,10 @@ def pictured_classes(audit: Audit) -> tuple[str, ...]:
     return tuple(c for c in audit.classes if c in largest)
 
 
-def draw(audit: Audit) -> list[Picture]:
-    """For each pictured class: value against posterior difference, score against it, top tokens."""
+def draw(audit: Audit, points: int = POINTS_IN_ALL) -> list[Picture]:
+    """For each pictured class: value against posterior difference, score against it, top tokens; `points` in all."""
     labels = pictured_classes(audit)
-    limit = min(POINTS_PER_PICTURE, POINTS_IN_ALL // (2 * len(labels)))
+    limit = min(POINTS_PER_PICTURE, points // (2 * len(labels)))
     out = []
     for label in labels:
         suffix = "" if len(audit.classes) == 2 else f"-class-{audit.classes.index(label) + 1}"
@@ -120,13 +128,13 @@ def drawn(these: list[Picture]) -> dict[str, bytes]:
     return out
 
 
-def thin(tokens: pl.DataFrame, limit: int, of: str, seed: int) -> pl.DataFrame:
-    """At most `limit` rows: those extreme in effect, posterior difference, documents or `of`; a sample of the rest."""
+def thin(tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int) -> pl.DataFrame:
+    """At most `limit` rows: those at either end of a column, half of them or fewer, and a sample of the rest."""
     if tokens.height <= limit:
         return tokens
-    each = limit // 16
+    each = limit // (4 * len(columns))
     ends = []
-    for column in ("effect", "posterior_difference", "documents", of):
+    for column in columns:
         order = np.argsort(tokens[column].to_numpy(), kind="stable")
         ends += [order[:each], order[-each:]]
     extreme = np.unique(np.concatenate(ends))
@@ -137,9 +145,12 @@ def thin(tokens: pl.DataFrame, limit: int, of: str, seed: int) -> pl.DataFrame:
 
 def bin_means(x: NDArray[np.float64], y: NDArray[np.float64]) -> pl.DataFrame:
     """Mean and standard deviation of y in 20 equal bins of x ∈ [−1, 1]: columns x (centre), mean, low, high, types."""
-    mean, edges, _ = binned_statistic(x, y, "mean", BINS, (-1, 1))
-    deviation = binned_statistic(x, y, "std", BINS, (-1, 1)).statistic
-    types = binned_statistic(x, y, "count", BINS, (-1, 1)).statistic
+    edges = np.linspace(-1, 1, BINS + 1)
+    where = np.digitize(x, edges[1:-1])
+    types = np.bincount(where, minlength=BINS)
+    inside = np.maximum(types, 1)
+    mean = np.bincount(where, y, BINS) / inside
+    deviation = np.sqrt(np.bincount(where, (y - mean[where]) ** 2, BINS) / inside)
     centre = (edges[:-1] + edges[1:]) / 2
     columns = {"x": centre, "mean": mean, "low": mean - deviation, "high": mean + deviation, "types": types}
     return pl.DataFrame(columns).filter(pl.col("types") > 0)
@@ -167,7 +178,7 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
 def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int, name: str) -> Picture:
     columns = ("token", "posterior_difference", of, "documents", "category", "effect")
     finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
-    points = thin(finite, limit, of, audit.seed)
+    points = thin(finite, limit, (*EXTREMES, of), audit.seed)
     bins = bin_means(finite["posterior_difference"].to_numpy(), finite[of].to_numpy())
     data = {
         "points": _point_rows(points, of),
@@ -175,15 +186,43 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
         "neutral": [{"x": audit.neutral[label]}],
         "names": name_rows(points, of),
     }
-    neutral = alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
     top = max([10, *(row["documents"] for row in data["points"])])
-    x = alt.X("x:Q", title="posterior difference", scale=alt.Scale(domain=[-1, 1], nice=False))
-    y = alt.Y("y:Q", title=of, scale=alt.Scale(zero=False, padding=16))
-    chart = alt.layer(cloud(x, y, top), *_mean_lines(), neutral, *names())
+    chart = _map(
+        alt.Scale(domain=[-1, 1], nice=False), alt.Scale(zero=False, padding=16), "posterior difference", of, top
+    )
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
     spec = finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
     return Picture(name, of, label, spec, caption, _describe(of, label, bins))
+
+
+def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10) -> Any:
+    """Circles of token types, bin means with their band, the neutral line, and names."""
+    circles = cloud(alt.X("x:Q", title=across, scale=x), alt.Y("y:Q", title=up, scale=y), top)
+    return alt.layer(circles, *_mean_lines(), _neutral(), *names())
+
+
+def frames() -> dict[str, dict[str, Any]]:
+    """The map's specification for the page, "posterior_difference:value", …, without data.
+
+    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend itself.
+    """
+    x, y = (alt.Scale(domain=[alt.ExprRef(f"low{a}"), alt.ExprRef(f"high{a}")], nice=False, zero=False) for a in "xy")
+    spec = finish(_map(x, y, "", ""), {"points": [], "bins": [], "neutral": [], "names": []}, "", [])
+    for layer in spec["layer"][1:4]:
+        layer["mark"]["clip"] = True
+    ends = [{"name": f"{end}{a}", "value": value} for a in "xy" for end, value in (("low", -1), ("high", 1))]
+    spec |= {"title": None, "background": "transparent", "params": ends}
+    spec |= {"autosize": "none", "padding": {"left": 56, "top": 10, "right": 18, "bottom": 48}}
+    titles = {"posterior_difference": "posterior difference", "effect": "effect (α, corrected for unequal classes)"}
+    out = {}
+    for across, up in product(titles, ("value", "score")):
+        out[f"{across}:{up}"] = frame = deepcopy(spec)
+        circles = frame["layer"][0]["encoding"]
+        circles["color"]["legend"] = None
+        circles["x"] |= {"title": titles[across], "axis": {"grid": False}}
+        circles["y"] |= {"title": up, "axis": {"grid": False}}
+    return out
 
 
 def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
@@ -246,6 +285,12 @@ def _mean_lines() -> list[alt.Chart]:
     ]
 
 
+def _neutral() -> alt.Chart:
+    """The dashed line of a token that says nothing."""
+    rule: alt.Chart = alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
+    return rule
+
+
 def names() -> list[alt.Chart]:
     """Each name over its point; first its halo, then its letters."""
     layers: list[alt.Chart] = []
@@ -290,7 +335,7 @@ def _intervals() -> Any:
     across = alt.Scale(domain=[-1, 1], nice=False)
     x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
     return alt.layer(
-        alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q"),
+        _neutral(),
         base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2="far:Q", color=colour),
         base.mark_circle(size=75, opacity=1).encode(x="x:Q", color=colour),
         *(

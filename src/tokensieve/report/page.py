@@ -1,4 +1,4 @@
-"""The audit as one HTML page that needs no network, no script and no other file."""
+"""The audit as one HTML page that needs no network and no other file, and can be read without its scripts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import numpy as np
 import polars as pl
+from markupsafe import Markup
 from scipy.stats import binomtest
 
-from tokensieve.report import charts
+from tokensieve.report import charts, data, script
 from tokensieve.tokens import shown, visible
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ DOCUMENTS = 12
 DOCUMENT_CHARACTERS = 3_000
 DOCUMENT_PIECES = 800
 ANSWER_ROWS = 12
+RECALLED = 12
+STATIC_POINTS = 1_600  # of all pictures together, for readers without scripts
+PAGE_BYTES = 4_950_000
 LISTED = 100  # notes, settings, suspicious tokens
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they reverse what follows, until closed
 
@@ -43,7 +48,9 @@ def render(audit: Audit) -> str:
     """The audit's report: a pure function of the audit, under 5 MB for any number of documents and token types.
 
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long; a
-    Content-Security-Policy in the page forbids every script and every request.
+    Content-Security-Policy in the page lets its own scripts run, by their hashes, and forbids every other and every request.
+    The table in the page holds up to 20,000 rows and the model as many token types as there is room for, most frequent first;
+    the page says what it leaves out.
 
     Args:
         audit: the result of `tokensieve.audit`.
@@ -51,27 +58,58 @@ def render(audit: Audit) -> str:
     Returns:
         HTML, complete.
     """
+    template, context = environment().get_template("page.html"), _context(audit)
+    table, types = data.table_block(audit)
+    order = data.model_order(audit)
+    blocks = {
+        "table": table,
+        "frames": data.pack({"frames": charts.frames(), "dark": charts.DARK, "colours": charts.COLOURS}),
+        "vega": data.pack_text(script.vega_script()),
+        "documents": data.documents_block(audit, np.sort(order)),
+        "model": "",
+    }
+    without = template.render(context, blocks=blocks, left_out="x" * 200)
+    kept = data.model_block(audit, order, types, PAGE_BYTES - len(without.encode()))
+    blocks |= {"model": kept.block, "documents": data.documents_block(audit, kept.types)}
+    return template.render(context, blocks=blocks, left_out=kept.note)
+
+
+def _context(audit: Audit) -> dict[str, Any]:
+    """What the template needs, but for the blocks that the scripts read."""
+    style, code = script.page_style(), script.page_script()
+    return {
+        "audit": audit,
+        "study": audit,
+        "command": "audit",
+        "policy": Markup(script.policy(style, code, script.vega_script())),
+        "style": Markup(style),
+        "script": Markup(code),
+        "thinned": _thinned(audit),
+        "binary": len(audit.classes) == 2,
+        "accuracies": _accuracies(audit),
+        "recall": _recall(audit),
+        "interval": _accuracy_interval(audit),
+        "quadrants": _quadrants(audit.tokens),
+        "next_steps": _next_steps(audit),
+        "tables": _class_tables(audit),
+        "class_tables_left_out": max(0, len(audit.classes) - TABLED_CLASSES),
+        "figures": _figures(audit),
+        "pictured": charts.pictured_classes(audit),
+        "attended": _table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
+        "ignored": _table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),
+        "documents": [_document(e) for e in audit.examples[:DOCUMENTS]],
+        "listed": LISTED,
+    }
+
+
+def _thinned(audit: Audit) -> str:
+    """What the page's table leaves out, in words."""
+    types, rows = audit.tokens.height // len(audit.classes), data.rows_per_class(audit)
+    if types <= rows:
+        return ""
     return (
-        environment()
-        .get_template("page.html")
-        .render(
-            audit=audit,
-            study=audit,
-            command="audit",
-            binary=len(audit.classes) == 2,
-            accuracies=_accuracies(audit),
-            interval=_accuracy_interval(audit),
-            quadrants=_quadrants(audit.tokens),
-            next_steps=_next_steps(audit),
-            tables=_class_tables(audit),
-            class_tables_left_out=max(0, len(audit.classes) - TABLED_CLASSES),
-            figures=_figures(audit),
-            pictured=charts.pictured_classes(audit),
-            attended=_table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
-            ignored=_table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),
-            documents=[_document(e) for e in audit.examples[:DOCUMENTS]],
-            listed=LISTED,
-        )
+        f"{rows:,} of {types:,} token types are in this table: those named elsewhere in this page, those at the"
+        " extremes of effect, posterior difference, documents, score, value or attention, and a sample of the rest."
     )
 
 
@@ -134,6 +172,15 @@ def _accuracies(audit: Audit) -> list[tuple[str, float]]:
     if audit.baseline_accuracy is not None:
         rows.append(("TF-IDF + logistic regression", audit.baseline_accuracy))
     return [*rows, ("Always the largest class", audit.majority_accuracy)]
+
+
+def _recall(audit: Audit) -> list[tuple[str, float]]:
+    """Share of right answers by class, at most 12 classes, lowest first; nothing for two classes of like size."""
+    known = [(name, share) for name, share in audit.class_recall.items() if share is not None]
+    sizes = audit.class_documents.values()
+    if len(audit.classes) == 2 and max(sizes) <= 1.5 * min(sizes):
+        return []
+    return sorted(known, key=lambda pair: pair[1])[:RECALLED]
 
 
 def _accuracy_interval(audit: Audit) -> tuple[float, float]:
@@ -207,7 +254,7 @@ def _scale(rows: pl.DataFrame) -> tuple[float, float]:
 
 
 def _figures(audit: Audit) -> list[dict[str, Any]]:
-    return [{"source": source(p), "picture": p} for p in charts.draw(audit)]
+    return [{"source": source(p), "picture": p} for p in charts.draw(audit, STATIC_POINTS)]
 
 
 def _document(example: Example) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import polars as pl
 
 from tokensieve.report.charts import (
     CATEGORIES,
+    EXTREMES,
     INK,
     MUTED,
     POINTS_PER_PICTURE,
@@ -87,7 +88,9 @@ def _scaled(tokens: pl.DataFrame, of: str, seed: int) -> tuple[pl.DataFrame, flo
     """At most POINTS_PER_PICTURE rows, with α scaled to ±1 under the column names that the audit's pictures use, and the scale."""
     largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
     x = pl.col("alpha") / largest
-    return thin(tokens.with_columns(effect=x, posterior_difference=x), POINTS_PER_PICTURE, of, seed), largest
+    return thin(
+        tokens.with_columns(effect=x, posterior_difference=x), POINTS_PER_PICTURE, (*EXTREMES, of), seed
+    ), largest
 
 
 def _cloud_data(points: pl.DataFrame, of: str, scale: float) -> dict[str, list[dict[str, Any]]]:

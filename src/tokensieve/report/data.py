@@ -1,0 +1,258 @@
+"""What the page's own script reads: the token table, the model and sample documents, packed and cut to a size.
+
+A block is base64 of gzip of: the length of its JSON in 4 bytes (little-endian), the JSON, then each array that the JSON's
+"arrays" names, as byte planes (all first bytes, all second bytes, …), which pack better. Base64 holds no character that
+means anything in HTML.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.auditing import QUADRANTS
+from tokensieve.report import charts
+from tokensieve.tokens import PieceTokenizer, Vocabulary, WordTokenizer, text_series, tokenize
+
+if TYPE_CHECKING:
+    from tokensieve.auditing import Audit
+
+ROWS = 20_000  # of the token table, all classes together
+LONGEST = 256  # characters of a token that the page holds whole
+SHORTENED = 200  # of a longer one
+NOWHERE = 2**32 - 1
+SHARED = {"documents": "<u4", "count": "<u4", "score": "<f4", "attention": "<f4"}
+PER_CLASS = (
+    "posterior_low posterior_high alpha alpha_low alpha_high effect effect_low effect_high p_value q_value value"
+).split()
+EXTREMES = ("effect", "posterior_difference", "documents", "score", "value", "attention")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The model as far as the page holds it.
+
+    Attributes:
+        block: packed.
+        types: those in it, in the order of the vocabulary; the page numbers them so.
+        note: which types are left out, in words.
+    """
+
+    block: str
+    types: NDArray[np.int64]
+    note: str
+
+
+def pack_text(text: str) -> str:
+    """base64 of gzip of a text."""
+    return b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+
+
+def pack(meta: dict[str, Any], arrays: dict[str, NDArray[Any]] | None = None) -> str:
+    """A block (see the module) of JSON values and little-endian arrays of one dimension."""
+    parts = {name: np.ascontiguousarray(x) for name, x in (arrays or {}).items()}
+    listed = [[name, x.dtype.str[1:], len(x)] for name, x in parts.items()]
+    head = json.dumps({**meta, "arrays": listed}, separators=(",", ":"), allow_nan=False).encode()
+    planes = [x.view(np.uint8).reshape(len(x), x.itemsize).T.tobytes() for x in parts.values() if len(x)]
+    raw = b"".join([len(head).to_bytes(4, "little"), head, *planes])
+    return b64encode(gzip.compress(raw, 6, mtime=0)).decode()
+
+
+def viewed_classes(audit: Audit) -> tuple[int, ...]:
+    """The classes whose rows the page needs: the first of two is the mirror of the second."""
+    return (1,) if len(audit.classes) == 2 else tuple(range(len(audit.classes)))
+
+
+def rows_per_class(audit: Audit) -> int:
+    """How many rows of each class the page's table holds."""
+    return min(ROWS // len(viewed_classes(audit)), audit.tokens.height // len(audit.classes))
+
+
+def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
+    """The page's part of the token table (all types of class 0 come first there), and the types in it, sorted."""
+    n, which = audit.tokens.height // len(audit.classes), viewed_classes(audit)
+    limit = rows_per_class(audit)
+    first = audit.tokens[:n]
+    sides = {k: audit.tokens[k * n : (k + 1) * n].with_row_index("type") for k in which}
+    rows = {k: _chosen(audit, side, audit.classes[k], limit) for k, side in sides.items()}
+    types = np.unique(np.concatenate([chosen["type"].to_numpy() for chosen in rows.values()])).astype(np.int64)
+    shared = first[types]
+    arrays: dict[str, NDArray[Any]] = {name: shared[name].to_numpy().astype(kind) for name, kind in SHARED.items()}
+    arrays["quadrant"] = _codes(shared["quadrant"], QUADRANTS)
+    views = []
+    for k, chosen in rows.items():
+        arrays |= _class_arrays(k, chosen, types)
+        views.append({"class": k, "spread": _spread(sides[k]), "bins": _bins(sides[k])})
+    tokens = shared["token"].to_list()
+    meta = {
+        "classes": list(audit.classes),
+        "classDocuments": [audit.class_documents[c] for c in audit.classes],
+        "neutral": [audit.neutral[c] for c in audit.classes],
+        "types": audit.token_types,
+        "quadrants": QUADRANTS,
+        "categories": list(charts.CATEGORIES),
+        "perClass": PER_CLASS,
+        "columns": audit.tokens.columns,
+        "tokens": [t if len(t) <= LONGEST else t[:SHORTENED] for t in tokens],
+        "shortened": [[i, len(t)] for i, t in enumerate(tokens) if len(t) > LONGEST],
+        "views": views,
+    }
+    return pack(meta, arrays), types
+
+
+def _class_arrays(k: int, rows: pl.DataFrame, types: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The columns of one class, each row with the place of its type in `types`."""
+    out: dict[str, NDArray[Any]] = {
+        "at": np.searchsorted(types, rows["type"].to_numpy()).astype("<u4"),
+        "class_documents": rows["class_documents"].to_numpy().astype("<u4"),
+        "count_difference": rows["count_difference"].to_numpy().astype("<i4"),
+        "category": _codes(rows["category"], tuple(charts.CATEGORIES)),
+    }
+    out |= {name: rows[name].to_numpy().astype("<f4") for name in PER_CLASS}
+    return {f"{name}.{k}": x for name, x in out.items()}
+
+
+def _codes(names: pl.Series, known: tuple[str, ...]) -> NDArray[np.uint8]:
+    return names.replace_strict(list(known), list(range(len(known))), return_dtype=pl.UInt8).to_numpy().astype("u1")
+
+
+def _chosen(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
+    """At most `limit` rows of one class: those that the page names elsewhere, the extreme ones, a sample of the rest."""
+    if side.height <= limit:
+        return side
+    tables = [audit.top(label, 25), *(audit.disagreement(q, 15) for q in QUADRANTS[1:3])]
+    named = {token for table in tables for token in table["token"]} | {s[0] for s in audit.suspicious}
+    sure = side.filter(pl.col("token").is_in(list(named)))[: limit // 4]
+    rest = side.filter(~pl.col("type").is_in(sure["type"].to_list()))
+    return pl.concat([sure, charts.thin(rest, limit - sure.height, EXTREMES, audit.seed)]).sort("type")
+
+
+def _spread(side: pl.DataFrame) -> float:
+    """The end of the axis of effects, as the bins of `_bins` have it."""
+    return float(side["effect"].abs().max() or 1.0) if side.height else 1.0  # type: ignore[arg-type]
+
+
+def _bins(side: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Bin means over all types: "posterior_difference:value", … → rows."""
+    out = {}
+    for across, scale in (("posterior_difference", 1.0), ("effect", _spread(side))):
+        for up in ("value", "score"):
+            pair = side.select(across, up).filter(pl.col(across).is_finite() & pl.col(up).is_finite())
+            bins = charts.bin_means(pair[across].to_numpy() / scale, pair[up].to_numpy())
+            out[f"{across}:{up}"] = bins.with_columns(pl.col("x") * scale).to_dicts()
+    return out
+
+
+def model_order(audit: Audit) -> NDArray[np.int64]:
+    """Types by training documents, most first; of equals words before 2-grams before 3-grams.
+
+    Cut anywhere, the list holds with every n-gram its words and its first n−1 words, since these are in at least as many
+    documents. Types longer than `LONGEST` characters, and with them every n-gram that contains one, are not in it.
+    """
+    n = audit.tokens.height // len(audit.classes)
+    first = audit.tokens[:n]
+    order = np.argsort(-first["documents"].to_numpy().astype(np.int64), kind="stable")
+    short = (first["token"].str.len_chars() <= LONGEST).to_numpy()
+    kept: NDArray[np.int64] = order[short[order]]
+    return kept
+
+
+def model_block(audit: Audit, order: NDArray[np.int64], tabled: NDArray[np.int64], budget: int) -> Kept:
+    """As much of the model as fits into `budget` characters, most frequent types first.
+
+    Args:
+        audit: with its model.
+        order: types, those to keep first in front (`model_order`).
+        tabled: types of the page's table, whose places in the model are written down.
+        budget: characters.
+    """
+    documents = audit.tokens["documents"].to_numpy()
+    size = len(order)
+    while True:
+        kept = np.sort(order[:size])
+        block = _model(audit, kept, tabled)
+        if len(block) <= budget or size == 0:
+            break
+        size = min(int(0.98 * size * budget / len(block)), size - 1)
+    notes = [f"those in {documents[order[size]]:,} training documents or fewer"] if size < len(order) else []
+    if len(order) < len(documents) // len(audit.classes):
+        notes.append(f"those longer than {LONGEST} characters")
+    return Kept(block, kept, " and ".join(notes))
+
+
+def _model(audit: Audit, kept: NDArray[np.int64], tabled: NDArray[np.int64]) -> str:
+    """The model of some types, in the order of the vocabulary: words, 2-grams, 3-grams, …"""
+    model = audit.model
+    vocabulary = model.vocabulary_
+    assert vocabulary is not None
+    arrays: dict[str, NDArray[Any]] = {"score": model.scores_[kept].astype("<f4")}
+    for k in range(model.values_.shape[1]):
+        arrays[f"value{k}"] = model.values_[kept, k].astype("<f4")
+    meta = {
+        "left": vocabulary.n_types - len(kept),
+        "tokenizer": _portable(vocabulary),
+        "levels": 1 + len(vocabulary.grams),
+        "heads": model.values_.shape[1],
+        "prior": model.prior_.tolist(),
+        "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
+    }
+    place = np.full(vocabulary.n_types, NOWHERE, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    arrays["place"] = place[tabled].astype("<u4")
+    return pack(meta, arrays | _grams(vocabulary, kept))
+
+
+def _grams(vocabulary: Vocabulary, kept: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """For each level of n-grams: steps between the (n−1)-grams that they begin with, and their last words.
+
+    Both are numbered among the kept ones of their level, so what an n-gram begins with never falls along a level.
+    """
+    out: dict[str, NDArray[Any]] = {}
+    base, size = 0, len(vocabulary.words)
+    level = kept[kept < size]
+    number = np.zeros(max(size, 1), dtype=np.int64)
+    number[level] = np.arange(len(level))
+    above = number
+    for n, keys in enumerate(vocabulary.grams, start=2):
+        base, size = base + size, len(keys)
+        level = kept[(kept >= base) & (kept < base + size)] - base
+        first, last = np.divmod(keys[level], max(len(vocabulary.words), 1))
+        out[f"first{n}"] = np.diff(above[first], prepend=0).astype("<u4")
+        out[f"last{n}"] = number[last].astype("<u4")
+        above = np.zeros(max(size, 1), dtype=np.int64)
+        above[level] = np.arange(len(level))
+    return out
+
+
+def _portable(vocabulary: Vocabulary) -> dict[str, Any] | None:
+    """Settings of a tokenizer that the page can run; None where it cannot."""
+    tokenizer = vocabulary.tokenizer
+    if isinstance(tokenizer, WordTokenizer) and tokenizer.pattern == WordTokenizer.pattern:
+        return {"lowercase": tokenizer.lowercase, "lineBreaks": tokenizer.line_breaks}
+    return None
+
+
+def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:
+    """The sample documents; where the page cannot split text, each with its tokens' places and types."""
+    vocabulary = audit.model.vocabulary_
+    assert vocabulary is not None
+    place = np.full(vocabulary.n_types + 1, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    documents: list[dict[str, Any]] = []
+    for one in audit.sample:
+        entry = {"row": one.row, "label": one.label, "kind": one.kind, "text": one.text, "total": one.log_total}
+        entry["answer"] = one.answer.tolist()
+        if isinstance(vocabulary.tokenizer, PieceTokenizer) or _portable(vocabulary) is None:
+            types = vocabulary.positions(tokenize(text_series([one.text]), vocabulary.tokenizer))
+            units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in one.text)])
+            spans = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one.text)]
+            entry |= {"spans": spans, "types": place[types].tolist()}
+        documents.append(entry)
+    return pack({"documents": documents, "test": audit.documents["test"]})

@@ -1,0 +1,71 @@
+/** Any text, answered by the model in this page as it is typed. */
+const Box = {
+  start() {
+    if (!Model.tokenizer) return Box.cannot();
+    const input = Dom.id("box-text");
+    let waiting = false;
+    input.addEventListener("input", () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        Box.show();
+      });
+    });
+    Dom.id("box-clear").addEventListener("click", () => {
+      input.value = "";
+      Box.show();
+      input.focus();
+    });
+    const kinds = Dom.id("box-examples");
+    for (const kind of Documents.kinds) {
+      const [first] = Documents.of(kind);
+      if (first === undefined) continue;
+      const fill = () => {
+        input.value = Documents.list[first].text;
+        Box.show();
+      };
+      kinds.append(Dom.button(`A document that is ${kind}`, fill, { class: "quiet" }));
+    }
+    const left = Model.left;
+    if (left)
+      Dom.id("box-left").textContent =
+        `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not in this page, ` +
+        `${Dom.id("box").dataset.left}. A text that holds one of them is answered as if it were unknown; tokensieve explain knows them all.`;
+    const [first] = Documents.kinds.toReversed().flatMap(Documents.of);
+    if (first !== undefined) input.value = Documents.list[first].text;
+    return Box.show();
+  },
+
+  cannot() {
+    Dom.id("box").classList.add("cannot");
+    Dom.id("box-left").textContent =
+      "This model reads text through a tokenizer that the page cannot run. Use tokensieve explain with the model's folder.";
+  },
+
+  show() {
+    const explained = Model.explain(Dom.id("box-text").value);
+    const p = Model.probabilities(explained.answer);
+    const best = Model.best(explained.answer);
+    const known = explained.spans.length - explained.unknown;
+    const words = `${Format.count(explained.spans.length)} words, ${Format.count(known)} of them known`;
+    const answer = Dom.make("p", { class: "answer" }, "Answer: ", Dom.token(State.classes[best], 60), ` ${Format.percent(p[best])}. `);
+    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}: the class frequencies answer.` }));
+    const parts = explained.spans.length ? [...Shade.render(explained, State.label), Shade.details(explained, State.label)] : [];
+    Dom.id("box-answer").replaceChildren(answer, Box.bars(p), ...parts);
+  },
+
+  /** Each class's probability, largest first, eight at most. */
+  bars(p) {
+    const order = p.map((_, k) => k).sort((a, b) => p[b] - p[a]).slice(0, 8);
+    const rows = order.map((k) => {
+      const bar = Dom.make("span", { class: "bar", "aria-hidden": "true" });
+      bar.style.setProperty("--a", "0%");
+      bar.style.setProperty("--b", `${(100 * p[k]).toFixed(1)}%`);
+      const name = Dom.make("th", { scope: "row" }, Dom.make("bdi", { text: Format.shown(State.classes[k], 40) }));
+      return Dom.make("tr", {}, name, Dom.make("td", {}, bar), Dom.make("td", { class: "n", text: Format.percent(p[k]) }));
+    });
+    const caption = Dom.make("caption", { class: "hidden", text: "Probability of each class" });
+    return Dom.make("table", { class: "chances" }, caption, Dom.make("tbody", {}, ...rows));
+  },
+};

@@ -1,0 +1,76 @@
+/** Numbers and text as the static page writes them (report/page.py, tokens.py), and cells of CSV (files.py). */
+const Format = {
+  signed(x, digits = 2) {
+    if (!Number.isFinite(x)) return "–";
+    const text = x.toFixed(digits);
+    if (Number(text) === 0) return text.replace("-", "");
+    return x > 0 ? `+${text}` : text.replace("-", "−");
+  },
+
+  plain: (x, digits = 2) => Format.signed(x, digits).replace(/^\+/, ""),
+  percent: (x, digits = 1) => (Number.isFinite(x) ? `${(100 * x).toFixed(digits)}%` : "–"),
+  count: (x) => x.toLocaleString("en-US"),
+  chance: (x) => (!Number.isFinite(x) ? "–" : x < 0.001 ? "< 0.001" : x.toFixed(3)),
+  range: (low, high, digits = 2) => `[${Format.signed(low, digits)}, ${Format.signed(high, digits)}]`,
+
+  /** Six significant digits, as tokens.csv holds its numbers. */
+  six: (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)) : x),
+
+  /** Control characters as their pictures, non-characters as U+FFFD. */
+  visible(text) {
+    return text.toWellFormed().replace(/[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]/g, (c) => {
+      const code = c.charCodeAt(0);
+      return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "\u2421" : "\ufffd";
+    });
+  },
+
+  /** As `visible`, but line breaks and tabs stay. */
+  prose: (text) => text.replace(/\r\n/g, "\n").split(/([\n\t])/).map((part, i) => (i % 2 ? part : Format.visible(part))).join(""),
+
+  lengths: new Map(), // tokens of which the page holds only the beginning → their characters
+
+  /** A token or label as people can read it: nothing invisible, and no longer than `limit` characters. */
+  shown(text, limit = 80) {
+    const letters = Array.from(text);
+    const size = Format.lengths.get(text) ?? letters.length;
+    const length = ` (${Format.count(size)} characters)`;
+    if (size > limit) return `${Format.visible(letters.slice(0, limit).join(""))}…${length}`;
+    if (letters.every((c) => /[\p{White_Space}\p{Cf}\x1c-\x1f]/u.test(c))) {
+      const codes = letters.slice(0, 4).map((c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
+      return codes.length ? codes.join(" ") + (size > 4 ? `…${length}` : "") : "(empty)";
+    }
+    return Format.visible(text);
+  },
+
+  /** A cell that a spreadsheet reads as text or as a number, never as a formula. */
+  cell(value) {
+    if (typeof value === "number") return Number.isFinite(value) ? String(value) : "NaN";
+    const harmful = /^[=+\-@\t\r']/.test(value) && !/^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/.test(value);
+    const text = harmful ? `'${value}` : value;
+    return text === "" || /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  },
+};
+
+/** Elements, their attributes and text; text of the data is only ever set as text. */
+const Dom = {
+  id: (name) => document.getElementById(name),
+
+  make(tag, settings = {}, ...inside) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(settings)) {
+      if (name === "text") element.textContent = value;
+      else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value !== false && value !== null) element.setAttribute(name, value === true ? "" : value);
+    }
+    element.append(...inside);
+    return element;
+  },
+
+  token: (text, limit = 80) => Dom.make("bdi", { class: "token", text: Format.shown(text, limit) }),
+
+  button: (text, onclick, more = {}) => Dom.make("button", { type: "button", text, onclick, ...more }),
+
+  say(text) {
+    Dom.id("status").textContent = text;
+  },
+};

@@ -1,0 +1,143 @@
+/** The classifier: two numbers per token type, and one value per class where there are more than two. */
+const Model = {
+  async load() {
+    const { meta, arrays } = await Codec.read("block-model");
+    Object.assign(Model, meta);
+    Model.index = new Map(meta.words.map((word, i) => [word, i]));
+    Model.score = arrays.score;
+    Model.place = arrays.place; // of each of State.tokens among the types; none for what is left out
+    Model.value = Array.from({ length: meta.heads }, (_, k) => arrays[`value${k}`]);
+    Model.base = [0, meta.words.length]; // where each level's types begin
+    Model.keys = [null];
+    for (let n = 2; n <= meta.levels; n++) {
+      const first = arrays[`first${n}`];
+      const last = arrays[`last${n}`];
+      const keys = new Float64Array(first.length);
+      for (let i = 0, sum = 0; i < keys.length; i++) keys[i] = (sum += first[i]) * meta.words.length + last[i];
+      Model.keys.push(keys);
+      Model.base.push(Model.base[n - 1] + keys.length);
+    }
+  },
+
+  /** Position of the key among a level's sorted keys, or −1. */
+  find(keys, key) {
+    let low = 0;
+    let high = keys.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      if (keys[middle] === key) return middle;
+      if (keys[middle] < key) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  },
+
+  /** For each word: types of the n-grams that end there, by level; −1 where the page knows none. */
+  types(words) {
+    const rows = [];
+    let before = []; // of the word before: its place among the words, and of each level the n-gram that ends there
+    for (const word of words) {
+      const w = Model.index.get(word) ?? -1;
+      const level = [w];
+      const row = [w];
+      for (let n = 2; n <= Model.levels; n++) {
+        const prefix = before[n - 2] ?? -1;
+        const at = w >= 0 && prefix >= 0 ? Model.find(Model.keys[n - 1], prefix * Model.words.length + w) : -1;
+        level.push(at);
+        row.push(at < 0 ? -1 : at + Model.base[n - 1]);
+      }
+      rows.push(row);
+      before = level;
+    }
+    return rows;
+  },
+
+  /** The words of a type. */
+  name(type) {
+    let level = 1;
+    while (level < Model.levels && type >= Model.base[level]) level++;
+    if (level === 1) return Model.words[type];
+    const key = Model.keys[level - 1][type - Model.base[level - 1]];
+    const size = Model.words.length;
+    return `${Model.name(Math.floor(key / size) + Model.base[level - 2])} ${Model.words[key % size]}`;
+  },
+
+  /** The value of a type for class k: of two classes the first has the mirror image of the second's. */
+  worth(type, k) {
+    return Model.heads > 1 ? Model.value[k][type] : k ? Model.value[0][type] : -Model.value[0][type];
+  },
+
+  probabilities(answer) {
+    if (answer.length === 1) {
+      const p = 1 / (1 + Math.exp(-answer[0]));
+      return [1 / (1 + Math.exp(answer[0])), p];
+    }
+    const top = Math.max(...answer);
+    const weights = answer.map((f) => Math.exp(f - top));
+    const total = weights.reduce((a, b) => a + b, 0);
+    return weights.map((x) => x / total);
+  },
+
+  /** The answer that speaks for class k. */
+  speaks: (answer, k) => (answer.length > 1 ? answer[k] : k ? answer[0] : -answer[0]),
+
+  best: (answer) => (answer.length === 1 ? Number(answer[0] > 0) : answer.indexOf(Math.max(...answer))),
+
+  /** A text, or a document of the sample (whose total and answer count the types that this page leaves out). */
+  explain(text, sampled = null) {
+    const clean = text.toWellFormed();
+    const spans = sampled?.spans ?? Words.spans(clean, Model.tokenizer);
+    const types = sampled?.types ?? Model.types(spans.map((span) => span[2]));
+    const count = new Map();
+    for (const row of types) for (const type of row) if (type >= 0) count.set(type, (count.get(type) ?? 0) + 1);
+    let top = -Infinity;
+    for (const type of count.keys()) top = Math.max(top, Model.score[type]);
+    let sum = 0;
+    for (const [type, c] of count) sum += c * Math.exp(Model.score[type] - top);
+    const total = sampled ? sampled.total : top + Math.log(sum);
+    const attention = new Map();
+    for (const [type, c] of count) attention.set(type, c * Math.exp(Model.score[type] - total));
+    const unknown = types.reduce((n, row) => n + Number(row[0] < 0), 0);
+    const answer = sampled ? sampled.answer : Model.answer(attention);
+    return { text: clean, spans, types, count, attention, answer, unknown };
+  },
+
+  answer(attention) {
+    if (!attention.size) return Model.prior;
+    return Model.value.map((value) => {
+      let f = 0;
+      for (const [type, q] of attention) f += q * value[type];
+      return f;
+    });
+  },
+
+  /** For each word its share of contribution and attention (n-grams share theirs equally), and its own value. */
+  shares(explained, k) {
+    const out = explained.spans.map((_, i) => {
+      const type = explained.types[i][0];
+      return { contribution: 0, attention: 0, value: type >= 0 ? Model.worth(type, k) : NaN };
+    });
+    explained.types.forEach((row, end) => {
+      row.forEach((type, n) => {
+        if (type < 0) return;
+        const q = explained.attention.get(type) / explained.count.get(type) / (n + 1);
+        for (let i = end - n; i <= end; i++) {
+          out[i].attention += q;
+          out[i].contribution += q * Model.worth(type, k);
+        }
+      });
+    });
+    return out;
+  },
+
+  /** The sum that makes the answer for class k, largest part first; `rest` is what types outside this page add. */
+  sum(explained, k) {
+    const rows = [...explained.attention].map(([type, q]) => {
+      const value = Model.worth(type, k);
+      return { type, token: Model.name(type), count: explained.count.get(type), attention: q, value, contribution: q * value };
+    });
+    rows.sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
+    const answer = Model.speaks(explained.answer, k);
+    return { rows, answer, rest: rows.length ? answer - rows.reduce((f, row) => f + row.contribution, 0) : 0 };
+  },
+};

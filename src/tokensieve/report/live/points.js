@@ -1,0 +1,91 @@
+/** The circles of the map, on a canvas under the frame that Vega draws: Vega takes half a second for 20,000 of them. */
+const Points = {
+  cell: 24, // pixels of the grid that finds the nearest point
+  sizes: 14,
+
+  made: new Map(),
+
+  /** How much of each pixel a circle covers, half opaque; area follows the logarithm of documents, as in the pictures. */
+  stamp(size, ratio) {
+    const key = `${size} ${ratio}`;
+    if (!Points.made.has(key)) {
+      const radius = Points.radius(size / (Points.sizes - 1)) * ratio;
+      const side = 2 * Math.ceil(radius) + 1;
+      const middle = (side - 1) / 2;
+      const cover = (at) => Math.min(Math.max(radius + 0.5 - Math.hypot((at % side) - middle, Math.floor(at / side) - middle), 0), 1);
+      Points.made.set(key, { side, cover: Float32Array.from({ length: side * side }, (_, at) => 0.5 * cover(at)) });
+    }
+    return Points.made.get(key);
+  },
+
+  /** Lay a stamp over pixels that are not multiplied by their opacity. */
+  lay(image, stamp, left, top, [red, green, blue]) {
+    const { data, width, height } = image;
+    for (let row = Math.max(0, -top); row < stamp.side && top + row < height; row++)
+      for (let c = Math.max(0, -left); c < stamp.side && left + c < width; c++) {
+        const above = stamp.cover[row * stamp.side + c];
+        if (above === 0) continue;
+        const at = 4 * ((top + row) * width + left + c);
+        const below = (data[at + 3] / 255) * (1 - above);
+        const share = above / (above + below);
+        data[at] += (red - data[at]) * share;
+        data[at + 1] += (green - data[at + 1]) * share;
+        data[at + 2] += (blue - data[at + 2]) * share;
+        data[at + 3] = 255 * (above + below);
+      }
+  },
+
+  rgb: (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)),
+
+  radius: (share) => Math.sqrt((4 + 156 * share) / Math.PI),
+
+  /** Draw rows of the table into the plot and remember where each one is. */
+  draw(canvas, plot, rows, x, y, colours, codes) {
+    const ratio = window.devicePixelRatio || 1;
+    const stamps = Array.from({ length: Points.sizes }, (_, size) => Points.stamp(size, ratio));
+    const inks = colours.map(Points.rgb);
+    const pen = canvas.getContext("2d");
+    const image = pen.createImageData(canvas.width, canvas.height);
+    const columns = Math.ceil(plot.width / Points.cell) + 1;
+    const head = new Int32Array(columns * (Math.ceil(plot.height / Points.cell) + 1)).fill(-1);
+    const next = new Int32Array(rows.size).fill(-1);
+    const px = new Float32Array(rows.size).fill(NaN);
+    const py = new Float32Array(rows.size);
+    const top = Math.log(plot.most);
+    let drawn = 0;
+    for (const i of plot.order) {
+      const a = ((x[i] - plot.x[0]) / (plot.x[1] - plot.x[0])) * plot.width;
+      const b = (1 - (y[i] - plot.y[0]) / (plot.y[1] - plot.y[0])) * plot.height;
+      if (!(a >= 0 && a <= plot.width && b >= 0 && b <= plot.height)) continue;
+      const share = Math.log(Math.max(rows.documents[i], 1)) / top;
+      const stamp = stamps[Math.round(share * (Points.sizes - 1))];
+      const half = stamp.side / 2;
+      const [left, down] = [Math.round((plot.left + a) * ratio - half), Math.round((plot.top + b) * ratio - half)];
+      Points.lay(image, stamp, left, down, inks[codes[i]]);
+      px[i] = a;
+      py[i] = b;
+      const cell = Math.floor(a / Points.cell) + columns * Math.floor(b / Points.cell);
+      next[i] = head[cell];
+      head[cell] = i;
+      drawn++;
+    }
+    pen.putImageData(image, 0, 0);
+    Points.placed = { px, py, head, next, columns, plot, drawn };
+  },
+
+  /** The row nearest to a place in the plot, within `reach` pixels, or −1; of equals the one drawn last. */
+  nearest(a, b, reach = 16) {
+    const { px, py, head, next, columns, plot } = Points.placed;
+    if (a < -reach || b < -reach || a > plot.width + reach || b > plot.height + reach) return -1;
+    let best = -1;
+    let least = reach * reach;
+    const [lowest, highest] = [Math.max(0, Math.floor((b - reach) / Points.cell)), Math.floor((b + reach) / Points.cell)];
+    for (let row = lowest; row <= highest; row++)
+      for (let c = Math.max(0, Math.floor((a - reach) / Points.cell)); c <= Math.min(columns - 1, Math.floor((a + reach) / Points.cell)); c++)
+        for (let i = head[row * columns + c] ?? -1; i >= 0; i = next[i]) {
+          const distance = (px[i] - a) ** 2 + (py[i] - b) ** 2;
+          if (distance < least) [best, least] = [i, distance];
+        }
+    return best;
+  },
+};

@@ -1,0 +1,179 @@
+/** The token table: sorted, filtered, in pages; downloaded as CSV with the columns of tokens.csv. */
+const TokenTable = {
+  size: 25,
+  page: 0,
+  sort: { by: "posterior_low", down: true },
+  columns: [
+    { by: "token", head: "Token" },
+    { by: "effect", head: "Effect per 1,000 tokens", unit: "with 95% interval" },
+    { by: "documents", head: "Documents" },
+    { by: "posterior_difference", head: "Posterior difference", unit: "with 95% interval" },
+    { by: "q_value", head: "q" },
+    { by: "score", head: "Score" },
+    { by: "value", head: "Value" },
+    { by: "attention", head: "Attention", unit: "1 = its share" },
+    { by: "quadrant", head: "Data and model" },
+  ],
+
+  start() {
+    const order = Dom.id("table-order");
+    order.addEventListener("change", () => TokenTable.sortBy(order.value, order.value !== "token"));
+    const choices = (id, names) =>
+      Dom.id(id).append(...names.map((name, i) => Dom.make("option", { value: i, text: name })));
+    choices("filter-quadrant", State.meta.quadrants);
+    choices("filter-category", State.meta.categories);
+    const number = (id) => Number(Dom.id(id).value);
+    Dom.id("filter-quadrant").addEventListener("change", () => State.set({ quadrant: number("filter-quadrant") }));
+    Dom.id("filter-category").addEventListener("change", () => State.set({ category: number("filter-category") }));
+    Dom.id("filter-least").addEventListener("input", () => State.set({ least: number("filter-least") || 0 }));
+    Dom.id("table-previous").addEventListener("click", () => TokenTable.turn(-1));
+    Dom.id("table-next").addEventListener("click", () => TokenTable.turn(1));
+    Dom.id("table-download").addEventListener("click", () => TokenTable.download());
+    Dom.id("table-clear").addEventListener("click", () => TokenTable.clear());
+    TokenTable.head();
+  },
+
+  clear() {
+    for (const id of ["filter-quadrant", "filter-category"]) Dom.id(id).value = "-1";
+    Dom.id("filter-least").value = "";
+    Dom.id("find").value = "";
+    State.set({ quadrant: -1, category: -1, least: 0, find: "", brush: null });
+  },
+
+  head() {
+    const cells = TokenTable.columns.map(({ by, head, unit }) => {
+      const mine = TokenTable.sort.by === by || (by === "posterior_difference" && TokenTable.sort.by === "posterior_low");
+      const order = mine ? (TokenTable.sort.down ? "descending" : "ascending") : "none";
+      const arrow = mine ? (TokenTable.sort.down ? " ↓" : " ↑") : "";
+      const button = Dom.button(head + arrow, () => TokenTable.sortBy(by), { class: "sort" });
+      const cell = Dom.make("th", { scope: "col", "aria-sort": order, class: TokenTable.kind(by) }, button);
+      if (unit) cell.append(Dom.make("span", { class: "unit", text: unit }));
+      return cell;
+    });
+    Dom.id("table-head").replaceChildren(Dom.make("tr", {}, ...cells));
+  },
+
+  kind: (by) => (["token", "effect", "quadrant"].includes(by) ? "" : "n"),
+
+  /** By another column, or the other way round. */
+  sortBy(by, down = null) {
+    const same = TokenTable.sort.by === by;
+    TokenTable.sort = { by, down: down ?? (same ? !TokenTable.sort.down : !["token", "q_value", "quadrant"].includes(by)) };
+    TokenTable.head();
+    TokenTable.show(true);
+  },
+
+  sorted() {
+    const rows = State.rows();
+    const { by, down } = TokenTable.sort;
+    const kept = State.kept();
+    const names = by === "token" ? kept.map((i) => [State.token(i), i]) : null;
+    const sign = down ? -1 : 1;
+    if (names) return names.sort((a, b) => sign * (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map((pair) => pair[1]);
+    const column = rows[by];
+    const low = (x) => (Number.isFinite(x) ? sign * x : Infinity); // missing ones last
+    return kept.sort((a, b) => low(column[a]) - low(column[b]) || a - b);
+  },
+
+  show(first) {
+    const order = TokenTable.sorted();
+    const rows = State.rows();
+    if (first) TokenTable.page = 0;
+    const pages = Math.max(1, Math.ceil(order.length / TokenTable.size));
+    TokenTable.page = Math.min(TokenTable.page, pages - 1);
+    TokenTable.order = order;
+    const part = order.slice(TokenTable.page * TokenTable.size, (TokenTable.page + 1) * TokenTable.size);
+    TokenTable.scale = TokenTable.axis(part, rows);
+    Dom.id("table-body").replaceChildren(...part.map((row) => TokenTable.row(row, rows)));
+    const brush = State.brush ? "selected on the map, " : "";
+    const label = Format.shown(State.classes[State.label], 40);
+    Dom.id("table-caption").textContent =
+      `${Format.count(order.length)} of ${Format.count(rows.size)} rows, ${brush}for class ${label}`;
+    Dom.id("table-page").textContent = `Page ${Format.count(TokenTable.page + 1)} of ${Format.count(pages)}`;
+    Dom.id("table-previous").disabled = TokenTable.page === 0;
+    Dom.id("table-next").disabled = TokenTable.page >= pages - 1;
+    const filtered = State.find || State.brush || State.quadrant >= 0 || State.category >= 0 || State.least > 0;
+    Dom.id("table-clear").disabled = !filtered;
+    if (first) Dom.say(`${Format.count(order.length)} tokens in the table.`);
+  },
+
+  turn(by) {
+    TokenTable.page += by;
+    TokenTable.show(false);
+  },
+
+  /** Start and width of the axis of effects, and its decimals, over the rows on the page. */
+  axis(part, rows) {
+    const ends = part.flatMap((i) => [rows.effect_low[i], rows.effect_high[i], rows.effect[i]]).filter(Number.isFinite);
+    const low = Math.min(0, ...ends);
+    const peak = 1000 * Math.max(0, ...part.map((i) => Math.abs(rows.effect[i])).filter(Number.isFinite));
+    const digits = peak > 0 ? Math.min(8, Math.max(2, 2 - Math.floor(Math.log10(peak)))) : 2;
+    return { low, width: Math.max(0, ...ends) - low || 1, digits };
+  },
+
+  row(row, rows) {
+    const cell = (text, interval = "") => {
+      const out = Dom.make("td", { class: "n", text });
+      if (interval) out.append(" ", Dom.make("span", { class: "interval", text: interval }));
+      return out;
+    };
+    const at = (name) => rows[name][row];
+    const choose = Dom.make("button", { type: "button", class: "pick", onclick: () => State.set({ chosen: rows.at[row] }) });
+    choose.append(Dom.token(State.token(row)));
+    const quadrant = State.meta.quadrants[at("quadrant")];
+    const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none"][at("quadrant")]}`, text: quadrant });
+    const out = Dom.make(
+      "tr",
+      { "data-row": row },
+      Dom.make("th", { scope: "row" }, choose),
+      TokenTable.effect(at("effect"), at("effect_low"), at("effect_high")),
+      cell(Format.count(at("documents"))),
+      cell(Format.signed(at("posterior_difference")), Format.range(at("posterior_low"), at("posterior_high"))),
+      cell(Format.chance(at("q_value"))),
+      cell(Format.signed(at("score"))),
+      cell(Format.signed(at("value"))),
+      cell(Format.plain(at("attention"))),
+      Dom.make("td", {}, mark),
+    );
+    out.addEventListener("mouseenter", () => TokenMap.plot && TokenMap.mark(row));
+    out.addEventListener("mouseleave", () => TokenMap.plot && TokenMap.mark());
+    return out;
+  },
+
+  effect(effect, low, high) {
+    const { low: start, width, digits } = TokenTable.scale;
+    const share = (x) => `${(((x - start) / width) * 100).toFixed(1)}%`;
+    const span = (a, b) => `${((Math.abs(b - a) / width) * 100).toFixed(1)}%`;
+    const bar = Dom.make("span", { class: effect < 0 ? "bar against" : "bar", "aria-hidden": "true" });
+    const places = { "--a": share(Math.min(0, effect)), "--b": span(0, effect), "--c": share(low), "--d": span(low, high) };
+    for (const [name, value] of Object.entries(places)) bar.style.setProperty(name, value);
+    const milli = (x) => Format.signed(1000 * x, digits);
+    const number = Dom.make("span", { class: "number", text: milli(effect) });
+    const interval = Dom.make("span", { class: "interval", text: `[${milli(low)}, ${milli(high)}]` });
+    return Dom.make("td", { class: "effect" }, bar, number, " ", interval);
+  },
+
+  /** The rows as the table has them now, with every column of tokens.csv. */
+  csv() {
+    const rows = State.rows();
+    const named = { quadrant: State.meta.quadrants, category: State.meta.categories };
+    const lines = [State.meta.columns.join(",")];
+    for (const i of TokenTable.order) {
+      const cells = State.meta.columns.map((name) => {
+        if (name === "token") return Format.cell(Format.lengths.has(State.token(i)) ? Format.shown(State.token(i)) : State.token(i));
+        if (name === "class") return Format.cell(State.classes[State.label]);
+        return Format.cell(named[name] ? named[name][rows[name][i]] : rows[name][i]);
+      });
+      lines.push(cells.join(","));
+    }
+    return `${lines.join("\n")}\n`;
+  },
+
+  download() {
+    const address = URL.createObjectURL(new Blob([TokenTable.csv()], { type: "text/csv" }));
+    const link = Dom.make("a", { href: address, download: "tokens.csv" });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+    Dom.say(`${Format.count(TokenTable.order.length)} rows saved as tokens.csv.`);
+  },
+};

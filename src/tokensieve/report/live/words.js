@@ -1,0 +1,58 @@
+/** Text → words with their places: tokensieve.tokens.WordTokenizer in another language (tests compare the two). */
+const Words = {
+  // \w of Rust's regex crate, which Python reads texts with
+  pattern: (() => {
+    const w = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d]+";
+    const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\\p{Extended_Pictographic})*";
+    return new RegExp(`${w}(?:['’]${w})*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
+  })(),
+  lineBreak: /<br\p{White_Space}*\/?>/giu,
+
+  /** [start, end, word] of each word; places are in UTF-16 units of `text`, which must be well formed. */
+  spans(text, settings) {
+    let folded = text;
+    let place = null; // place[i]: where unit i of the folded text comes from; null while nothing has moved
+    if (settings.lineBreaks) [folded, place] = Words.unbroken(text);
+    if (settings.lowercase) [folded, place] = Words.lowered(folded, place);
+    const out = [];
+    for (const match of folded.matchAll(Words.pattern)) {
+      const last = match.index + match[0].length - 1;
+      const start = place ? place[match.index] : match.index;
+      out.push([start, Words.after(text, place ? place[last] : last), match[0]]);
+    }
+    return out;
+  },
+
+  /** The end of the character of `text` that has unit i. */
+  after(text, i) {
+    const code = text.charCodeAt(i);
+    return i + (code >= 0xd800 && code < 0xdc00 ? 2 : 1);
+  },
+
+  unbroken(text) {
+    const kept = [];
+    let at = 0;
+    for (const match of text.matchAll(Words.lineBreak)) {
+      kept.push([at, match.index], [match.index, match.index + 1]);
+      at = match.index + match[0].length;
+    }
+    if (!kept.length) return [text, null];
+    kept.push([at, text.length]);
+    const place = [];
+    for (const [start, end] of kept) for (let i = start; i < end; i++) place.push(i);
+    return [text.replace(Words.lineBreak, " "), place];
+  },
+
+  lowered(text, place) {
+    const folded = text.toLowerCase();
+    if (folded.length === text.length) return [folded, place]; // no character becomes shorter
+    const moved = [];
+    let at = 0;
+    for (const character of text) {
+      for (let i = 0; i < character.toLowerCase().length; i++)
+        moved.push(place ? place[at + Math.min(i, character.length - 1)] : at + Math.min(i, character.length - 1));
+      at += character.length;
+    }
+    return [folded, moved];
+  },
+};

@@ -1,0 +1,45 @@
+"""The page's scripts and styles, and the Content-Security-Policy that lets these run and nothing else."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import vl_convert
+
+FOLDER = Path(__file__).parent / "live"
+FILES = "codec format words model state points map hand card theme table shade documents box main"
+
+
+@cache
+def page_script() -> str:
+    """The page's own script: the files of `live/`, one object each."""
+    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in FILES.split()]
+    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+
+
+@cache
+def vega_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed, which draw the pictures' specifications; made without a network."""
+    return "(() => {" + vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;") + "})();"
+
+
+@cache
+def page_style() -> str:
+    """The style sheet of every page, and that of the interactive parts."""
+    return "".join(path.read_text(encoding="utf-8") for path in (FOLDER.parent / "base.css", FOLDER / "live.css"))
+
+
+def policy(style: str, *scripts: str) -> str:
+    """A Content-Security-Policy: these texts, style attributes and images within the page, and no request at all."""
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'sha256-{_digest(style)}'; style-src-attr 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode()
