@@ -33,7 +33,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     status, out, err = run("demo")
     assert (status, err) == (0, "")
     assert "the planted shortcut 'tablet' is the first suspicious token" in out
-    assert "19 of 20 sentiment words found" in out
+    assert "20 of 20 sentiment words found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
     }  # fmt: skip
@@ -137,7 +137,7 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     assert "\x1b[31m" not in out
     assert "documents with lone surrogates" in out
     page = (tmp_path / "o" / "report.html").read_text()
-    assert "<script" not in page.lower() and "&lt;script&gt;" in page
+    assert "<script>alert" not in page.lower() and "&lt;script&gt;" in page
     with (tmp_path / "o" / "tokens.csv").open(newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     assert {row["class"] for row in table} == {labels[0], "'" + labels[1]}

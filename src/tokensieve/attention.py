@@ -165,9 +165,13 @@ def answers(counts: Counts, u: Floats, w: Floats) -> Floats:
         u: scores, shape (|S|,).
         w: values, shape (|S|,) or (|S|, H).
     """
-    m = counts.matrix
-    with threads(m.nnz):
-        return np.asarray(_forward(m.indptr, m.indices, m.data, _scores(u), _heads(w))[1])
+    u, w = _scores(u), _heads(w)
+    out = [np.empty((0, w.shape[1]))]
+    for part in counts.blocks():
+        m = part.matrix
+        with threads(m.nnz):
+            out.append(_forward(m.indptr, m.indices, m.data, u, w)[1])
+    return np.concatenate(out)
 
 
 def loss_and_slope(f: Floats, labels: Ints) -> tuple[Floats, Floats]:

@@ -38,6 +38,7 @@ from tokensieve.tokens import (
 
 CHECKS = 8
 PATIENCE = 3
+HELD_OUT = 50_000  # more documents than that tell nothing new about when to stop
 
 
 @dataclass(frozen=True)
@@ -177,9 +178,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not 0 <= self.validation_share < 1:
             raise ValueError(f"validation_share must lie in [0, 1), not {self.validation_share!r}")
         self.n_features_in_ = counts.n_types
-        sizes = np.maximum(counts.class_sizes, 0.5)
-        log_share = np.log(sizes / sizes.sum())
-        self.prior_ = log_share[1:] - log_share[0] if counts.n_classes == 2 else log_share - log_share.mean()
+        self.prior_: NDArray[Any] = prior_of(counts.class_sizes)
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
@@ -200,14 +199,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.arange(counts.n_documents)
         inside, outside = train_test_split(
             rows,
-            test_size=max(self.validation_share, counts.n_classes / len(rows)),
+            test_size=max(min(self.validation_share, HELD_OUT / len(rows)), counts.n_classes / len(rows)),
             stratify=counts.labels,
             random_state=schedule.seed,
         )
         held_out, checks = counts.rows(outside), []
-        part = counts.rows(inside)
-        u, w = initial_table(part, self.prior_)
-        for steps, scores, values in train(part, u, w, schedule, math.ceil(schedule.steps / CHECKS)):
+        u, w = initial_table(counts, self.prior_, held_out)
+        for steps, scores, values in train(counts, u, w, schedule, math.ceil(schedule.steps / CHECKS), inside):
             f = self._answers(held_out.matrix, scores, values)
             checks.append((steps, float(np.mean(loss_and_slope(f, held_out.labels)[0]))))
             best = min(checks, key=lambda c: c[1])
@@ -315,18 +313,30 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(names, dtype=object)
 
 
-def initial_table(counts: Counts, prior: Floats) -> tuple[Floats, Floats]:
+def prior_of(sizes: Ints) -> Floats:
+    """What a document without known tokens is answered, from the documents of each class: shape (1,) or (K,)."""
+    share = np.maximum(sizes, 0.5)
+    log_share = np.log(share / share.sum())
+    return np.asarray(log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean())
+
+
+def initial_table(counts: Counts, prior: Floats, without: Counts | None = None) -> tuple[Floats, Floats]:
     """Where training starts: (u, w) from token importance.
 
     With r_{s,k} = log(1 + n/K · share of class k's documents that contain s), centred over classes:
     w_s = 8/K · r_{s,k} + prior (two classes: the difference of the two), u_s = (max_k r − min_k r)/4. The factors were
-    chosen on validation documents of IMDB and Yelp.
+    chosen on validation documents of IMDB and Yelp. Documents of `counts` that are also in `without` do not count.
     """
-    k, n = counts.n_classes, counts.n_documents
-    presence = counts.matrix.copy()
-    presence.data = np.ones_like(presence.data)
-    weights = np.eye(k)[counts.labels] * (n / k / np.maximum(counts.class_sizes, 1))
-    r = np.log1p(np.asarray(presence.T @ weights))
+    present, sizes = counts.present, counts.class_sizes
+    if without is not None:
+        present, sizes = present - without.present, sizes - without.class_sizes
+    return start_of(present, sizes, prior)
+
+
+def start_of(present: Ints, sizes: Ints, prior: Floats) -> tuple[Floats, Floats]:
+    """(u, w) of `initial_table` from the documents of each class that contain each type, (|S|, K), and class sizes, (K,)."""
+    k = len(sizes)
+    r = np.log1p(present * (sizes.sum() / k / np.maximum(sizes, 1)))
     u = (r.max(axis=1) - r.min(axis=1)) / 4
     if k == 2:
         return u, 4 * (r[:, 1:] - r[:, :1]) + prior

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +21,7 @@ from tokensieve.counts import Ints
 from tokensieve.errors import InputError
 from tokensieve.labels import destinations, in_order, label_name
 from tokensieve.sources import Opened, Source, Table, open_source
+from tokensieve.streaming import StoredTexts, TextWriter, digest
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
@@ -100,7 +102,8 @@ class Corpus:
     """Documents with their labels.
 
     Attributes:
-        texts: n texts, String, without nulls.
+        texts: n texts, a String series without nulls, or, where they were read as a stream, texts in files.
+        keys: what stands for each text where texts are compared (`tokensieve.streaming.digest`), Binary, n.
         labels: class index of each document, shape (n,).
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
             False < True, 0 < 1, −1 < 1, negative < positive.
@@ -110,7 +113,8 @@ class Corpus:
         test: the test documents under the same classes, or None.
     """
 
-    texts: pl.Series
+    texts: pl.Series | StoredTexts
+    keys: pl.Series
     labels: Ints
     classes: tuple[str, ...]
     rows: Ints
@@ -149,6 +153,7 @@ def read_corpus(
     test: Source | None = None,
     encoding: str = "utf-8",
     duplicates: Duplicates = "keep",
+    stream: bool = False,
 ) -> Corpus:
     """Read labelled documents.
 
@@ -167,6 +172,8 @@ def read_corpus(
         test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
         encoding: of text files.
         duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
+        stream: keep the texts in files (`tokensieve.streaming`) instead of memory, and later their tokens and counts too; about
+            100 bytes a document stay in memory. Everything that comes out has the same bits.
 
     Raises:
         InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
@@ -182,11 +189,11 @@ def read_corpus(
     columns = choose_columns(table, text, label, split)
     held = None
     if split is not None:
-        train, held = _collect_split(table, columns, split)
+        train, held = _collect_split(table, columns, split, stream)
     else:
-        train = _collect(table, columns)
+        train = _collect(table, columns, stream)
         test_table = opened.test if test is None else _test_table(open_source(test, encoding))
-        held = None if test_table is None else _collect_test(test_table, table, columns)
+        held = None if test_table is None else _collect_test(test_table, table, columns, stream)
     _check_names(final, [train] if held is None else [train, held])
     corpus = _assemble(train, final, duplicates, opened.ignored)
     return corpus if held is None else _with_test(corpus, _assemble(held, final, duplicates, {}, corpus.classes))
@@ -208,7 +215,7 @@ def read_texts(source: Source, *, text: str | None = None, encoding: str = "utf-
     """
     table = _test_table(open_source(source, encoding, labelled=False))
     column = choose_text(table, text)
-    documents = _Documents(table.name, table.columns[column])
+    documents = _Documents(table.name, (table.columns[column],))
     texts = [documents.text_of(row, value) for row, (value,) in enumerate(table.read([column]), 1)]
     return Texts(
         pl.Series("text", ["" if t is None else t for t in texts], dtype=pl.String),
@@ -238,7 +245,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         raise InputError(f"{corpus.name} has a test set already")
     if not 0 < share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {share}")
-    which = corpus.texts.rank("dense").to_numpy().astype(np.int64) - 1  # number of each document's distinct text
+    which = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1  # number of each document's distinct text
     _, first = np.unique(which, return_index=True)
     strata = corpus.labels[first]
     candidates = np.flatnonzero(np.bincount(strata, minlength=len(corpus.classes))[strata] > 1)
@@ -260,9 +267,11 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
 
 
 def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
+    kept = pl.Series(mask)
     return replace(
-        corpus, texts=corpus.texts.filter(pl.Series(mask)), labels=corpus.labels[mask], rows=corpus.rows[mask]
-    )
+        corpus, texts=corpus.texts.filter(kept), keys=corpus.keys.filter(kept), labels=corpus.labels[mask],
+        rows=corpus.rows[mask],
+    )  # fmt: skip
 
 
 # ---- rows into a corpus
@@ -271,11 +280,11 @@ def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
 class _Documents:
     """Collects usable rows one at a time, and counts the others."""
 
-    def __init__(self, name: str, text_column: str, label_column: str = "") -> None:
-        self.name, self.text_column, self.label_column = name, text_column, label_column
-        self.texts: list[str] = []
-        self.labels: list[str] = []
-        self.rows: list[int] = []
+    def __init__(self, name: str, columns: Sequence[str], stream: bool = False) -> None:
+        self.name, self.text_column, self.label_column = name, columns[0], "".join(columns[1:2])
+        self.texts: list[str] | TextWriter = TextWriter() if stream else []
+        self.labels, self.rows = array("l"), array("q")
+        self.names: dict[str, int] = {}  # label → its number in `labels`
         self.total = self.missing_text = self.missing_label = self.empty = self.replaced = 0
 
     def add(self, row: int, text: Any, label: Any) -> None:
@@ -297,8 +306,20 @@ class _Documents:
             self.empty += 1
         else:
             self.texts.append(content)
-            self.labels.append(name if name.isascii() else _SURROGATE.sub("\ufffd", name))
+            name = name if name.isascii() else _SURROGATE.sub("\ufffd", name)
+            self.labels.append(self.names.setdefault(name, len(self.names)))
             self.rows.append(row)
+
+    def finish(self) -> tuple[pl.Series | StoredTexts, pl.DataFrame]:
+        """The texts; and their keys, labels as given, and rows."""
+        texts: pl.Series | StoredTexts
+        if isinstance(self.texts, TextWriter):
+            texts, keys = self.texts.finish()
+        else:
+            texts = pl.Series("text", self.texts, dtype=pl.String)
+            keys = pl.Series([digest(text) for text in self.texts], dtype=pl.Binary)
+        original = pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.labels, dtype=np.int64))
+        return texts, pl.DataFrame({"key": keys, "original": original, "row": np.array(self.rows, dtype=np.int64)})
 
     def text_of(self, row: int, value: Any) -> str | None:
         """The text with lone surrogates replaced; None where there is none."""
@@ -316,17 +337,16 @@ class _Documents:
         return clean
 
 
-def _collect(table: Table, columns: Sequence[int]) -> _Documents:
-    documents = _Documents(table.name, table.columns[columns[0]], table.columns[columns[1]])
+def _collect(table: Table, columns: Sequence[int], stream: bool) -> _Documents:
+    documents = _Documents(table.name, [table.columns[i] for i in columns], stream)
     for row, (text, label) in enumerate(table.read(columns), 1):
         documents.add(row, text, label)
     return documents
 
 
-def _collect_split(table: Table, columns: Sequence[int], split: str) -> tuple[_Documents, _Documents]:
-    train, test = (
-        _Documents(table.name + part, *(table.columns[i] for i in columns[:2])) for part in ("", " (test rows)")
-    )
+def _collect_split(table: Table, columns: Sequence[int], split: str, stream: bool) -> tuple[_Documents, _Documents]:
+    names = [table.columns[i] for i in columns]
+    train, test = (_Documents(table.name + part, names, stream) for part in ("", " (test rows)"))
     found: Counter[str] = Counter()
     for row, (text, label, value) in enumerate(table.read(columns), 1):
         part = str(value).strip().lower()
@@ -341,12 +361,13 @@ def _collect_split(table: Table, columns: Sequence[int], split: str) -> tuple[_D
     return train, test
 
 
-def _collect_test(table: Table, like: Table, columns: Sequence[int]) -> _Documents:
+def _collect_test(table: Table, like: Table, columns: Sequence[int], stream: bool) -> _Documents:
     """Test rows from the columns of the same name; folders and lists name theirs themselves."""
     names = [like.columns[i] for i in columns]
     if table.columns == ("text", "label") and not set(names) <= set(table.columns):
-        return _collect(table, (0, 1))
-    return _collect(table, [position(table, name, what) for name, what in zip(names, ("text", "label"), strict=True)])
+        return _collect(table, (0, 1), stream)
+    at = [position(table, name, what) for name, what in zip(names, ("text", "label"), strict=True)]
+    return _collect(table, at, stream)
 
 
 def _test_table(opened: Opened) -> Table:
@@ -354,7 +375,7 @@ def _test_table(opened: Opened) -> Table:
 
 
 def _check_names(asked: Mapping[str, str | None], parts: Sequence[_Documents]) -> None:
-    found = {name for part in parts for name in part.labels}
+    found = {name for part in parts for name in part.names}
     unknown = [name for name in asked if name not in found]
     if unknown:
         raise InputError(
@@ -371,17 +392,13 @@ def _assemble(
     classes: tuple[str, ...] | None = None,
 ) -> Corpus:
     """Group, drop, count; `classes` are those of training where this is a test set."""
-    everything = pl.DataFrame(
-        {"text": documents.texts, "original": documents.labels, "row": documents.rows},
-        schema={"text": pl.String, "original": pl.String, "row": pl.Int64},
-    )
+    texts, everything = documents.finish()
     sizes = dict(everything["original"].value_counts().iter_rows())
     final = {name: asked.get(name, name) for name in sorted(sizes, key=in_order)}
-    frame = everything.with_columns(label=pl.col("original").replace_strict(final, return_dtype=pl.String)).drop_nulls(
-        "label"
-    )
-    pairs = frame.unique(["text", "label"], keep="first", maintain_order=True)
-    mixed = pairs.filter(pl.col("text").is_duplicated()).select("text").unique()
+    named = pl.col("original").replace_strict(final, return_dtype=pl.String)
+    frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
+    pairs = frame.unique(["key", "label"], keep="first", maintain_order=True)
+    mixed = pairs.filter(pl.col("key").is_duplicated()).select("key").unique()
     kept = pairs if duplicates == "drop" else frame
     kept_sizes = dict(kept["original"].value_counts().iter_rows())
     intake = Intake(
@@ -394,7 +411,7 @@ def _assemble(
         duplicates=frame.height - pairs.height,
         duplicates_dropped=duplicates == "drop",
         conflicts=mixed.height,
-        conflicting_documents=frame.join(mixed, on="text", how="semi").height,
+        conflicting_documents=frame.join(mixed, on="key", how="semi").height,
         replaced_surrogates=documents.replaced,
         ignored=dict(ignored),
         groups={name: (new, kept_sizes.get(name, 0)) for name, new in final.items() if new is not None},
@@ -411,7 +428,11 @@ def _assemble(
             f"{documents.name}: row {row}: training has no label {name!r}; its labels are {listed(classes)}"
         )
     labels = kept["label"].replace_strict(index, return_dtype=pl.Int64).to_numpy()
-    return Corpus(kept["text"], labels, classes, kept["row"].to_numpy(), documents.name, intake)
+    mask = np.zeros(everything.height, dtype=bool)
+    mask[kept["at"].to_numpy()] = True
+    return Corpus(
+        texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake
+    )
 
 
 def _check_kept(documents: _Documents, intake: Intake) -> None:
@@ -456,5 +477,5 @@ def _check_classes(documents: _Documents, kept: pl.DataFrame, classes: tuple[str
 
 
 def _with_test(corpus: Corpus, test: Corpus) -> Corpus:
-    shared = int(test.texts.is_in(corpus.texts.implode()).sum())
+    shared = int(test.keys.is_in(corpus.keys.implode()).sum())
     return replace(corpus, test=test, intake=replace(corpus.intake, test_overlap=shared))

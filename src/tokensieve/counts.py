@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,8 @@ from tokensieve.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,17 @@ class Counts:
         return np.bincount(self.labels, minlength=self.n_classes).astype(np.int64)
 
     @cached_property
+    def present(self) -> Ints:
+        """Documents of each class that contain each type, shape (|S|, K)."""
+        out = np.zeros((self.n_types, self.n_classes), dtype=np.int64)
+        for part in self.blocks():
+            labels = np.repeat(part.labels, np.diff(part.matrix.indptr))
+            out += np.bincount(part.matrix.indices * np.int64(self.n_classes) + labels, minlength=out.size).reshape(
+                out.shape
+            )
+        return out
+
+    @cached_property
     def by_type(self) -> tuple[Ints, Ints]:
         """The stored entries in order of type: (start of each type, shape (|S|+1,); positions in matrix.data, shape (nnz,)).
 
@@ -110,6 +123,17 @@ class Counts:
         order = sp.csr_array((np.arange(m.nnz, dtype=np.int64), m.indices, m.indptr), shape=m.shape).tocsc()
         return order.indptr.astype(np.int64), order.data
 
-    def rows(self, which: NDArray[Any]) -> Counts:
-        """The same types, some of the documents (index or mask)."""
+    def blocks(self) -> Iterator[Counts]:
+        """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
+        starts = self.matrix.indptr
+        first = 0
+        while first < self.n_documents:
+            limit = min(int(starts[first]) + BLOCK, int(starts[-1]))
+            last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
+            last = max(last, first + 1)
+            yield self if last - first == self.n_documents else self.rows(slice(first, last))
+            first = last
+
+    def rows(self, which: NDArray[Any] | slice) -> Counts:
+        """The same types, some of the documents (index, mask or slice)."""
         return Counts(sp.csr_array(self.matrix[which]), self.labels[which], self.classes, self.tokens)

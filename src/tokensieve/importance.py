@@ -13,13 +13,17 @@ Documents are the independent units, not occurrences: a word used nine times in 
 the token-level z-test of Gardner et al. 2021). A type is tested by its permutation distribution over documents: the effect's
 mean, variance and skewness under random relabelling are exact, its tail is the Pearson III (shifted gamma) curve with those
 moments, and q-values are Benjamini–Hochberg over all types of a class.
+
+All of it comes from `TokenSums`, which add up without rounding: the documents may be cut into parts in any way, on any number of
+machines, and the result has the same bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numba
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -29,6 +33,7 @@ from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
 
 Z95 = float(stats.norm.ppf(0.975))
+WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
 
 
 @dataclass(frozen=True)
@@ -123,41 +128,120 @@ def signed_frequency(counts: Counts, heads: int = 1) -> Floats:
     return alpha[:, 0] if heads == 1 else alpha
 
 
+@dataclass(frozen=True)
+class TokenSums:
+    """What importance needs to know of a set of documents, as sums over them that merge exactly: `a + b` is that of both.
+
+    With x = c/T in [0, 1], Σx, Σx² and Σx³ are kept as fixed-point numbers Σ_i word_i 2^(−31 (i+1)), i = 0, 1, 2, their words
+    summed as 64-bit integers: there is no rounding in a sum, hence no order, and room for 2³² documents. What each term loses
+    behind 93 bits is below its own rounding for documents of up to 5 000 tokens, and below 10⁻¹² of it for up to 200 000.
+
+    Attributes:
+        class_sizes: documents of each class, shape (K,).
+        present: documents of the class that contain the type, shape (|S|, K).
+        count: occurrences in the class, shape (|S|, K): whole numbers, hence exact.
+        squares: Σ c², shape (|S|,).
+        shares: words of Σ x and Σ x² in each class, shape (|S|, K, 2, 3).
+        cubes: words of Σ x³, shape (|S|, 3).
+    """
+
+    class_sizes: Ints
+    present: Ints
+    count: Floats
+    squares: Floats
+    shares: Ints
+    cubes: Ints
+
+    @classmethod
+    def zero(cls, types: int, classes: int) -> TokenSums:
+        """The sums over no documents."""
+        shapes = (classes,), (types, classes), (types, classes), (types,), (types, classes, 2, WORDS), (types, WORDS)
+        kinds = (np.int64, np.int64, np.float64, np.float64, np.int64, np.int64)
+        return cls(*(np.zeros(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)))
+
+    @classmethod
+    def of(cls, counts: Counts) -> TokenSums:
+        """The sums over all documents of `counts`."""
+        out, m = cls.zero(counts.n_types, counts.n_classes), counts.matrix
+        out.class_sizes[:] = counts.class_sizes
+        _add_up(m.indptr, m.indices, m.data, counts.labels, out.present, out.count, out.squares, out.shares, out.cubes)
+        return out
+
+    def __add__(self, other: TokenSums) -> TokenSums:
+        return TokenSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def importance(self, tokens: NDArray[Any], classes: tuple[str, ...]) -> Importance:
+        """All statistics of every type and class.
+
+        Raises:
+            InputError: fewer than two classes have documents.
+        """
+        sizes, n = self.class_sizes.astype(np.float64), int(self.class_sizes.sum())
+        if np.count_nonzero(sizes) < 2:
+            raise InputError("token importance needs documents of at least two classes")
+        in_class = [_number(self.shares[:, :, power]) for power in (0, 1)]
+        total = [_number(self.shares.sum(axis=1)[:, power])[:, None] for power in (0, 1)]
+        total.append(_number(self.cubes)[:, None])
+        count, held = self.count.sum(axis=1), np.where(self.squares > 0, self.squares, 1.0)
+        posterior = (2 * self.count - count[:, None]) / np.where(count > 0, count, 1.0)[:, None]
+        low, high = _wilson(posterior, count**2 / held)
+        alpha, alpha_half = _alpha(in_class, sizes, n)
+        effect, effect_half = _effect(in_class, total, sizes, n)
+        p = _permutation_p(in_class[0], total, sizes, n)
+        return Importance(
+            tokens, classes, self.present.sum(axis=1), count, self.present,
+            2 * self.count - count[:, None], posterior, low, high, 2 * sizes / n - 1,
+            alpha, alpha - alpha_half, alpha + alpha_half, effect, effect - effect_half, effect + effect_half,
+            p, stats.false_discovery_control(p, axis=0) if len(p) else p,
+        )  # fmt: skip
+
+
 def token_importance(counts: Counts) -> Importance:
-    """All statistics of every type and class, in O(nonzeros · K).
+    """All statistics of every type and class, in O(nonzeros + |S| K).
 
     Raises:
         InputError: fewer than two classes have documents.
     """
-    n, sizes = counts.n_documents, counts.class_sizes.astype(np.float64)
-    if np.count_nonzero(sizes) < 2:
-        raise InputError("token importance needs documents of at least two classes")
-    m, member = counts.matrix, np.eye(counts.n_classes)[counts.labels]
-    share = m.copy()
-    share.data = m.data / np.repeat(np.maximum(counts.lengths, 1.0), np.diff(m.indptr))
-    powers = [_power(share, e) for e in (1, 2, 3)]
-    in_class = [np.asarray(x.T @ member) for x in powers[:2]]
-    total = [np.asarray(x.sum(axis=0)).ravel()[:, None] for x in powers]
-    n_k = np.asarray(m.T @ member)
-    count = n_k.sum(axis=1)
-    squares = np.asarray(_power(m, 2).sum(axis=0)).ravel()
-    posterior = (2 * n_k - count[:, None]) / np.where(count > 0, count, 1.0)[:, None]
-    low, high = _wilson(posterior, count**2 / np.where(count > 0, squares, 1.0))
-    alpha, alpha_half = _alpha(in_class, sizes, n)
-    effect, effect_half = _effect(in_class, total, sizes, n)
-    p = _permutation_p(in_class[0], total, sizes, n)
-    present = np.asarray(_power(m, 0).T @ member)
-    return Importance(
-        counts.tokens, counts.classes, np.rint(present.sum(axis=1)).astype(np.int64), count, np.rint(present).astype(np.int64),
-        2 * n_k - count[:, None], posterior, low, high, 2 * sizes / n - 1,
-        alpha, alpha - alpha_half, alpha + alpha_half, effect, effect - effect_half, effect + effect_half,
-        p, stats.false_discovery_control(p, axis=0) if len(p) else p,
-    )  # fmt: skip
+    return TokenSums.of(counts).importance(counts.tokens, counts.classes)
 
 
-def _power(matrix: Any, exponent: int) -> Any:
-    out = matrix.copy()
-    out.data = matrix.data**exponent
+@numba.njit(cache=True)
+def _add_up(
+    indptr: Any, indices: Any, data: Any, labels: Any, present: Any, count: Any, squares: Any, shares: Any, cubes: Any
+) -> None:
+    for k in range(len(indptr) - 1):
+        start, end, y = indptr[k], indptr[k + 1], labels[k]
+        length = 0.0
+        for i in range(start, end):
+            length += data[i]
+        length = max(length, 1.0)
+        for i in range(start, end):
+            s, c = indices[i], data[i]
+            x = c / length
+            present[s, y] += 1
+            count[s, y] += c
+            squares[s] += c * c
+            _add_words(shares[s, y, 0], x)
+            _add_words(shares[s, y, 1], x * x)
+            _add_words(cubes[s], x * x * x)
+
+
+@numba.njit(cache=True)
+def _add_words(words: Any, x: float) -> None:
+    """Add x in [0, 1] to a fixed-point number; every step but the last is exact."""
+    for i in range(WORDS - 1):
+        x *= 2.0**WORD
+        whole = np.floor(x)
+        words[i] += np.int64(whole)
+        x -= whole
+    words[WORDS - 1] += np.int64(np.rint(x * 2.0**WORD))
+
+
+def _number(words: Ints) -> Floats:
+    """Fixed-point numbers, words along the last axis, as floats."""
+    out = np.zeros(words.shape[:-1])
+    for i in reversed(range(WORDS)):
+        out = (out + words[..., i]) * 2.0**-WORD
     return out
 
 

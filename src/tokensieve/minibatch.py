@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from tokensieve.attention import attend
-from tokensieve.counts import Counts, Floats
+from tokensieve.counts import Counts, Floats, Ints
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -40,7 +40,9 @@ class Schedule:
     seed: int = 0
 
 
-def train(counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int) -> Iterator[tuple[int, Floats, Floats]]:
+def train(
+    counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int, rows: Ints | None = None
+) -> Iterator[tuple[int, Floats, Floats]]:
     """Train from (u, w); yield (steps done, u, w) every `pause` steps, always the same two arrays, updated in place.
 
     Args:
@@ -49,8 +51,10 @@ def train(counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int) 
         w: initial values, shape (|S|, 1) for two classes or (|S|, K).
         schedule: the settings.
         pause: steps between two yields; the schedule's end yields too.
+        rows: the documents to train on (None: all). They are read where they lie, so that counts in files stay there.
     """
-    m, n = counts.matrix, counts.n_documents
+    m, rows = counts.matrix, np.arange(counts.n_documents) if rows is None else rows
+    n = len(rows)
     u, w = u.copy(), w.copy()
     mu, vu, mw, vw = (np.zeros_like(x) for x in (u, u, w, w))
     rng = np.random.default_rng(schedule.seed)
@@ -59,7 +63,7 @@ def train(counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int) 
     for start in range(0, schedule.steps, pause):
         steps = min(pause, schedule.steps - start)
         while len(queue) < steps * per_step:
-            queue = np.concatenate([queue, rng.permutation(n)])
+            queue = np.concatenate([queue, rng.permutation(rows)])
         order, queue = queue[: steps * per_step], queue[steps * per_step :]
         _adam(
             m.indptr, m.indices, m.data, counts.labels, order, per_step, u, w, mu, vu, mw, vw,

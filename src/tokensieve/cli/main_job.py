@@ -14,6 +14,7 @@ import typer
 from tokensieve.cli.options import (
     BaselineOption,
     CaseOption,
+    ClusterOption,
     DropOption,
     DuplicatesOption,
     EncodingOption,
@@ -21,13 +22,16 @@ from tokensieve.cli.options import (
     LabelOption,
     MinimumOption,
     NgramsOption,
+    PicturesOption,
     QuietOption,
     SeedOption,
     SourceArgument,
     SplitOption,
+    StreamOption,
     TestOption,
     TextOption,
     TokenizerOption,
+    advise,
     app,
     out_option,
     progress,
@@ -68,20 +72,47 @@ def audit(
     split: SplitOption = None,
     encoding: EncodingOption = "utf-8",
     duplicates: DuplicatesOption = "keep",
+    stream: StreamOption = False,
     ngrams: NgramsOption = 1,
     min_documents: MinimumOption = 3,
     tokenizer: TokenizerOption = None,
     keep_case: CaseOption = False,
     baseline: BaselineOption = True,
+    fail_on: Annotated[
+        str | None,
+        typer.Option("--fail-on", help="Exit 3 if a token exceeds it, such as 0.9@1%.", metavar="DIFFERENCE@SHARE"),
+    ] = None,
+    pictures: PicturesOption = True,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-audit")] = Path("tokensieve-audit"),
     quiet: QuietOption = False,
 ) -> None:
     """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
-    read = reader(source, text, label, group, drop, test, split, encoding, duplicates)
+    from tokensieve.terminal import show_over_budget
+
+    read = reader(source, text, label, group, drop, test, split, encoding, duplicates, stream)
+    advise(source, stream, quiet)
     settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
     options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
-    _audit(read, out, quiet, report=True, tokenizer=tokenizer, keep_case=keep_case, options=options, **settings)
+    if fail_on is not None:
+        from tokensieve.budget import Budget
+
+        settings["budget"] = Budget.parse(fail_on)
+    found = _audit(
+        read,
+        out,
+        quiet,
+        report=True,
+        draw=pictures,
+        tokenizer=tokenizer,
+        keep_case=keep_case,
+        options=options,
+        **settings,
+    )
+    if not found.over_budget.is_empty():
+        if not quiet:
+            show_over_budget(found, source, out)
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -95,16 +126,24 @@ def train(
     split: SplitOption = None,
     encoding: EncodingOption = "utf-8",
     duplicates: DuplicatesOption = "keep",
+    stream: StreamOption = False,
     ngrams: NgramsOption = 1,
     min_documents: MinimumOption = 3,
     tokenizer: TokenizerOption = None,
     keep_case: CaseOption = False,
+    cluster: ClusterOption = None,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
     quiet: QuietOption = False,
 ) -> None:
     """Train the classifier and save it (no pickle), with its table for other languages."""
-    read = reader(source, text, label, group, drop, test, split, encoding, duplicates)
+    read = reader(source, text, label, group, drop, test, split, encoding, duplicates, stream)
+    advise(source, stream, quiet)
+    if cluster is not None:
+        from tokensieve.cli.cluster import train_on_cluster
+
+        train_on_cluster(read, cluster, out, quiet, _splitter(tokenizer, keep_case), ngrams, min_documents, seed)
+        return
     settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
     options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
     _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, options=options, **settings)
@@ -169,9 +208,19 @@ def explain(
         show_explanation(classifier, text, found)
 
 
+def _splitter(tokenizer: str | None, keep_case: bool) -> Any:
+    from tokensieve.tokens import PieceTokenizer, WordTokenizer
+
+    if tokenizer and keep_case:
+        raise InputError(
+            "--keep-case is for words; a tokenizer file folds case or not by itself: leave one of the two out"
+        )
+    return WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
+
+
 def _audit(
-    read: Callable[[], Any], out: Path, quiet: bool, report: bool, tokenizer: str | None = None, keep_case: bool = False,
-    name: str | None = None, options: dict[str, Any] | None = None, **settings: Any,
+    read: Callable[[], Any], out: Path, quiet: bool, report: bool, draw: bool = True, tokenizer: str | None = None,
+    keep_case: bool = False, name: str | None = None, options: dict[str, Any] | None = None, **settings: Any,
 ) -> Any:  # fmt: skip
     """Read, audit, write everything or nothing, and show the result."""
     from dataclasses import replace
@@ -181,15 +230,10 @@ def _audit(
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model_file import model_files
     from tokensieve.terminal import show_audit
-    from tokensieve.tokens import PieceTokenizer, WordTokenizer
 
     start = time.perf_counter()
-    if tokenizer and keep_case:
-        raise InputError(
-            "--keep-case is for words; a tokenizer file folds case or not by itself: leave one of the two out"
-        )
+    splitter = _splitter(tokenizer, keep_case)
     check_writable(out)
-    splitter = WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
     with progress(quiet) as tell:
         tell("reading", 0.0)
         corpus = read()
@@ -204,7 +248,9 @@ def _audit(
             from tokensieve.report import pictures, render
 
             files["report.html"] = render(result)
-            files |= {f"pictures/{name}": picture for name, picture in pictures(result).items()}
+            files |= {f"pictures/{name}": picture for name, picture in (pictures(result) if draw else {}).items()}
+        if result.settings["budget"]:
+            files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap
         result.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tokensieve import __version__
 from tokensieve.errors import InputError
+
+LARGE = 2_000_000_000
 
 app = typer.Typer(
     name="tokensieve",
@@ -45,9 +48,19 @@ TokenizerOption = Annotated[
 ]
 CaseOption = Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the split and the training.", min=0)]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result on the terminal.")]
 BaselineOption = Annotated[
     bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")
+]
+
+PicturesOption = Annotated[
+    bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
 ]
 
 
@@ -69,7 +82,7 @@ def _main(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 def reader(
     source: str, text: str | None, label: str | None, group: list[str] | None, drop: list[str] | None,
-    test: str | None, split: str | None, encoding: str, duplicates: str,
+    test: str | None, split: str | None, encoding: str, duplicates: str, stream: bool = False,
 ) -> Callable[[], Any]:  # fmt: skip
     """Check the options now, read later."""
     groups: dict[str, list[str]] = {}
@@ -85,10 +98,20 @@ def reader(
 
         return read_corpus(
             source, text=text, label=label, group=groups, drop=dropped, split=split, test=test, encoding=encoding,
-            duplicates=duplicates,  # type: ignore[arg-type]
+            duplicates=duplicates, stream=stream,  # type: ignore[arg-type]
         )  # fmt: skip
 
     return read
+
+
+def advise(source: str, stream: bool, quiet: bool) -> None:
+    """Say that a large file need not be read into memory."""
+    path = Path(source)
+    if not stream and path.is_file() and path.stat().st_size > LARGE:
+        say(
+            quiet,
+            f"{path.name} has {path.stat().st_size / 1e9:.1f} GB: --stream keeps it out of memory, with the same result",
+        )
 
 
 @contextmanager

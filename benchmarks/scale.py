@@ -1,0 +1,386 @@
+"""Size: how time and memory grow, what a cluster would take, and how fast documents are answered.
+
+    python benchmarks/scale.py growth --most 6    importance of 10³ … 10^6 generated documents of 100 tokens, and the exponent
+    python benchmarks/scale.py text --most 5      `tokensieve train` of 10^5 documents as raw text, in memory and with --stream
+    python benchmarks/scale.py cluster            one process against four Dask workers on this machine, traffic, and a projection
+    python benchmarks/scale.py predict            documents per second: Python, the two-number table alone, ONNX
+
+Every figure is measured when it is printed, sizes of `growth` and `text` in a process of their own. Peak memory is that of the
+process: "own" without the pages of files that the system holds for it and takes back when others need room.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tokensieve.classifier import AttentionClassifier
+from tokensieve.counts import Counts
+from tokensieve.importance import TokenSums
+from tokensieve.tokens import TokenStream, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
+
+DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+LENGTH, TYPES, BATCH = 100, 50_000, 20_000
+REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
+
+
+class Generated:
+    """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of two classes; made batch by batch
+    from the seed whenever they are read."""
+
+    def __init__(self, documents: int, seed: int = 0) -> None:
+        self.documents, self.seed = documents, seed
+        base = 1 / (np.arange(TYPES) + 10.0)
+        lean = np.where(np.arange(TYPES) % 10 == 0, np.where(np.arange(TYPES) % 20 == 0, 0.5, -0.5), 0.0)
+        self.reach = [np.cumsum(base * (1 + y * lean)) / np.sum(base * (1 + y * lean)) for y in (-1, 1)]
+        self.words = [f"w{s:05d}" for s in range(TYPES)]
+
+    def batches(self) -> Iterator[tuple[TokenStream, np.ndarray]]:
+        """Token ids and labels."""
+        for number, first in enumerate(range(0, self.documents, BATCH)):
+            n = min(BATCH, self.documents - first)
+            rng = np.random.default_rng([self.seed, number])
+            labels = rng.integers(0, 2, n)
+            drawn = rng.random((n, LENGTH))
+            ids = np.empty((n, LENGTH), dtype=np.int32)
+            for y in (0, 1):
+                ids[labels == y] = np.minimum(np.searchsorted(self.reach[y], drawn[labels == y]), TYPES - 1)
+            yield TokenStream(ids.ravel(), np.arange(0, n * LENGTH + 1, LENGTH), self.words), labels
+
+    def __iter__(self) -> Iterator[TokenStream]:
+        return (stream for stream, _ in self.batches())
+
+
+class Peak:
+    """The largest memory of this process while it runs, looked at every 50 ms: all of it, and its own without mapped files."""
+
+    def __enter__(self) -> Peak:
+        self.own, self._stop = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.all = _memory("VmHWM")
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.05):
+            self.own = max(self.own, _memory("RssAnon"))
+
+
+def _memory(name: str) -> float:
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(name))
+    return int(line.split()[1]) / 1e6
+
+
+def importance_of(documents: int, ngrams: int) -> dict[str, float]:
+    """Both passes over generated documents: vocabulary, then sums and importance."""
+    source, splitter = Generated(documents), WordTokenizer()
+    start = time.perf_counter()
+    for _ in source.batches():
+        pass
+    made = time.perf_counter() - start
+    with Peak() as peak:
+        start = time.perf_counter()
+        vocabulary = learn_vocabulary(source, splitter, ngrams, 3)  # type: ignore[arg-type]
+        sums = TokenSums.zero(vocabulary.n_types, 2)
+        for stream, labels in source.batches():
+            sums = sums + TokenSums.of(Counts(vocabulary.count(stream)[0], labels, ("-1", "+1"), vocabulary.tokens))
+        importance = sums.importance(vocabulary.tokens, ("-1", "+1"))
+        seconds = time.perf_counter() - start
+    found = {"documents": documents, "types": vocabulary.n_types, "seconds": seconds, "generating": (1 + ngrams) * made}
+    return found | {"own": peak.own, "all": peak.all, "important": float((importance.q_value[:, 1] < 0.05).mean())}
+
+
+def growth(most: int, ngrams: int) -> None:
+    """Importance against documents; "seconds" include making the documents anew in each pass."""
+    importance_of(100, ngrams)  # compile before the clock starts; the kernels are cached for the processes below
+    print(
+        "| documents | token types | seconds | of which generating | own memory, GB | peak, GB |\n|---|---|---|---|---|---|"
+    )
+    rows = []
+    for power in range(3, most + 1):
+        row = _in_process("importance", 10**power, ngrams)
+        rows.append(row)
+        cells = row["types"], row["seconds"], row["generating"], row["own"], row["all"]
+        print(
+            f"| 10^{power} | " + " | ".join(f"{x:,.2f}" if isinstance(x, float) else f"{x:,}" for x in cells) + " |",
+            flush=True,
+        )
+    large = [(math.log(r["documents"]), math.log(r["seconds"])) for r in rows if r["documents"] >= 10**4]
+    if len(large) > 1:
+        exponent = statistics.linear_regression(*zip(*large, strict=True)).slope
+        print(
+            f"exponent of seconds in documents from 10^4 on: {exponent:.3f} (required: at most {REQUIRED['exponent']})"
+        )
+    if most >= 7:
+        last = rows[-1]
+        met = last["seconds"] <= REQUIRED["seconds"] and last["all"] <= REQUIRED["gigabytes"]
+        print(
+            f"10^7 documents within {REQUIRED['seconds']:g} s and {REQUIRED['gigabytes']:g} GB: {'yes' if met else 'NO'}"
+        )
+
+
+def train_text(documents: int, streamed: int) -> dict[str, float]:
+    """`tokensieve train` on a JSONL file of generated documents."""
+    from tokensieve.cli import app
+
+    source = Generated(documents)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "documents.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            for stream, labels in source.batches():
+                rows = np.asarray(source.words)[stream.ids].reshape(-1, LENGTH)
+                file.writelines(
+                    f'{{"text": "{" ".join(r)}", "label": {y}}}\n' for r, y in zip(rows.tolist(), labels, strict=True)
+                )
+        arguments = ["train", str(path), "--out", str(Path(folder) / "model"), "-q", *["--stream"] * streamed]
+        with Peak() as peak:
+            start = time.perf_counter()
+            app(args=arguments, standalone_mode=False)
+            seconds = time.perf_counter() - start
+        summary = json.loads((Path(folder) / "model" / "summary.json").read_text())
+        size = path.stat().st_size / 1e9
+    return {"seconds": seconds, "own": peak.own, "all": peak.all, "size": size, "accuracy": summary["test_accuracy"]}
+
+
+def text(most: int, ngrams: int) -> None:
+    """Raw text from a file to a model, in memory and streamed."""
+    del ngrams
+    print(
+        "| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy |\n|---|---|---|---|---|---|---|"
+    )
+    for power in range(4, most + 1):
+        for name, streamed in (("in memory", 0), ("--stream", 1)):
+            r = _in_process("train_text", 10**power, streamed)
+            numbers = f"{r['seconds']:.1f} | {r['own']:.2f} | {r['all']:.2f} | {r['accuracy']:.4f}"
+            print(f"| 10^{power} | {r['size']:.2f} | {name} | {numbers} |", flush=True)
+
+
+def _in_process(job: str, documents: int, option: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "one", "--job", job, "--documents", str(documents), "--option", str(option)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What was measured on one worker process and one link.
+
+    Attributes:
+        tokenizing, counting, importance: documents per second.
+        training: documents per second of one pass of minibatch Adam.
+        adding: numbers per second when two tables are added.
+        network: bytes per second between two workers.
+        token_types, heads: size of the table: 8 · |S| · (1 + heads) bytes.
+    """
+
+    tokenizing: float
+    counting: float
+    importance: float
+    training: float
+    adding: float
+    network: float
+    token_types: int
+    heads: int
+
+
+def projected(rates: Rates, documents: float, workers: int, passes: int, rounds: int) -> dict[str, float]:
+    """Seconds of each stage with documents spread evenly, one partition a worker; sums and averages go up a binary tree."""
+    each, table = documents / workers, 8.0 * rates.token_types * (1 + rates.heads)
+    depth = math.ceil(math.log2(max(workers, 2)))
+    sums = 8.0 * rates.token_types * (12 * max(rates.heads, 2) + 4 + 2 * max(rates.heads, 2))
+    level = table / rates.network + table / 8 / rates.adding
+    return {
+        "tokenizing": each / rates.tokenizing,
+        "counting": each / rates.counting,
+        "importance": each / rates.importance + depth * (sums / rates.network + sums / 8 / rates.adding),
+        "training": rounds * (passes * each / rates.training + 2 * depth * level),
+        "bytes per worker and round": table,
+        "bytes per round, all workers": 2 * table * workers,
+    }
+
+
+def cluster(most: int, ngrams: int) -> None:
+    """IMDB on one process and on four Dask workers of this machine, and 10⁹ documents on 100 workers from the rates measured."""
+    del most
+    import dask
+    from dask.distributed import Client, LocalCluster
+
+    from tokensieve.distributed import learn_on
+
+    train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
+    goal = test["label"].to_numpy()
+    AttentionClassifier(max_epochs=1).fit(["a b", "a c"] * 5, [0, 1] * 5)
+    start = time.perf_counter()
+    model = AttentionClassifier(ngrams=ngrams).fit(train["text"], train["label"].to_list())
+    alone = time.perf_counter() - start
+    print("| | seconds | test accuracy |\n|---|---|---|")
+    print(f"| one process | {alone:.1f} | {np.mean(model.predict(test['text']) == goal):.4f} |", flush=True)
+    parts = [dask.delayed(_part)(str(DATA / "imdb_train.parquet"), p) for p in range(4)]
+    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
+        for _ in range(2):  # the first run compiles in every worker
+            start = time.perf_counter()
+            learned = learn_on(client, parts, ngrams=ngrams)
+            there = time.perf_counter() - start
+        link = _network(client)
+    print(
+        f"| four Dask workers, {learned.rounds} rounds | {there:.1f} | {np.mean(learned.model.predict(test['text']) == goal):.4f} |"
+    )
+    print(
+        f"traffic: {learned.bytes_per_round / 1e6:.1f} MB per partition and round each way ({len(model.scores_):,} token types)"
+    )
+    rates = _rates(train, ngrams, link)
+    print("rates of one worker: " + ", ".join(f"{k} {v:,.0f}" for k, v in asdict(rates).items()))
+    found = projected(
+        rates, 1e9, 100, passes=1, rounds=learned.rounds + min(len(learned.validation), learned.rounds + 2)
+    )
+    print("10⁹ documents like these on 100 workers, projected, seconds (bytes where it says so):")
+    for name, value in found.items():
+        print(f"  {name}: {value:,.0f}")
+
+
+def _part(path: str, number: int) -> pl.DataFrame:
+    return pl.read_parquet(path)[number::4]
+
+
+def _table(length: int) -> np.ndarray:
+    return np.ones(length)
+
+
+def _network(client: Any, length: int = 4_000_000) -> float:
+    """Bytes per second of one array from one worker process to another."""
+    source, goal = list(client.nthreads())[:2]
+    seconds = []
+    for _ in range(3):
+        made = client.submit(_table, length, workers=[source], pure=False)
+        made.result()
+        start = time.perf_counter()
+        client.submit(np.ndarray.sum, made, workers=[goal], pure=False).result()
+        seconds.append(time.perf_counter() - start)
+    return 8 * length / statistics.median(seconds)
+
+
+def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
+    from tokensieve.classifier import initial_table, prior_of
+    from tokensieve.minibatch import Schedule
+    from tokensieve.minibatch import train as adam
+
+    splitter, n = WordTokenizer(), len(frame)
+    stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter))
+    vocabulary: Vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
+    (matrix, _), counting = _timed(lambda: vocabulary.count(stream))
+    labels = (frame["label"] == frame["label"].max()).to_numpy().astype(np.int64)
+    counts = Counts(matrix, labels, ("-1", "+1"), vocabulary.tokens)
+    _, importance = _timed(lambda: TokenSums.of(counts))
+    u, w = initial_table(counts, prior_of(counts.class_sizes))
+    _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
+    _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))
+    return Rates(n / tokenizing, n / counting, n / importance, n / training, 1e7 / adding, network, counts.n_types, 1)
+
+
+def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    out = job()
+    return out, time.perf_counter() - start
+
+
+def predict(most: int, ngrams: int) -> None:
+    """25,000 IMDB reviews: from text, from counts, from the table in plain Python, and the same counts through ONNX."""
+    del most
+    from tokensieve.model_file import table
+
+    train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
+    model = AttentionClassifier(ngrams=ngrams).fit(train["text"], train["label"].to_list())
+    matrix, _ = model.counts_of(test["text"])
+    sides: dict[str, tuple[Callable[[], Any], int]] = {
+        "Python, text to answer": (lambda: model.decision_function(test["text"]), len(test)),
+        "Python, counts to answer": (lambda: model.decision_function(matrix), len(test)),
+    }
+    told, some = table(model), test["text"][:2000].to_list()
+    place = {token: s for s, token in enumerate(told["tokens"])}
+    scores, values, n = told["scores"], [v[0] for v in told["values"]], told["ngrams"]
+
+    def by_table() -> list[float]:
+        import re
+
+        word, out = re.compile(r"\w+(?:['’]\w+)*"), []
+        for document in some:
+            words = word.findall(re.sub(r"(?i)<br\s*/?>", " ", document).lower())
+            grams = (" ".join(words[i : i + k]) for k in range(1, n + 1) for i in range(len(words) - k + 1))
+            known = [place[g] for g in grams if g in place]
+            odds = [math.exp(scores[s]) for s in known]
+            out.append(
+                sum(o * values[s] for o, s in zip(odds, known, strict=True)) / sum(odds) if odds else told["prior"][0]
+            )
+        return out
+
+    sides["the table alone, plain Python, text to answer"] = by_table, len(some)
+    try:
+        sides["ONNX, counts to answer"] = _onnx(model, matrix), len(test)
+    except ImportError:
+        print("no onnxruntime: ONNX is left out")
+    print("| | documents per second |\n|---|---|")
+    for name, (side, documents) in sides.items():
+        seconds = statistics.median(_timed(side)[1] for _ in range(3))
+        print(f"| {name} | {documents / seconds:,.0f} |", flush=True)
+    difference = np.abs(np.array(by_table()) - model.decision_function(some)).max()
+    print(f"largest difference of the table's answers to the library's: {difference:.1e}")
+
+
+def _onnx(model: AttentionClassifier, matrix: Any) -> Callable[[], Any]:
+    import onnxruntime
+
+    from tokensieve.onnx_file import onnx_model
+
+    session = onnxruntime.InferenceSession(onnx_model(model), providers=["CPUExecutionProvider"])
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    feed = {
+        "types": matrix.indices.astype(np.int64),
+        "counts": matrix.data,
+        "documents": rows,
+        "size": np.array([matrix.shape[0]]),
+    }
+    return lambda: session.run(["answer"], feed)
+
+
+def main() -> None:
+    jobs = {"growth": growth, "text": text, "cluster": cluster, "predict": predict}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job", choices=[*jobs, "one"])
+    parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents")
+    parser.add_argument("--ngrams", type=int, default=1)
+    parser.add_argument("--job", dest="inner", choices=["importance", "train_text"], help=argparse.SUPPRESS)
+    parser.add_argument("--documents", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--option", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.job == "one":
+        one = importance_of if arguments.inner == "importance" else train_text
+        print(json.dumps(one(arguments.documents, arguments.option)))
+        return
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+    )
+    jobs[arguments.job](arguments.most, arguments.ngrams)
+
+
+if __name__ == "__main__":
+    main()

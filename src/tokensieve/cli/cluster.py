@@ -1,0 +1,106 @@
+"""train --cluster: the same command with its work on a Dask cluster."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tokensieve import __version__
+from tokensieve.cli.options import progress, say
+from tokensieve.errors import InputError
+
+
+def train_on_cluster(
+    read: Callable[[], Any], address: str, out: Path, quiet: bool, tokenizer: Any, ngrams: int, min_documents: int, seed: int
+) -> None:  # fmt: skip
+    """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
+    import numpy as np
+    import polars as pl
+
+    from tokensieve.corpus import split_corpus
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model_file import model_files
+
+    start = time.perf_counter()
+    check_writable(out)
+    with progress(quiet) as tell, _connected(address) as client:
+        tell("reading", 0.0)
+        corpus = read()
+        if corpus.test is None:
+            corpus = split_corpus(corpus, seed=seed)
+        learned, seconds = _learn(client, corpus, tell, tokenizer, ngrams, min_documents, seed, start)
+        model, k = learned.model, len(corpus.classes)
+        right = sum(
+            int((model.predict(texts) == np.asarray(corpus.classes)[labels]).sum())
+            for texts, labels in _batches(corpus.test)
+        )
+        values = np.column_stack([model.class_values(i) for i in range(k)])
+        table = learned.importance.to_frame().with_columns(
+            score=pl.Series(np.tile(model.scores_, k)), value=pl.Series(values.T.ravel())
+        )
+        sizes = np.bincount(corpus.labels, minlength=k)
+        summary = learned.to_dict() | {
+            "documents": {"train": len(corpus.texts), "test": len(corpus.test.texts)},
+            "classes": corpus.classes,
+            "test_accuracy": right / len(corpus.test.texts),
+            "majority_accuracy": float(np.mean(corpus.test.labels == sizes.argmax())),
+            "seconds": seconds | {"total": time.perf_counter() - start},
+            "seed": seed,
+            "version": __version__,
+            "notes": corpus.intake.lines(),
+        }
+        files: dict[str, Any] = {"tokens.csv": csv_table(table)} | model_files(model)
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        write_all(out, files)
+    say(quiet, f"test accuracy {summary['test_accuracy']:.4f}; {len(model.scores_):,} token types; all in {out}")
+
+
+def _connected(address: str) -> Any:
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
+    try:
+        return Client(address, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as problem:
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise InputError(f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS") from None
+
+
+def _batches(corpus: Any) -> Any:
+    """Texts and class indices, a batch at a time."""
+    import polars as pl
+
+    done = 0
+    for texts in [corpus.texts] if isinstance(corpus.texts, pl.Series) else corpus.texts.batches():
+        yield texts, corpus.labels[done : done + len(texts)]
+        done += len(texts)
+
+
+def _learn(
+    client: Any, corpus: Any, tell: Any, tokenizer: Any, ngrams: int, min_documents: int, seed: int, start: float
+) -> tuple[Any, dict[str, float]]:
+    """Partitions as Parquet files under $TMPDIR, which workers must be able to read: document i goes to partition i mod P."""
+    import dask
+    import numpy as np
+    import polars as pl
+
+    from tokensieve.distributed import learn_on
+    from tokensieve.streaming import Folder
+
+    folder = Folder()
+    files: list[list[str]] = [[] for _ in range(max(sum(client.nthreads().values()), 1))]
+    for texts, labels in _batches(corpus):
+        frame = pl.DataFrame({"text": texts, "label": np.asarray(corpus.classes)[labels]})
+        for p, paths in enumerate(files):
+            paths.append(str(folder.new()))
+            frame.gather_every(len(files), p).write_parquet(paths[-1])
+    partitions = [dask.delayed(pl.read_parquet)(paths) for paths in files]  # type: ignore[attr-defined]
+    read = time.perf_counter()
+    learned = learn_on(
+        client, partitions, ngrams=ngrams, min_documents=min_documents, tokenizer=tokenizer, seed=seed, progress=tell
+    )
+    return learned, {"reading": read - start, "cluster": time.perf_counter() - read}

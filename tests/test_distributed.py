@@ -1,0 +1,152 @@
+"""A real Dask cluster of worker processes: the bits of one machine, also when a worker dies; sweeps on it through joblib."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from conftest import Run
+from tokensieve.classifier import AttentionClassifier
+from tokensieve.counts import Counts
+from tokensieve.demo import demo_reviews
+from tokensieve.distributed import Learned, learn_on
+from tokensieve.errors import InputError
+from tokensieve.importance import Importance, token_importance
+from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+N = 1200
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def reviews(seed: int = 0) -> pl.DataFrame:
+    found = demo_reviews(N, seed=seed)
+    return pl.DataFrame({"text": found.texts, "label": np.where(found.labels > 0, "pos", "neg")})
+
+
+def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
+    time.sleep(wait)
+    return reviews()[number::of]
+
+
+def same_importance(found: Importance, ngrams: int) -> None:
+    frame, splitter = reviews(), WordTokenizer()
+    stream = tokenize(frame["text"], splitter)
+    vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
+    labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
+    expected = token_importance(Counts(vocabulary.count(stream)[0], labels, ("neg", "pos"), vocabulary.tokens))
+    for field in dataclasses.fields(Importance):
+        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), err_msg=field.name)
+
+
+def accuracy(model: AttentionClassifier) -> float:
+    test = reviews(seed=1)
+    return float(np.mean(model.predict(test["text"]) == test["label"].to_numpy()))
+
+
+def equal(a: Learned, b: Learned) -> bool:
+    return (
+        a.model.scores_.tobytes() == b.model.scores_.tobytes()
+        and a.model.values_.tobytes() == b.model.values_.tobytes()
+        and a.validation == b.validation
+    )
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(client: Any, partitions: int) -> None:
+    learned = learn_on(client, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
+    same_importance(learned.importance, 2)
+    one = AttentionClassifier(ngrams=2).fit(reviews()["text"], reviews()["label"].to_list())
+    assert learned.model.tokens_.tolist() == one.tokens_.tolist()
+    assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
+    assert learned.documents == N and learned.partitions == partitions
+    assert learned.bytes_per_round == 16 * one.scores_.size
+    assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
+
+
+def test_bags_and_data_frames_give_the_same(client: Any) -> None:
+    import dask.bag
+
+    rows = [(t, y) for p in range(3) for t, y in part(p, 3).iter_rows()]
+    bag = dask.bag.from_sequence([*rows, (None, "pos"), ("no label", None), (" ", "neg")], npartitions=3)
+    frames = [dask.delayed(part)(p, 3).to_pandas(use_pyarrow_extension_array=False) for p in range(3)]
+    found = learn_on(client, bag), learn_on(client, frames)
+    for learned in found:
+        same_importance(learned.importance, 1)
+
+
+def test_a_worker_that_dies_changes_nothing(client: Any) -> None:
+    parts = [dask.delayed(part)(p, 4) for p in range(4)]
+    undisturbed, killed = learn_on(client, parts), []
+
+    def kill(stage: str, share: float) -> None:
+        if stage == "choosing the number of rounds" and share > 0 and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    assert equal(undisturbed, learn_on(client, parts, progress=kill))
+    assert len(killed) == 1 and killed[0] not in client.run(os.getpid).values()
+
+
+def test_what_cannot_be_learned_is_one_clear_line(client: Any) -> None:
+    with pytest.raises(InputError, match="no partitions"):
+        learn_on(client, [])
+    with pytest.raises(InputError, match="1 class"):
+        learn_on(client, [dask.delayed([("a b", "x"), ("c", "x")])])
+    with pytest.raises(InputError, match="lower --min-documents"):
+        learn_on(client, [dask.delayed([("a", "x"), ("c", "y")])], min_documents=2)
+
+
+def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
+    reviews().write_parquet(tmp_path / "a.parquet")
+    reviews(1).write_parquet(tmp_path / "b.parquet")
+    address = client.scheduler.address
+    common = ("train", "a.parquet", "--test", "b.parquet", "-q")
+    assert run(*common, "--cluster", address, "--out", "there")[0] == 0
+    assert run(*common, "--out", "here")[0] == 0
+    there, here = (pl.read_csv(tmp_path / name / "tokens.csv") for name in ("there", "here"))
+    names = [name for name in here.columns if name in there.columns and name not in ("score", "value")]
+    rounded = there.with_columns(pl.col(pl.Float64).round_sig_figs(6))
+    assert rounded.select(names).equals(here.select(names)) and "alpha" in names
+    found = json.loads((tmp_path / "there" / "summary.json").read_text())
+    assert found["test_accuracy"] > 0.8 and found["documents"] == {"train": N, "test": N}
+    assert run("predict", "there", "b.parquet")[0] == 0
+    status, _, said = run(*common, "--cluster", "tcp://127.0.0.1:9", "--out", "nowhere")
+    assert status == 2 and "no Dask scheduler answers" in said
+
+
+def test_sweeps_run_on_the_cluster(client: Any, tmp_path: Path) -> None:
+    from joblib import parallel_config
+
+    from tokensieve.theory.sweep import grid, run_sweep
+
+    cases = grid({"n": [40], "n_types": [20], "d": [64], "seed": [0, 1], "max_norm": [50.0], "max_steps": [60]})
+    here = run_sweep(cases, tmp_path / "here")
+    steps = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+    with parallel_config(backend="dask", wait_for_workers_timeout=30):
+        there = run_sweep(cases, tmp_path / "there", jobs=-1)
+    assert client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter) > steps
+    assert there.outcomes == here.outcomes
+    for a, b in zip(here.rows, there.rows, strict=True):
+        assert {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}
