@@ -13,7 +13,7 @@ SETTINGS = {
         "imdb": {"types": 5000, "documents": 3000},
     },
     "paper": {
-        "d": 512, "epochs": 15, "learning_rate": 0.01, "batch_size": 256, "test_documents": 2000,
+        "d": 512, "epochs": 40, "learning_rate": 0.01, "batch_size": 256, "test_documents": 2000,
         "imdb": {"types": paper.TYPES["imdb"], "documents": 10_000},
     },
 }  # fmt: skip
@@ -36,6 +36,8 @@ def run(bench: Bench) -> Finding:
         OURS,
         TRIED,
         "The paper does not name the data set of table A; ours is IMDB. W₁ and W₂ start with entries N(0, 1/d).",
+        "At paper scale 15 epochs were tried first: the training loss was still 0.165, and the scores were not V-shaped (Spearman "
+        "0.789, correlation with table A 0.777).",
     )
     return Finding(ours, checks, {"bins": table, "tokens": tokens}, drawn, notes)
 
