@@ -86,7 +86,9 @@ def imdb(options: argparse.Namespace) -> None:
     train, test = train.sample(options.documents, seed=0, shuffle=True), test.sample(2000, seed=0, shuffle=True)
     start = time.perf_counter()
     model, tokenizer = build(options.family, train["text"].to_list(), size=4000)
-    right = fit(model, tokenizer, train["text"].to_list(), (train["label"] == "positive").to_numpy().astype(np.int64), epochs=4)
+    right = fit(
+        model, tokenizer, train["text"].to_list(), (train["label"] == "positive").to_numpy().astype(np.int64), epochs=4
+    )
     print(f"trained in {time.perf_counter() - start:.0f} s, {right:.1%} of the training reviews right")
     start = time.perf_counter()
     settings = DiagnoseSettings(min_documents=20, max_documents=2000, deletions=2, max_length=128, batch_size=32)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokensieve.counts import Counts
 from tokensieve.errors import InputError
 from tokensieve.importance import signed_frequency
-from tokensieve.theory.one_step import Start, initialise, one_step
+from tokensieve.theory.one_step import Start, first_step, initialise, one_step
 
 
 def random_counts(seed: int, n: int = 30, types: int = 12, classes: int = 2, empty: int = 0) -> Counts:
@@ -180,3 +180,21 @@ def test_bad_input_is_named() -> None:
     for sizes in ((0, 4, 1), (3, 0, 1), (3, 2, 4)):
         with pytest.raises(InputError, match="cannot draw"):
             initialise(*sizes)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_first_step_without_embeddings_is_one_step_in_distribution(classes: int) -> None:
+    """The same p, V and the same kind of scores and values: movement along v from the formula, and its fit to α."""
+    rng = np.random.default_rng(4)
+    counts = Counts.from_matrix(
+        rng.poisson(0.7, (60, 25)) + np.eye(60, 25), np.arange(60) % classes, tuple("abc"[:classes])
+    )
+    heads = 1 if classes == 2 else classes
+    drawn = np.stack([first_step(counts, 64, seed) for seed in range(200)])
+    literal = np.stack([
+        one_step(counts, *initialise(25, 64, heads, seed + 1000), 1.0).alignment.reshape(25, heads) for seed in range(200)
+    ])  # fmt: skip
+    error = np.sqrt((drawn.var(axis=0) + literal.var(axis=0)) / 200)
+    assert np.all(np.abs(drawn.mean(axis=0) - literal.mean(axis=0)) < 5 * error + 1e-12)
+    assert np.all(np.abs(np.log(drawn.std(axis=0) / literal.std(axis=0))) < 0.4)
+    np.testing.assert_array_equal(first_step(counts, 64, 3), drawn[3])

@@ -26,6 +26,7 @@ from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.highlight import Piece, pieces
 from tokensieve.importance import Importance, token_importance
 from tokensieve.streaming import StoredTexts, characters
+from tokensieve.theory.one_step import first_step
 from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, tokenize
 
 LEVEL = 0.05
@@ -135,6 +136,7 @@ class Audit:
         model: the trained classifier.
         sample: test documents for the page: some of each kind, and some that hold the most telling tokens.
         over_budget: the rows of `tokens` that exceed the budget; none without a budget.
+        alignment: movement of each embedding along v in one gradient step of size one (`first_step`), or None.
         to_review: token, part ("train" or "test"), row, label of every document that holds one of these.
     """
 
@@ -162,6 +164,7 @@ class Audit:
     sample: list[Sampled] = field(default_factory=list, repr=False)
     over_budget: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
     to_review: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
+    alignment: Floats | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
@@ -281,6 +284,7 @@ def audit(
         model=model,
         sample=_sample(model, test, f, predicted, table, settings.seed),
         over_budget=over,
+        alignment=first_step(train.counts, seed=settings.seed),
         to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
     )
     clock.lap("agreement")

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import vl_convert
 from numpy.typing import NDArray
+from scipy.stats import linregress
 
 from tokensieve.tokens import shown
 
@@ -116,7 +117,7 @@ def draw(audit: Audit, points: int = POINTS_IN_ALL) -> list[Picture]:
 
 def pictures(audit: Audit) -> dict[str, bytes]:
     """File name → content, each picture of the audit as SVG and as PNG (twice its size in pixels)."""
-    return drawn(draw(audit))
+    return drawn([*draw(audit), *filter(None, [aligned(audit)])])
 
 
 def drawn(these: list[Picture]) -> dict[str, bytes]:
@@ -346,6 +347,72 @@ def _intervals() -> Any:
             for paint in _HALO_AND_LETTERS
         ),
     )
+
+
+def alignment_picture(tokens: pl.DataFrame, slope: float, expected: float, named: str, r2: float, seed: int) -> Picture:
+    """(E¹−E⁰)ᵀv against α, with the line that Lemma 4.1 expects.
+
+    Args:
+        tokens: token, documents, alpha, category, alignment.
+        slope, r2: of the fitted line.
+        expected: slope of the expected line.
+        named: the expected slope in words.
+        seed: of the choice of points.
+    """
+    points, largest = scaled(tokens, "alignment", seed)
+    data = cloud_data(points, "alignment", largest)
+    ends = [float(end) for end in (tokens["alpha"].min(), tokens["alpha"].max())]  # type: ignore[arg-type]
+    data["line"] = [{"x": x, "y": expected * x} for x in ends]
+    y = alt.Y("y:Q", title="movement of the embedding along v", scale=alt.Scale(zero=False, padding=16), axis=axis())
+    line = alt.Chart(alt.NamedData("line")).encode(x="x:Q", y="y:Q")
+    layers = [cloud(x_alpha(), y, max(10, *tokens["documents"]))]
+    chart = alt.layer(line.mark_line(color=MUTED, strokeDash=[5, 4]), *layers, *names())
+    caption = f"{points.height:,} of {tokens.height:,} token types shown"
+    said = f"slope {slope:.4g}, expected {named} = {expected:.4g} (dashed); R² {r2:.4f}"
+    spec = finish(chart, data, "One step aligns embeddings with v", [said, caption])
+    return Picture(
+        "alignment", "alignment", "", spec, caption, f"Movement of each embedding along v against α: {said}."
+    )
+
+
+def aligned(audit: Audit) -> Picture | None:
+    """The picture of one gradient step from a random start, for the first pictured class; None where the audit took none."""
+    if audit.alignment is None or audit.token_types < 2:
+        return None
+    label = pictured_classes(audit)[0]
+    k, binary = audit.classes.index(label), len(audit.classes) == 2
+    tokens = audit.tokens.filter(pl.col("class") == label).with_columns(
+        alignment=audit.alignment[:, 0 if binary else k]
+    )
+    fit = linregress(tokens["alpha"].to_numpy(), tokens["alignment"].to_numpy())
+    return alignment_picture(
+        tokens, fit.slope, 0.5 if binary else 1.0, "½" if binary else "1", float(fit.rvalue) ** 2, audit.seed
+    )
+
+
+def scaled(tokens: pl.DataFrame, of: str, seed: int) -> tuple[pl.DataFrame, float]:
+    """At most POINTS_PER_PICTURE rows, with α scaled to ±1 under the column names that the audit's pictures use, and the scale."""
+    largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
+    x = pl.col("alpha") / largest
+    return thin(
+        tokens.with_columns(effect=x, posterior_difference=x), POINTS_PER_PICTURE, (*EXTREMES, of), seed
+    ), largest
+
+
+def cloud_data(points: pl.DataFrame, of: str, scale: float) -> dict[str, list[dict[str, Any]]]:
+    rows = back_to_front(points).select(
+        x="alpha", y=of, documents=pl.col("documents").clip(lower_bound=1), category="category"
+    )
+    written = [row | {"x": row["x"] * scale} for row in name_rows(points, of)]
+    return {"points": rows.to_dicts(), "names": written}
+
+
+def x_alpha() -> alt.X:
+    return alt.X("x:Q", title="average signed frequency α", scale=alt.Scale(zero=False, padding=16), axis=axis())
+
+
+def axis() -> alt.Axis:
+    return alt.Axis(format=",~r", tickCount=5)
 
 
 def finish(

@@ -76,7 +76,7 @@ def render(audit: Audit) -> str:
 
 def _context(audit: Audit) -> dict[str, Any]:
     """What the template needs, but for the blocks that the scripts read."""
-    style, code = script.page_style(), script.page_script()
+    style, code, step = script.page_style(), script.page_script(), charts.aligned(audit)
     return {
         "audit": audit,
         "study": audit,
@@ -94,6 +94,7 @@ def _context(audit: Audit) -> dict[str, Any]:
         "tables": _class_tables(audit),
         "class_tables_left_out": max(0, len(audit.classes) - TABLED_CLASSES),
         "figures": _figures(audit),
+        "step": step and {"source": source(step), "picture": step},
         "pictured": charts.pictured_classes(audit),
         "attended": _table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
         "ignored": _table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),

@@ -11,18 +11,18 @@ import polars as pl
 
 from tokensieve.report.charts import (
     CATEGORIES,
-    EXTREMES,
     INK,
     MUTED,
-    POINTS_PER_PICTURE,
     Picture,
-    back_to_front,
+    alignment_picture,
+    axis,
     cloud,
+    cloud_data,
     drawn,
     finish,
-    name_rows,
     names,
-    thin,
+    scaled,
+    x_alpha,
 )
 from tokensieve.report.page import environment, source
 from tokensieve.report.study import Study
@@ -62,7 +62,13 @@ def draw(study: Study) -> list[Picture]:
     """The pictures in the order of `PICTURES`; "angle" only where there is a max-margin direction, "selected" only where the
     selection is decided."""
     tokens, curve = study.tokens(), study.curve()
-    out = [_alignment(study, tokens), _norm(study, curve), _loss(curve)]
+    out = [
+        alignment_picture(
+            tokens, study.found.step.slope, study.found.step.expected_slope, "η/2", study.found.step.r2, study.seed
+        ),
+        _norm(study, curve),
+        _loss(curve),
+    ]
     if study.found.agreement is not None:
         out.append(_angle(study, curve))
     out += [_scores(study, tokens, when) for when in ("before", "after")]
@@ -84,55 +90,11 @@ def _readable(figures: dict[str, Any]) -> dict[str, str]:
     return out
 
 
-def _scaled(tokens: pl.DataFrame, of: str, seed: int) -> tuple[pl.DataFrame, float]:
-    """At most POINTS_PER_PICTURE rows, with α scaled to ±1 under the column names that the audit's pictures use, and the scale."""
-    largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
-    x = pl.col("alpha") / largest
-    return thin(
-        tokens.with_columns(effect=x, posterior_difference=x), POINTS_PER_PICTURE, (*EXTREMES, of), seed
-    ), largest
-
-
-def _cloud_data(points: pl.DataFrame, of: str, scale: float) -> dict[str, list[dict[str, Any]]]:
-    rows = back_to_front(points).select(
-        x="alpha", y=of, documents=pl.col("documents").clip(lower_bound=1), category="category"
-    )
-    written = [row | {"x": row["x"] * scale} for row in name_rows(points, of)]
-    return {"points": rows.to_dicts(), "names": written}
-
-
-def _x_alpha() -> alt.X:
-    return alt.X("x:Q", title="average signed frequency α", scale=alt.Scale(zero=False, padding=16), axis=_axis())
-
-
-def _axis() -> alt.Axis:
-    return alt.Axis(format=",~r", tickCount=5)
-
-
 def _decades(values: pl.Series) -> alt.Axis:
     """Ticks at powers of ten only, where there are two or more."""
     low, high = (math.log10(float(end)) for end in (values.min(), values.max()))  # type: ignore[arg-type]
     powers = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1)]
-    return alt.Axis(format=",~r", values=powers) if len(powers) > 1 else _axis()
-
-
-def _alignment(study: Study, tokens: pl.DataFrame) -> Picture:
-    """(E¹−E⁰)ᵀv against α, with the line (η/2) α."""
-    step = study.found.step
-    points, largest = _scaled(tokens, "alignment", study.seed)
-    data = _cloud_data(points, "alignment", largest)
-    ends = np.array([step.alpha.min(), step.alpha.max()])
-    data["line"] = [{"x": x, "y": step.expected_slope * x} for x in ends.tolist()]
-    y = alt.Y("y:Q", title="movement of the embedding along v", scale=alt.Scale(zero=False, padding=16), axis=_axis())
-    line = alt.Chart(alt.NamedData("line")).encode(x="x:Q", y="y:Q")
-    layers = [cloud(_x_alpha(), y, max(10, *tokens["documents"]))]
-    chart = alt.layer(line.mark_line(color=MUTED, strokeDash=[5, 4]), *layers, *names())
-    caption = f"{points.height:,} of {tokens.height:,} token types shown"
-    said = f"slope {step.slope:.4g}, expected η/2 = {step.expected_slope:.4g} (dashed); R² {step.r2:.4f}"
-    spec = finish(chart, data, "One step aligns embeddings with v", [said, caption])
-    return Picture(
-        "alignment", "alignment", "", spec, caption, f"Movement of each embedding along v against α: {said}."
-    )
+    return alt.Axis(format=",~r", values=powers) if len(powers) > 1 else axis()
 
 
 def _line(rows: pl.DataFrame, x: alt.X, y: alt.Y) -> tuple[Any, dict[str, list[dict[str, Any]]]]:
@@ -144,7 +106,7 @@ def _norm(study: Study, curve: pl.DataFrame) -> Picture:
     """‖p‖ against log t, with the finite limit where there is one."""
     flow = study.found.flow
     rows = curve.select(x="log_time", y="norm")
-    chart, data = _line(rows, alt.X("x:Q", title="log t", axis=_axis()), alt.Y("y:Q", title="|p|", axis=_axis()))
+    chart, data = _line(rows, alt.X("x:Q", title="log t", axis=axis()), alt.Y("y:Q", title="|p|", axis=axis()))
     said = f"{flow.verdict}; |p| = {flow.norm[-1]:,.5g} at the end"
     if flow.limit is not None:
         limit = float(np.linalg.norm(flow.limit))
@@ -164,7 +126,7 @@ def _loss(curve: pl.DataFrame) -> Picture:
     last = int(np.argmax(settled)) + 1 if settled.any() else len(loss)
     wide = max(last, min(len(loss), 10))
     title = "log t, until 99.9 % of the fall is done" if wide < len(loss) else "log t"
-    x, y = alt.X("x:Q", title=title, axis=_axis()), alt.Y("y:Q", title="loss", axis=_axis())
+    x, y = alt.X("x:Q", title=title, axis=axis()), alt.Y("y:Q", title="loss", axis=axis())
     chart, data = _line(rows[:wide], x, y)
     ends = f"from {curve['loss'][0]:.4g} to {curve['loss'][-1]:.4g}"
     spec = finish(chart, data, "Loss under gradient flow", [ends, f"{len(loss):,} steps, {wide:,} shown"])
@@ -198,14 +160,14 @@ def _angle(study: Study, curve: pl.DataFrame) -> Picture:
 def _scores(study: Study, tokens: pl.DataFrame, when: str) -> Picture:
     """Scores against α at the start or the end of the flow."""
     of, norm = f"score_{when}", float(study.found.flow.norm[0 if when == "before" else -1])
-    points, largest = _scaled(tokens, of, study.seed)
-    y = alt.Y("y:Q", title="score", scale=alt.Scale(zero=False, padding=16), axis=_axis())
+    points, largest = scaled(tokens, of, study.seed)
+    y = alt.Y("y:Q", title="score", scale=alt.Scale(zero=False, padding=16), axis=axis())
     most = max(10, *tokens["documents"])
-    chart = alt.layer(cloud(_x_alpha(), y, most), *names())
+    chart = alt.layer(cloud(x_alpha(), y, most), *names())
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     said = f"at |p| = {norm:,.5g}"
     title = f"Scores {when} the flow of p"
-    spec = finish(chart, _cloud_data(points, of, largest), title, [said, caption])
+    spec = finish(chart, cloud_data(points, of, largest), title, [said, caption])
     low, high = tokens.select(low=pl.col(of).min(), high=pl.col(of).max()).row(0)
     description = f"{title}, {said}: from {low:.4g} to {high:.4g}, against α."
     return Picture(f"score-{when}", "scores", "", spec, caption, description)
@@ -232,7 +194,7 @@ def _selected(study: Study, tokens: pl.DataFrame) -> Picture:
             scale=alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values())),
         ),
     )
-    across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=_axis())
+    across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=axis())
     text = base.mark_text(align="left", dx=6, fontSize=12).encode(x="held:Q", text="text:N", color=alt.value(INK))
     chart = alt.layer(
         base.mark_bar(opacity=0.3, height={"band": 0.75}).encode(x=across),

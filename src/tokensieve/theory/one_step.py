@@ -176,6 +176,32 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     )  # fmt: skip
 
 
+def first_step(counts: Counts, d: int = 512, seed: int = 0) -> Floats:
+    """(E¹_s − E⁰_s)ᵀv_k of a step of size one from a random start, without its |S| × d embeddings.
+
+    The rows of E⁰ are independent N(0, I/d), so (u_s, w_s) = E⁰_s [p V] is Gaussian with covariance [p V]ᵀ[p V]/d, and the
+    movement along V is −(a_s pᵀV + b_sᵀVᵀV).
+
+    Args:
+        counts: n ≥ 1 documents over |S| types, taken in blocks.
+        d: embedding dimension, larger than the number of classes.
+        seed: of p, V and the scores and values.
+
+    Returns:
+        Shape (|S|, 1) for two classes, (|S|, K) otherwise.
+    """
+    heads = 1 if counts.n_classes == 2 else counts.n_classes
+    p, v = initialise(1, d, heads, seed)[1:]
+    right = np.column_stack([p, v])
+    table = np.random.default_rng([seed, d]).standard_normal((counts.n_types, heads + 1)) / math.sqrt(d)
+    table = table @ np.linalg.qr(right, mode="r")
+    slope = np.zeros((counts.n_types, heads + 1))
+    for part in counts.blocks():
+        g = gradient(part, table[:, 0], table[:, 1:])
+        slope += part.n_documents / counts.n_documents * np.column_stack([g.a, g.b])
+    return np.asarray(-slope @ (right.T @ _columns(v)))
+
+
 def _check(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> None:
     if counts.n_documents == 0:
         raise InputError("there are no documents: a gradient step needs at least one")
