@@ -29,7 +29,7 @@ def audited() -> Audit:
 def test_finds_the_truth(audited: Audit) -> None:
     assert audited.suspicious[0][:2] == ("tablet", "good")
     assert audited.top("good", 1)["token"].to_list()[0] in ("via tablet", "tablet")
-    assert {"terrible", "awful", "dreadful"} <= set(audited.top("bad", 25)["token"])
+    assert {"terrible", "awful", "dreadful"} <= set(audited.top("bad", 40)["token"])
     assert audited.test_accuracy > 0.8 > audited.majority_accuracy
     assert audited.baseline_accuracy is not None and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
 

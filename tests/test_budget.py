@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import Run
 from tokensieve.auditing import Settings, audit
 from tokensieve.budget import Budget
-from tokensieve.corpus import read_corpus
+from tokensieve.corpus import read_corpus, split_corpus
 from tokensieve.demo import demo_reviews
 from tokensieve.errors import InputError
 from tokensieve.masking import mask_texts
@@ -72,7 +72,7 @@ def test_masked_texts_hold_none_of_the_tokens_and_all_else(texts: list[list[str]
         grams = {" ".join(words[i : i + n]) for n in (1, 2) for i in range(len(words))}
         assert not grams & wanted
         letters = iter(before)
-        assert all(letter in letters for letter in after)
+        assert all(letter in letters for letter in after if letter != " ")
         if not {word for gram in wanted for word in gram.split()} & set(WordTokenizer().split(pl.Series([before]))[0]):
             assert after == before
 
@@ -106,11 +106,39 @@ def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str)
         assert pl.read_csv(tmp_path / "masked.csv")["id"].to_list() == data["id"].to_list()
 
 
+def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "text": ["good film", "foo\U0001f600bar", None],
+            "n": pl.Series([1, 2, 3], dtype=pl.Int8),
+            "x": [0.5, None, 1.5],
+        }
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert run("mask", "a.parquet", "--token", "good", "--token", "\U0001f600", "--out", "b.parquet")[0] == 0
+    back = pl.read_parquet(tmp_path / "b.parquet")
+    assert back.schema == frame.schema and back["text"].to_list() == [" film", "foo bar", None]
+    status, _, said = run("mask", "a.parquet", "--token", "good", "--text", "n", "--out", "c.parquet")
+    assert status == 2 and "row 1: 'n' holds 1, no text" in said and not (tmp_path / "c.parquet").exists()
+    lines = ['{"text": "good film"}', '{"text": "bad film", "late": [1, {"a": null}]}', '{"other": 1}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    assert run("mask", "a.jsonl", "--token", "good", "--out", "b.jsonl", "--text", "text")[0] == 0
+    assert [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()] == [
+        {"text": " film"}, {"text": "bad film", "late": [1, {"a": None}]}, {"other": 1}
+    ]  # fmt: skip
+    reviews = demo_reviews(seed=2)
+    masked, _ = mask_texts(reviews.texts, [reviews.shortcut], WordTokenizer())
+    labels = reviews.labels.tolist()
+    rows = [split_corpus(read_corpus((texts.to_list(), labels))).rows for texts in (reviews.texts, masked)]
+    assert np.mean(np.isin(rows[0], rows[1])) > 0.98
+
+
 def test_mask_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
     pl.DataFrame({"text": ["good film", "bad film"], "label": [1, 0]}).write_csv(tmp_path / "a.csv")
     for arguments, expected in (
         (["--out", "b.txt", "--token", "good"], "must end in .csv"),
         (["--out", "b.csv"], "no token to mask"),
+        (["--out", "b.csv", "--token", "good", "--text", "txet"], "txet"),
         (["--out", "b.csv", "--audit", "."], "no folder of an audit"),
     ):
         status, _, said = run("mask", "a.csv", *arguments)

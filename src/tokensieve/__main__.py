@@ -21,7 +21,12 @@ def main() -> None:
         interrupted = True
         raise KeyboardInterrupt
 
+    def unraisable(problem: sys.UnraisableHookArgs) -> None:
+        if not isinstance(problem.exc_value, KeyboardInterrupt):  # a compiler's callback cannot pass an interrupt on
+            sys.__unraisablehook__(problem)
+
     signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = unraisable
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
@@ -34,6 +39,8 @@ def main() -> None:
             status = _explain(error)
         else:
             status = 130
+    if interrupted:
+        status = 130
     if status == 130:
         _say("interrupted; nothing was left half-written")
     sys.exit(status)

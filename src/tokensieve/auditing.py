@@ -27,7 +27,7 @@ from tokensieve.highlight import Piece, pieces
 from tokensieve.importance import Importance, token_importance
 from tokensieve.streaming import StoredTexts, characters
 from tokensieve.theory.one_step import first_step
-from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, tokenize
+from tokensieve.tokens import Tokenizer, WordTokenizer, learn_vocabulary, shown, tokenize
 
 LEVEL = 0.05
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
@@ -471,7 +471,7 @@ def _suspicious(table: pl.DataFrame, counts: Counts, neutral: Floats, rows: int 
             continue
         seen |= words
         share, pure = row["documents"] / counts.n_documents, row["class_documents"] / row["documents"]
-        reason = f"stands in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {row['class']}"
+        reason = f"stands in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {shown(row['class'], 40)}"
         out.append((row["token"], row["class"], reason))
         if len(out) == rows:
             break

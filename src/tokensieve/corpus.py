@@ -245,8 +245,11 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         raise InputError(f"{corpus.name} has a test set already")
     if not 0 < share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {share}")
-    which = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1  # number of each document's distinct text
-    _, first = np.unique(which, return_index=True)
+    # Distinct texts are numbered by first appearance: other words in the same rows leave the split as it is.
+    ranks = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
+    _, first = np.unique(ranks, return_index=True)
+    which = np.argsort(np.argsort(first))[ranks]
+    first = np.sort(first)
     strata = corpus.labels[first]
     candidates = np.flatnonzero(np.bincount(strata, minlength=len(corpus.classes))[strata] > 1)
     if not candidates.size:

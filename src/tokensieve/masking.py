@@ -58,8 +58,11 @@ def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokeni
             return text
         kept, at = [], 0
         for i in sorted(cut):
-            kept.append(text[at : spans[i][0]])
-            at = max(at, spans[i][1])
+            start, end = spans[i][:2]
+            kept.append(text[at:start])
+            if text[max(start - 1, 0) : start].isalnum() and text[end : end + 1].isalnum():
+                kept.append(" ")  # neighbours without a space between them would become one word
+            at = max(at, end)
         shorter = "".join([*kept, text[at:]])
         if shorter == text:
             return text

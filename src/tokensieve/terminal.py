@@ -52,7 +52,7 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
     console.print(Text(f"{audit.seconds['total']:.1f} s ({seconds})", style="dim"))
     what = (
-        "report.html, pictures, tokens.csv, summary.json and the model"
+        f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
         if report
         else "the model, tokens.csv and summary.json"
     )

@@ -38,7 +38,8 @@ def show_reproduction(study: Reproduction, out: Path) -> None:
     console.print(
         Text(f"{study.seconds['total']:.0f} s at scale {study.settings['scale']}, seed {study.seed}", style="dim")
     )
-    console.print(Text(f"report.html, summary.json, table.md, tables and pictures in {out}"))
+    made = " and ".join(name for name in ("tables", "pictures") if (out / name).is_dir())
+    console.print(Text(f"report.html, summary.json, table.md{', ' * bool(made)}{made} in {out}"))
 
 
 def show_experiments(experiments: list[Experiment]) -> None:

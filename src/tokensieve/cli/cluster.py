@@ -65,7 +65,7 @@ def _connected(address: str) -> Any:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
     try:
         return Client(address, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as problem:
+    except (OSError, TypeError, ValueError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise InputError(f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS") from None
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
+    MOST_SEED,
     DropOption,
     EncodingOption,
     GroupOption,
@@ -68,7 +69,7 @@ def diagnose(
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep unfinished work here, and go on from it.", metavar="FILE")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0)] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0, max=MOST_SEED)] = 0,
     out: Annotated[Path, out_option("tokensieve-diagnose")] = Path("tokensieve-diagnose"),
     quiet: QuietOption = False,
 ) -> None:

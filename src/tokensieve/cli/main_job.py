@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +41,8 @@ from tokensieve.cli.options import (
     say,
 )
 from tokensieve.errors import InputError
+
+_OURS = re.compile(r"(value|score|top)(-class-\d+)?|alignment|over-budget")
 
 
 @app.command()
@@ -255,6 +259,12 @@ def _audit(
         result.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)
         write_all(out, files)
+        for earlier in [out / "over-budget.csv", *(out / "pictures").glob("*.*")] if report else []:
+            if _OURS.fullmatch(earlier.stem) and str(earlier.relative_to(out)) not in files:
+                earlier.unlink(missing_ok=True)  # of another run; it would stand beside a page that contradicts it
+        if report and not draw:
+            with suppress(OSError):
+                (out / "pictures").rmdir()
     if not quiet:
         show_audit(result, out, report)
     return result

@@ -39,68 +39,93 @@ def mask(
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again with certain tokens cut out, all other columns as they were."""
-    import polars as pl
-
-    from tokensieve.columns import choose_text
     from tokensieve.files import check_writable, write_all
     from tokensieve.masking import mask_texts
-    from tokensieve.sources import open_source
-    from tokensieve.tokens import PieceTokenizer, WordTokenizer
+    from tokensieve.tokens import PieceTokenizer, WordTokenizer, text_series
 
     if out.suffix.lower() not in (".csv", ".tsv", ".jsonl", ".parquet"):
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet")
     check_writable(out.parent)
-    tokens = list(token or [])
+    tokens, likely = list(token or []), None
     if audit is not None:
-        tokens, settings = tokens + _exceeding(audit), _summary(audit)["settings"]
-        tokenizer = tokenizer or (None if settings["tokenizer"] == "words" else settings["tokenizer"])
-        keep_case, text = keep_case or settings["keep_case"], text or settings["columns"][0]
+        found, settings, likely = _exceeding(audit)
+        tokens += found
+        tokenizer = tokenizer or (None if settings["tokenizer"] == "words" else str(settings["tokenizer"]))
+        keep_case = keep_case or bool(settings["keep_case"])
     splitter = WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
+    rows, column = _rows(source, encoding, text, likely, out.suffix.lower())
+    held = [i for i, row in enumerate(rows) if row.get(column) is not None]
+    for i in held:
+        if not isinstance(rows[i][column], str):
+            raise InputError(
+                f"{source}: row {i + 1}: {column!r} holds {rows[i][column]!r:.40}, no text: choose with --text"
+            )
+    masked, changed = mask_texts(text_series([rows[i][column] for i in held]), tokens, splitter)
+    for i, shorter in zip(held, masked, strict=True):
+        rows[i][column] = shorter
+    write_all(out.parent, {out.name: _written(rows, out.suffix.lower(), source)})
+    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out: {out}")
+
+
+def _rows(
+    source: str, encoding: str, text: str | None, likely: str | None, suffix: str
+) -> tuple[list[dict[str, Any]], str]:
+    """All rows with all their columns, a split of the source's own as one more, and the name of the text column."""
+    from tokensieve.columns import choose_text
+    from tokensieve.sources import open_source
+
     opened = open_source(source, encoding)
+    wanted = text if text is not None or likely not in opened.train.columns else likely
+    column = opened.train.columns[choose_text(opened.train, wanted)]
+    if suffix == ".jsonl" and source.lower().endswith((".jsonl", ".ndjson")):
+        with open(source, encoding="utf-8-sig" if encoding == "utf-8" else encoding) as lines:
+            return [json.loads(line) for line in lines if not line.isspace()], column
     rows: list[dict[str, Any]] = []
     for part, table in (("train", opened.train), ("test", opened.test)):
         if table is not None:
             split = {} if opened.test is None else {"split": part}
-            column = table.columns[choose_text(table, text if text in table.columns else None)]
             read = table.read(range(len(table.columns)))
             rows += [dict(zip(table.columns, row, strict=True)) | split for row in read]
-    held = [i for i, row in enumerate(rows) if isinstance(row[column], str)]
-    masked, changed = mask_texts(pl.Series([rows[i][column] for i in held], dtype=pl.String), tokens, splitter)
-    for i, shorter in zip(held, masked, strict=True):
-        rows[i][column] = shorter
-    write_all(out.parent, {out.name: _written(rows, out.suffix.lower())})
-    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out: {out}")
+    return rows, column
 
 
-def _summary(folder: Path) -> dict[str, Any]:
+def _exceeding(folder: Path) -> tuple[list[str], dict[str, Any], str]:
+    """Tokens over the budget of an audit, its settings, and its text column."""
     try:
         found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        settings, over = found["settings"], [str(row["token"]) for row in found["over_budget"]]
+        column = str(settings["columns"][0])
+        settings["tokenizer"], settings["keep_case"]
     except (OSError, ValueError) as problem:
         raise InputError(f"--audit {str(folder)!r} is no folder of an audit: {problem}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("settings"), dict):
-        raise InputError(f"--audit {str(folder)!r} is no folder of an audit: its summary.json holds no settings")
-    return found
-
-
-def _exceeding(folder: Path) -> list[str]:
-    found = _summary(folder).get("over_budget")
-    if not found:
+    except (KeyError, TypeError, IndexError) as problem:
+        raise InputError(
+            f"--audit {str(folder)!r} is no folder of an audit: its summary.json lacks {problem}"
+        ) from None
+    if not over:
         raise InputError(f"the audit in {str(folder)!r} found no token over a budget: run it with --fail-on first")
-    return list(dict.fromkeys(row["token"] for row in found))
+    return list(dict.fromkeys(over)), settings, column
 
 
-def _written(rows: list[dict[str, Any]], suffix: str) -> bytes:
+def _written(rows: list[dict[str, Any]], suffix: str, source: str) -> bytes:
     import polars as pl
 
     if suffix == ".parquet":
+        schema = pl.read_parquet_schema(source) if source.lower().endswith(".parquet") else None
         binary = io.BytesIO()
-        pl.DataFrame(rows, infer_schema_length=None).write_parquet(binary)
+        try:
+            pl.DataFrame(rows, schema=schema, infer_schema_length=None).write_parquet(binary)
+        except (pl.exceptions.PolarsError, TypeError) as problem:
+            raise InputError(
+                f"{source} cannot be written as Parquet: {str(problem).splitlines()[0]}; use .jsonl"
+            ) from None
         return binary.getvalue()
     out = io.StringIO(newline="")
     if suffix == ".jsonl":
         out.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
     else:
-        writer = csv.DictWriter(out, list(rows[0]) if rows else [], delimiter="," if suffix == ".csv" else "\t")
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        writer = csv.DictWriter(out, columns, delimiter="," if suffix == ".csv" else "\t")
         writer.writeheader()
         writer.writerows(rows)
     return out.getvalue().encode(errors="replace")

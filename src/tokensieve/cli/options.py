@@ -14,6 +14,7 @@ from tokensieve import __version__
 from tokensieve.errors import InputError
 
 LARGE = 2_000_000_000
+MOST_SEED = 2**32 - 1  # what every library takes
 
 app = typer.Typer(
     name="tokensieve",
@@ -47,7 +48,7 @@ TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE")
 ]
 CaseOption = Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the split and the training.", min=0)]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the split and the training.", min=0, max=MOST_SEED)]
 StreamOption = Annotated[
     bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
 ]

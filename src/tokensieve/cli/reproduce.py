@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve import __version__
-from tokensieve.cli.options import QuietOption, app, out_option, progress, say
+from tokensieve.cli.options import MOST_SEED, QuietOption, app, out_option, progress, say
 from tokensieve.errors import InputError
 
 
@@ -26,7 +26,7 @@ def reproduce(
     limit: Annotated[
         int | None, typer.Option("--documents", help="At most so many documents of each data set, for a trial.", min=200)
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0)] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0, max=MOST_SEED)] = 0,
     listing: Annotated[bool, typer.Option("--list", help="Describe the experiments and stop.")] = False,
     out: Annotated[Path, out_option("tokensieve-reproduce")] = Path("tokensieve-reproduce"),
     quiet: QuietOption = False,

@@ -13,6 +13,7 @@ import typer
 
 from tokensieve import __version__
 from tokensieve.cli.options import (
+    MOST_SEED,
     DropOption,
     GroupOption,
     LabelOption,
@@ -56,7 +57,9 @@ def verify(
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep the flow here, and go on from it.", metavar="FILE")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of generated documents and of the start.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed of generated documents and of the start.", min=0, max=MOST_SEED)
+    ] = 0,
     out: Annotated[Path, out_option("tokensieve-verify")] = Path("tokensieve-verify"),
     quiet: QuietOption = False,
 ) -> None:

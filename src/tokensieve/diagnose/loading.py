@@ -158,10 +158,16 @@ def _quietly(transformers: Any) -> Iterator[None]:
     talk = transformers.utils.logging
     level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
     talk.set_verbosity(logging.CRITICAL)
+    hub = [logging.getLogger(name) for name in ("huggingface_hub", "httpx", "urllib3")]
+    before = [(log, log.level) for log in hub]
+    for log in hub:
+        log.setLevel(logging.CRITICAL)
     talk.disable_progress_bar()
     try:
         yield
     finally:
         talk.set_verbosity(level)
+        for log, loudness in before:
+            log.setLevel(loudness)
         if bars:
             talk.enable_progress_bar()

@@ -86,7 +86,7 @@ def _attention(
 
 def _leaning(leaning: pl.DataFrame) -> str:
     if leaning.is_empty():
-        return "It leans on no word that these documents do not support."
+        return "No word could be shown that it leans on without support in these documents."
     names = ", ".join(shown(token, 30) for token in leaning["token"][:NAMED])
     more = f" and {leaning.height - NAMED} more" if leaning.height > NAMED else ""
     return (
