@@ -38,7 +38,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
     }  # fmt: skip
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
-    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top") for kind in ("svg", "png")}
+    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top", "alignment") for kind in ("svg", "png")}
 
 
 def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
