@@ -37,7 +37,7 @@ def run(bench: Bench) -> Finding:
         TRIED,
         "The paper does not name the data set of table A; ours is IMDB. W₁ and W₂ start with entries N(0, 1/d).",
         "At paper scale 15 epochs were tried first: the training loss was still 0.165, and the scores were not V-shaped (Spearman "
-        "0.789, correlation with table A 0.777).",
+        "0.789, correlation with table A 0.777). After 40 it was 0.168.",
     )
     return Finding(ours, checks, {"bins": table, "tokens": tokens}, drawn, notes)
 
