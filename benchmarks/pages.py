@@ -47,7 +47,10 @@ def main() -> None:
                 page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
                 ready.append(time.perf_counter() - start)
             page.locator("#pictures").scroll_into_view_if_needed()
-            zoom = interaction(page, "() => { window.out = !window.out; document.querySelector(window.out ? '#zoom-in' : '#zoom-out').click(); }")
+            zoom = interaction(
+                page,
+                "() => { window.out = !window.out; document.querySelector(window.out ? '#zoom-in' : '#zoom-out').click(); }",
+            )
             search = interaction(
                 page,
                 "() => { const box = document.querySelector('input[type=search]'); box.value = box.value ? '' : 'a';"
