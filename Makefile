@@ -12,7 +12,7 @@ test: .deps-test chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto --maxprocesses 4
 
 test-all: test
 	$(BIN)/pytest -q -m slow

@@ -475,7 +475,7 @@ def test_real_reviews() -> None:
         pl.read_parquet(data / f"imdb_{part}.parquet").sample(1500, seed=0, shuffle=True) for part in ("train", "test")
     )
     model, tokenizer = build("bert", train["text"].to_list(), size=3000)
-    fit(model, tokenizer, train["text"].to_list(), train["label"].to_numpy(), epochs=3)
+    fit(model, tokenizer, train["text"].to_list(), (train["label"] == "positive").to_numpy().astype(np.int64), epochs=3)
     found = diagnose(
         model, tokenizer, test["text"].to_list(), test["label"].to_list(), DiagnoseSettings(max_length=128, deletions=1)
     )
