@@ -114,7 +114,10 @@ def fasttext(split: Split, n: int, seed: int, **setting: Any) -> list[Any]:
     words = [[" ".join(row) for row in WordTokenizer().split(text_series(part)).to_list()] for part in (texts, unseen)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.txt"
-        path.write_text("".join(f"{names[y]} {x}\n" for y, x in zip(labels, words[0], strict=True)), encoding="utf-8")
+        order = np.random.default_rng(seed).permutation(
+            len(labels)
+        )  # it reads the file in order, and IMDB's is sorted by label
+        path.write_text("".join(f"{names[labels[i]]} {words[0][i]}\n" for i in order), encoding="utf-8")
         model = library.train_supervised(
             str(path),
             wordNgrams=n,
