@@ -200,6 +200,7 @@ def test_broken_models(
         (["model", "held.csv", "--long", "skip"], "'truncate' or 'windows'"),
         (["model", "held.csv", "--max-length", "3"], "no room for text"),
         (["model", "held.csv", "--device", "nowhere"], "there is no device 'nowhere'"),
+        (["model", "held.csv", "--device", "meta"], "there is no device 'meta'"),
         (["model", "held.csv", "--resume", "no/such/file.npz"], "a folder that exists"),
         (["model", "nowhere.csv"], "no file or folder"),
         (["held.csv", "held.csv"], "is a file; name the folder"),

@@ -67,8 +67,9 @@ def test_files_terminal_and_second_run(run: Run, tmp_path: Path) -> None:
     _, _, err = run("reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3")
     assert "synthetic: " in err and "taken over from an earlier run" in err
     assert (tmp_path / "there/tables/synthetic-tokens.csv").read_bytes() == before
-    _, _, err = run("reproduce", "synthetic", "--out", "there", "--seed", "4")
-    assert "taken over" not in err
+    assert "a trial" not in table[-1]
+    _, _, err = run("reproduce", "synthetic", "--out", "there", "--seed", "4", "--documents", "500")
+    assert "taken over" not in err and "a trial: at most 500" in (tmp_path / "there/table.md").read_text()
     assert (tmp_path / "there/tables/synthetic-tokens.csv").read_bytes() != before
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import tokensieve.training as module
 from tokensieve.counts import Counts
 from tokensieve.errors import InputError
+from tokensieve.identity import fingerprint
 from tokensieve.theory.generators import independent_tokens
 from tokensieve.theory.one_step import Start, initialise, one_step
-from tokensieve.training import TrainingSettings, accuracy, evaluate, fingerprint, train_embeddings
+from tokensieve.training import TrainingSettings, accuracy, evaluate, train_embeddings
 
 N, TYPES, D = 30, 12, 6
 

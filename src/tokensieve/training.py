@@ -17,7 +17,6 @@ number of threads.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
@@ -36,6 +35,7 @@ from tokensieve.attention import answers, gradient, loss_and_slope, threads
 from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
+from tokensieve.identity import fingerprint
 from tokensieve.minibatch import BETA1, BETA2, EPSILON
 from tokensieve.theory.one_step import Start
 
@@ -177,22 +177,6 @@ def train_embeddings(
         table = _project(state)
         _record(state, table, sets, answers(counts, table[:, 0], table[:, 1:]))
     return _finished(state, start.v.ndim == 1, settings, time.perf_counter() - begun)
-
-
-def fingerprint(*parts: Any) -> str:
-    """SHA-256 over texts, arrays and Counts, in the order given."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, Counts):
-            m = part.matrix
-            inner = fingerprint(m.indptr, m.indices, m.data, part.labels, "\n".join(map(str, part.tokens)))
-            digest.update(inner.encode())
-        elif isinstance(part, str):
-            digest.update(part.encode("utf-8", "surrogatepass"))
-        else:
-            digest.update(f"{part.dtype} {part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
 
 
 def accuracy(f: Floats, labels: Ints) -> float:

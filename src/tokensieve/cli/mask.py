@@ -94,8 +94,7 @@ def _exceeding(folder: Path) -> tuple[list[str], dict[str, Any], str]:
     try:
         found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         settings, over = found["settings"], [str(row["token"]) for row in found["over_budget"]]
-        column = str(settings["columns"][0])
-        settings["tokenizer"], settings["keep_case"]
+        column, _, _ = str(settings["columns"][0]), settings["tokenizer"], settings["keep_case"]
     except (OSError, ValueError) as problem:
         raise InputError(f"--audit {str(folder)!r} is no folder of an audit: {problem}") from None
     except (KeyError, TypeError, IndexError) as problem:

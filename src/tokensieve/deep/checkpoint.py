@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -17,6 +15,7 @@ from tokensieve.deep.models import Parameters
 from tokensieve.deep.settings import DeepSettings
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
+from tokensieve.identity import fingerprint
 
 FORMAT = "tokensieve.deep 1"
 
@@ -45,17 +44,8 @@ class State:
 def identity(settings: DeepSettings, counts: Counts, validation: Counts | None) -> dict[str, str]:
     """What must agree for training to go on from a checkpoint: all settings, the kind of device, and the data."""
     what = {name: str(value) for name, value in asdict(settings).items()}
-    parts = [digest(part) for part in (counts, validation) if part is not None]
+    parts = [fingerprint(part) for part in (counts, validation) if part is not None]
     return what | {"device": settings.where().type, "documents": " ".join(parts)}
-
-
-def digest(counts: Counts) -> str:
-    """SHA-256 of the counts, labels, classes and tokens."""
-    m = counts.matrix
-    found = hashlib.sha256(json.dumps([m.shape, counts.classes, list(map(str, counts.tokens))]).encode())
-    for array, dtype in ((m.indptr, np.int64), (m.indices, np.int64), (m.data, np.float64), (counts.labels, np.int64)):
-        found.update(np.asarray(array, dtype=dtype).tobytes())
-    return found.hexdigest()
 
 
 def write(path: Path, state: State, what: dict[str, str]) -> None:

@@ -64,16 +64,25 @@ class DeepSettings:
         Raises:
             InputError: PyTorch does not know or cannot reach it.
         """
-        name = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
-        try:
-            device = torch.device(name)
-            if device.type not in ("cpu", "cuda"):
-                raise NotImplementedError
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError, NotImplementedError):
-            raise InputError(f"device {self.device!r} is not there: choose auto, cpu or cuda") from None
-        return device
+        return find_device(self.device)
 
     def precision(self) -> torch.dtype:
         """The PyTorch number type that `dtype` stands for."""
         return torch.float64 if self.dtype == "float64" else torch.float32
+
+
+def find_device(name: str) -> torch.device:
+    """The device of a name; "auto" is a GPU where there is one.
+
+    Raises:
+        InputError: PyTorch does not know or cannot reach it, or it computes nothing ("meta").
+    """
+    wanted = name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(wanted)
+        reached = device.type in ("cpu", "cuda") and torch.empty(0, device=device) is not None
+    except (RuntimeError, AssertionError, NotImplementedError):
+        reached = False
+    if not reached:
+        raise InputError(f"device {name!r} is not there: choose auto, cpu or cuda")
+    return device

@@ -29,10 +29,11 @@ from tokensieve.diagnose.agreement import (
 from tokensieve.diagnose.classes import Matched, check_order, match_classes, predicted
 from tokensieve.diagnose.leaning import lean
 from tokensieve.diagnose.loading import check_weights, untrained_twin, weights_digest
-from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, TransformerSubject, digest_of
+from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, TransformerSubject
 from tokensieve.diagnose.pipelines import PipelineSubject
 from tokensieve.diagnose.verdict import judge
 from tokensieve.errors import InputError
+from tokensieve.identity import fingerprint
 from tokensieve.importance import Importance, token_importance
 from tokensieve.labels import label_name
 from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
@@ -216,7 +217,7 @@ def diagnose_corpus(
     found = token_importance(sample.counts)
     times["counting"], lap = time.perf_counter() - lap, time.perf_counter()
     with _subjects(model, tokenizer, matched, sample, settings, tell) as (subject, twin, facts):
-        kept = Checkpoint(resume, digest_of(*sample.fingerprint(), matched.order, asdict(settings), facts.digest))
+        kept = Checkpoint(resume, fingerprint(*sample.identity(), matched.order, asdict(settings), facts.digest))
         measured = subject.measure(kept, "model", tell)
         answers = _by_document(measured.answers, subject.documents)
         right = predicted(answers)
@@ -272,19 +273,9 @@ class _Sample:
     read: Ints
     notes: list[str]
 
-    def fingerprint(self) -> list[Any]:
+    def identity(self) -> list[Any]:
         """What of the documents decides the result."""
-        m = self.counts.matrix
-        return [
-            m.indptr,
-            m.indices,
-            m.data,
-            self.counts.labels,
-            self.groups,
-            self.read,
-            self.words,
-            self.texts.to_list(),
-        ]
+        return [self.counts, self.groups, self.read, self.texts.to_list()]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve.errors import InputError
+from tokensieve.identity import fingerprint
 
 
 def require() -> Any:
@@ -47,9 +48,11 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
     transformers = require()
     import torch
 
+    from tokensieve.deep.settings import find_device
+
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
+        place = find_device(device)
+    except InputError:
         raise InputError(f"there is no device {device!r} here: use --device cpu") from None
     _check_folder(source)
     with _quietly(transformers):
@@ -71,7 +74,7 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
             f"{source!r} holds no trained classifier: the weights {', '.join(missing[:3])} are missing; name a model that "
             "was trained for sequence classification"
         )
-    return model.to(device), tokenizer
+    return model.to(place), tokenizer
 
 
 def check_weights(model: Any, source: str) -> None:
@@ -102,16 +105,12 @@ def untrained_twin(model: Any, seed: int) -> Any:
 
 
 def weights_digest(model: Any) -> str:
-    """SHA-256 of names, shapes and bytes of all weights."""
-    from hashlib import sha256
-
+    """Fingerprint of names, types, shapes and bytes of all weights."""
     import torch
 
-    out = sha256()
-    for name, weights in sorted(model.state_dict().items()):
-        flat = weights.detach().cpu().contiguous().flatten().view(torch.uint8)
-        out.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode() + flat.numpy().tobytes())
-    return out.hexdigest()
+    weights = {name: x.detach().cpu().contiguous() for name, x in sorted(model.state_dict().items())}
+    parts = ((name, str(x.dtype), tuple(x.shape), x.flatten().view(torch.uint8).numpy()) for name, x in weights.items())
+    return fingerprint(*(piece for part in parts for piece in part))
 
 
 def _check_folder(source: str) -> None:

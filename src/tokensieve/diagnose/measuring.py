@@ -7,11 +7,11 @@ number of windows of each word).
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from tokensieve.auditing import Progress
 from tokensieve.counts import Floats, Ints
 from tokensieve.diagnose.encoding import REST, SPECIAL, Windows
 from tokensieve.errors import InputError
+from tokensieve.files import write_all
 
 SAVE_SECONDS = 20.0
 Arrays = dict[str, NDArray[Any]]
@@ -91,22 +92,10 @@ class Checkpoint:
         """Write the arrays, whole or not at all, every SAVE_SECONDS, or now."""
         if self._path is None or (not now and time.monotonic() - self._saved < SAVE_SECONDS):
             return
-        part = self._path.with_name(self._path.name + ".part")
-        with part.open("wb") as file:
-            np.savez(file, digest=np.array(self._digest), **self.arrays)  # type: ignore[arg-type]
-        part.replace(self._path)
+        content = io.BytesIO()
+        np.savez(content, digest=np.array(self._digest), **self.arrays)  # type: ignore[arg-type]
+        write_all(self._path.parent, {self._path.name: content.getvalue()})
         self._saved = time.monotonic()
-
-
-def digest_of(*parts: Any) -> str:
-    """SHA-256 of arrays and of the text of everything else."""
-    out = sha256()
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            out.update(f"{part.dtype}{part.shape}".encode() + np.ascontiguousarray(part).tobytes())
-        else:
-            out.update(repr(part).encode("utf-8", "surrogatepass"))
-    return out.hexdigest()
 
 
 def choose_deletions(types: Ints, windows: Ints, per_type: int, seed: int) -> tuple[Ints, Ints]:

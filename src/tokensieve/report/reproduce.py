@@ -52,7 +52,7 @@ class Reproduction:
         rows = [("Experiment", "The paper", "Ours", "Verdict", "Seconds"), ("---", "---", "---", "---", "---:")]
         rows += [(r.id, r.paper, outcome(r), r.verdict, f"{r.seconds:.0f}") for r in self.results]
         lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
-        most = self.settings.get("documents")
+        most = self.settings.get("documents_at_most")
         capped = f" (a trial: at most {most} documents of each set)" if most else ""
         made = f"tokensieve {self.version}, scale {self.settings['scale']}{capped}, seed {self.seed}, {self.date}, "
         return "\n".join([*lines, "", f"{made}{self.seconds['total']:.0f} s in all."]) + "\n"

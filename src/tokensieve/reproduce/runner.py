@@ -15,10 +15,10 @@ import polars as pl
 from tokensieve import __version__
 from tokensieve.errors import InputError
 from tokensieve.files import csv_table, write_all
+from tokensieve.identity import fingerprint
 from tokensieve.report.charts import drawn
 from tokensieve.reproduce.data import Data
 from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Bench, Experiment, Result, Tell
-from tokensieve.training import fingerprint
 
 KEPT, UNFINISHED, TABLES, PICTURES = "experiments", "unfinished", "tables", "pictures"
 

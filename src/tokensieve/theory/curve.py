@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from tokensieve.counts import Floats
 from tokensieve.errors import InputError
+from tokensieve.files import write_all
 
 DIVERGES, FINITE, UNDECIDED = "diverges", "finite limit", "undecided at the budget"
 
@@ -120,10 +122,9 @@ class Flow:
         """Write the whole state to an .npz file, whole or not at all."""
         arrays = {name: value for name, value in self.__dict__.items() if value is not None and name != "settings"}
         arrays |= {f"settings_{name}": value for name, value in asdict(self.settings).items()}
-        draft = path.with_name(path.name + ".part")
-        with draft.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        draft.replace(path)
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, **arrays)
+        write_all(path.parent, {path.name: content.getvalue()})
 
     @classmethod
     def load(cls, path: Path) -> Flow:

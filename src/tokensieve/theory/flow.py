@@ -17,7 +17,6 @@ curve: quadratic convergence to a point of zero gradient with no direction of ne
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +27,6 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 from scipy.integrate import BDF
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import logsumexp
@@ -36,6 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from tokensieve.counts import Counts, Floats
 from tokensieve.errors import InputError
+from tokensieve.identity import fingerprint
 from tokensieve.theory.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
 from tokensieve.theory.landscape import Landscape, Point, coordinates
 
@@ -136,7 +135,7 @@ def gradient_flow(
     z = p if basis is None else basis.T @ p
     rest = np.zeros_like(p) if basis is None else p - basis @ z
     land = Landscape(counts, reduced, w)
-    print_ = _fingerprint(counts, E, w, p, settings)
+    print_ = fingerprint(settings.tolerance, counts, E, w, p)
     run = _Run(land, float(np.linalg.norm(rest)), settings)
     if resume is None:
         run.rows.append((land.point(z), 0.0, -math.inf))
@@ -392,18 +391,9 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
         raise InputError(f"{settings}: norm, steps and seconds must be positive, the tolerance between 0 and 0.1")
 
 
-def _fingerprint(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> str:
-    digest = hashlib.sha256(f"{settings.tolerance!r} {E.shape} {counts.matrix.shape}".encode())
-    m = counts.matrix
-    arrays: tuple[NDArray[Any], ...] = (m.indptr, m.indices, m.data, counts.labels, E, w, p)
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def _refill(run: _Run, saved: Flow, fingerprint: str) -> None:
+def _refill(run: _Run, saved: Flow, expected: str) -> None:
     """Take over the rows of finished legs: the steps of a leg depend on where its solver started."""
-    if saved.fingerprint != fingerprint:
+    if saved.fingerprint != expected:
         raise InputError("the saved flow was run with other data, embeddings, start or tolerance: start a new one")
     row, step, time_gain, arc_gain, number, rises = saved.leg.tolist()
     run.leg = _Leg(int(row), step, (time_gain, arc_gain), int(number), int(rises))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from tokensieve.files import write_all
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.flow import Progress
 from tokensieve.theory.generators import single_token
@@ -120,6 +121,4 @@ def run_sweep(cases: Iterable[Case], folder: Path, jobs: int = 1, progress: Prog
 
 
 def _run_and_keep(case: Case, folder: Path) -> None:
-    draft, final = folder / f"{case.name}.part", folder / f"{case.name}.json"
-    draft.write_text(json.dumps(run_case(case)), encoding="utf-8")
-    draft.replace(final)
+    write_all(folder, {f"{case.name}.json": json.dumps(run_case(case))})
