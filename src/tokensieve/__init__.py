@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
     from tokensieve.theory.flow import gradient_flow
-    from tokensieve.theory.margin import max_margin
+    from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import initialise, one_step
+    from tokensieve.theory.sweep import grid, run_sweep
     from tokensieve.theory.verify import verify
     from tokensieve.tokens import PieceTokenizer, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
     from tokensieve.training import Training, TrainingSettings, train_embeddings
@@ -54,8 +55,9 @@ _HOMES = {
     "report.charts": "pictures",
     "report.page": "render",
     "theory.flow": "gradient_flow",
-    "theory.margin": "max_margin",
+    "theory.margin": "max_margin selection_of",
     "theory.one_step": "initialise one_step",
+    "theory.sweep": "grid run_sweep",
     "theory.verify": "verify",
     "tokens": "PieceTokenizer Vocabulary WordTokenizer learn_vocabulary tokenize",
     "training": "Training TrainingSettings train_embeddings",
