@@ -2,7 +2,6 @@
 
     python benchmarks/main_job.py tokens     reading text into counts, against scikit-learn's CountVectorizer
     python benchmarks/main_job.py classify   test accuracy and seconds on IMDB and Yelp, against TF-IDF + logistic regression
-    python benchmarks/main_job.py gradient   the exact full-batch gradient on 2,000 reviews, d = 512, against PyTorch
     python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams: seconds, peak memory, page size
 
 Data: the folder named by TOKENSIEVE_DATA, else ../shared/data beside the project. Every figure is measured when it is printed;
@@ -28,9 +27,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.attention import gradient
 from tokensieve.classifier import AttentionClassifier
-from tokensieve.counts import Counts
 from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
 
 DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -137,85 +134,6 @@ def _tfidf(train: pl.DataFrame, test: pl.DataFrame, label: str, n: int, seed: in
     return accuracy, best, time.perf_counter() - start
 
 
-def full_gradient(runs: int, n: int = 2000, d: int = 512) -> None:
-    """Loss and ∂L/∂(E, p, v), float64, one full batch."""
-    import torch
-
-    frame = imdb("train").sample(n, seed=0)
-    splitter = WordTokenizer()
-    stream = tokenize(frame["text"], splitter)
-    vocabulary = learn_vocabulary(stream, splitter)
-    counts = Counts(
-        vocabulary.count(stream)[0],
-        (frame["label"] == "positive").to_numpy().astype(np.int64),
-        ("-1", "+1"),
-        vocabulary.tokens,
-    )
-    counts.by_type  # noqa: B018  (data preparation, as the flat ids are for the others)
-    rng = np.random.default_rng(0)
-    E, p, v = (rng.standard_normal(shape) / np.sqrt(d) for shape in ((counts.n_types, d), d, d))
-    ids = torch.from_numpy(vocabulary.positions(stream)[:, 0].astype(np.int64))
-    starts, y = stream.starts, torch.from_numpy(counts.signs)
-    document = torch.from_numpy(stream.documents)
-
-    right, written = np.column_stack([p, v]), np.zeros_like(E)  # a training loop keeps its gradient's memory
-
-    def ours() -> tuple[Any, Any, Any]:
-        u, w = (E @ right).T
-        g = gradient(counts, u, w)
-        left = np.column_stack([g.a, g.b])
-        return np.matmul(left, right.T, out=written), *(left.T @ E)
-
-    def factors() -> tuple[Any, Any]:
-        """The same without writing out the |S| × d matrix, which is (a, b) times (p, v) transposed."""
-        u, w = (E @ right).T
-        g = gradient(counts, u, w)
-        left = np.column_stack([g.a, g.b])
-        return left, left.T @ E
-
-    def straightforward() -> tuple[Any, Any, Any]:
-        """Embed every token: n × T × d numbers, 32 documents at a time so that they fit into memory."""
-        weights = [torch.from_numpy(a).clone().requires_grad_() for a in (E, p, v)]
-        for first in range(0, n, 32):
-            rows = range(first, min(first + 32, n))
-            batch = torch.nn.utils.rnn.pad_sequence([ids[starts[k] : starts[k + 1]] for k in rows], batch_first=True)
-            length = torch.tensor([starts[k + 1] - starts[k] for k in rows])
-            mask = torch.arange(batch.shape[1])[None] < length[:, None]
-            x = torch.nn.functional.embedding(batch, weights[0])
-            q = torch.softmax((x @ weights[1]).masked_fill(~mask, -torch.inf), dim=1)
-            f = torch.einsum("kt,ktd->kd", q, x) @ weights[2]
-            (torch.nn.functional.softplus(-y[first : first + 32] * f).sum() / n).backward()
-        return tuple(w.grad.numpy() for w in weights)  # type: ignore[return-value]
-
-    def best() -> tuple[Any, Any, Any]:
-        """Project first, then gather one score and one value per token."""
-        weights = [torch.from_numpy(a).clone().requires_grad_() for a in (E, p, v)]
-        u, w = (weights[0] @ weights[1])[ids], (weights[0] @ weights[2])[ids]
-        z = torch.exp(u - u.max())
-        total = torch.zeros(n, dtype=z.dtype).index_add(0, document, z)
-        f = torch.zeros(n, dtype=z.dtype).index_add(0, document, z * w) / total
-        torch.nn.functional.softplus(-y * f).mean().backward()
-        return tuple(w.grad.numpy() for w in weights)  # type: ignore[return-value]
-
-    exact = ours()
-    for other in (straightforward, best):
-        errors = [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(exact, other(), strict=True)]
-        print(
-            f"largest relative difference to {other.__name__} PyTorch in E, p, v: "
-            + ", ".join(f"{e:.1e}" for e in errors)
-        )
-    m = alternate({"ours": ours, "factors": factors, "straightforward": straightforward, "best": best}, runs)
-    print(f"{n} reviews, {len(ids):,} tokens, |S| = {counts.n_types:,}, d = {d}, float64")
-    print("| | seconds | times ours |\n|---|---|---|")
-    for name, label in (
-        ("ours", "tokensieve"),
-        ("factors", "tokensieve, ∂L/∂E as its two factors"),
-        ("straightforward", "PyTorch, embed every token"),
-        ("best", "PyTorch, project then gather"),
-    ):
-        print(f"| {label} | {m[name]:.4f} | {m[name] / m['ours']:.2g} |")
-
-
 def whole_audit(runs: int) -> None:
     """The command as its user runs it, as a process of its own."""
     del runs
@@ -237,7 +155,7 @@ def whole_audit(runs: int) -> None:
 
 
 def main() -> None:
-    jobs = {"tokens": (tokens, 3), "classify": (classify, 3), "gradient": (full_gradient, 5), "audit": (whole_audit, 1)}
+    jobs = {"tokens": (tokens, 3), "classify": (classify, 3), "audit": (whole_audit, 1)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=jobs)
     parser.add_argument("--runs", type=int)

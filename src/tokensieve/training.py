@@ -41,7 +41,7 @@ from tokensieve.theory.one_step import Start
 
 BLOCK = 64
 SAVE_SECONDS = 60.0
-FROZEN, DESCENT, ADAM = 0, 1, 2
+FROZEN, DESCENT, ADAM, WRITE = 0, 1, 2, 3
 Progress = Callable[[str, float], None]
 Sets = dict[str, Counts]
 
@@ -174,9 +174,38 @@ def train_embeddings(
         if progress is not None:
             progress("training", state.step / settings.steps)
     if len(state.rows) == 0 or state.rows[-1]["step"] != state.step:
-        table = _project(state)
+        table = _project(state.E, np.vstack([state.p, state.v]))
         _record(state, table, sets, answers(counts, table[:, 0], table[:, 1:]))
     return _finished(state, start.v.ndim == 1, settings, time.perf_counter() - begun)
+
+
+def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = None) -> tuple[float, Start]:
+    """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V = Eᵀ B.
+
+    E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The same bits for any number of
+    threads.
+
+    Args:
+        counts: n ≥ 1 documents over |S| types.
+        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K).
+        out: where ∇_E goes, shape and type of E, C order; a new array if None. A loop that gives the same one spares the system
+            from clearing memory each time.
+
+    Returns:
+        L, and the gradients in the places of what they belong to.
+
+    Raises:
+        InputError: shapes that do not agree, or no documents.
+    """
+    _check(counts, at, {})
+    E, out = np.ascontiguousarray(at.E), np.empty_like(at.E, order="C") if out is None else out
+    if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
+        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, as E")
+    right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
+    table = _project(E, right)
+    g = gradient(counts, table[:, 0], table[:, 1:])
+    pull = _sweep(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
+    return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
 
 
 def accuracy(f: Floats, labels: Ints) -> float:
@@ -222,7 +251,7 @@ def _begin(start: Start, settings: TrainingSettings) -> _State:
 def _advance(state: _State, sets: Sets, settings: TrainingSettings) -> None:
     """One record where it is due, then one update."""
     counts = sets["train"]
-    table = _project(state)
+    table = _project(state.E, np.vstack([state.p, state.v]))
     batch = _batch(counts, settings, state.step)
     with np.errstate(over="ignore", invalid="ignore"):
         g = gradient(batch, table[:, 0], table[:, 1:])
@@ -246,13 +275,23 @@ def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
     return counts.rows(np.sort(order[place * size : (place + 1) * size]))
 
 
-def _project(state: _State) -> Floats:
-    """[E p, E V], shape (|S|, 1 + H)."""
-    right = np.vstack([state.p, state.v])
-    out = np.empty((len(state.E), len(right)))
-    with threads(state.E.size):
-        _products(state.E, right, out)
+def _project(E: NDArray[Any], right: Floats) -> Floats:
+    """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
+    out = np.empty((len(E), len(right)))
+    with threads(E.size):
+        _products(E, right, out)
     return out
+
+
+def _sweep(
+    E: NDArray[Any], m1: NDArray[Any], m2: NDArray[Any], left: Floats, right: Floats, mode: int, rate: float = 1.0,
+    fix: float = 1.0,
+) -> Floats:  # fmt: skip
+    """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
+    pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
+    with threads(E.size):
+        _rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(fix), pull)
+    return np.asarray(pull.sum(axis=0))
 
 
 def _record(state: _State, table: Floats, sets: Sets, f: Floats) -> None:
@@ -274,11 +313,7 @@ def _update(state: _State, left: Floats, settings: TrainingSettings) -> None:
     right = np.vstack([state.p, state.v])
     none = np.empty((0, 0), state.E.dtype)
     m1, m2 = state.moments.get("E1", none), state.moments.get("E2", none)
-    pull = np.zeros((-(-len(state.E) // BLOCK), *right.shape))
-    kind = state.E.dtype.type
-    with threads(state.E.size):
-        _rows(state.E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(fix[0]), kind(1 / fix[1]), pull)
-    gradients = pull.sum(axis=0)
+    gradients = _sweep(state.E, m1, m2, left, right, mode, fix[0], 1 / fix[1])
     for name, target, g in (("p", state.p, gradients[0]), ("v", state.v, gradients[1:])):
         if name in settings.frozen:
             continue
@@ -304,7 +339,7 @@ def _products(E: Any, right: Any, out: Any) -> None:
 
 @numba.njit(cache=True, parallel=True, error_model="numpy", fastmath={"contract"})
 def _rows(E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any, fix: Any, pull: Any) -> None:
-    """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with gradient left_s · right."""
+    """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient left_s · right (WRITE: it in m1)."""
     types, d = E.shape
     one = rate / rate
     beta1, beta2, epsilon = one * BETA1, one * BETA2, one * EPSILON
@@ -314,7 +349,7 @@ def _rows(E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any,
             idle = True
             for h in range(len(right)):
                 idle = idle and left[s, h] == 0
-            if idle and mode != ADAM:
+            if idle and mode != ADAM and mode != WRITE:
                 continue
             g[:] = 0
             for h in range(len(right)):
@@ -325,6 +360,9 @@ def _rows(E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any,
             if mode == DESCENT:
                 for j in range(d):
                     E[s, j] -= rate * g[j]
+            elif mode == WRITE:
+                for j in range(d):
+                    m1[s, j] = g[j]
             elif mode == ADAM:
                 for j in range(d):
                     m1[s, j] += (one - beta1) * (g[j] - m1[s, j])

@@ -1,0 +1,33 @@
+"""What the benchmarks share: where the data lie, and the line that says on what they were measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+def described(*packages: str) -> str:
+    """Processor, cores, memory, Python, the versions of some packages, and the date."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    parts = [processor(), f"{os.cpu_count()} cores, {memory:.0f} GB", f"Python {platform.python_version()}"]
+    for package in ("tokensieve", "numpy", *packages):
+        try:
+            parts.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            parts.append(f"no {package}")
+    return ", ".join([*parts, time.strftime("%Y-%m-%d")])
+
+
+def processor() -> str:
+    """As the system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
