@@ -18,11 +18,11 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from tokensieve import __version__
-from tokensieve.attention import attention
 from tokensieve.budget import Budget, rows_to_review
 from tokensieve.classifier import AttentionClassifier, probabilities
 from tokensieve.corpus import Corpus, split_corpus
 from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.effects import attention_sums
 from tokensieve.highlight import Piece, pieces
 from tokensieve.importance import Importance, token_importance
 from tokensieve.streaming import StoredTexts, characters
@@ -360,11 +360,7 @@ def _table(
     importance: Importance, model: AttentionClassifier, counts: Counts
 ) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
     """Importance with the model's two numbers, the attention received, and the quadrant; the quadrants' shares of attention."""
-    k, sums = counts.n_classes, np.zeros((3, counts.n_types))
-    for part in counts.blocks():
-        q = attention(part, model.scores_)
-        uniform = part.matrix.data / np.repeat(part.lengths, np.diff(part.matrix.indptr))
-        sums += [_sum_by_type(part, x) for x in (q, uniform, q / uniform)]
+    k, sums = counts.n_classes, attention_sums(counts, model.scores_)
     received = sums[2] / np.maximum(importance.documents, 1)
     carries = importance.q_value.min(axis=1) < LEVEL
     which = np.where(carries, np.where(received > 1, 0, 1), np.where(received > 1, 2, 3))
@@ -378,12 +374,6 @@ def _table(
     )
     shares = dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
     return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS)), shares
-
-
-def _sum_by_type(counts: Counts, entries: Floats) -> Floats:
-    """Sums of numbers that belong to the stored entries of the matrix, shape (|S|,)."""
-    m = counts.matrix
-    return np.asarray(sp.csr_array((entries, m.indices, m.indptr), shape=m.shape).sum(axis=0)).ravel()
 
 
 def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Ints) -> list[Example]:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
+import polars.selectors
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
@@ -24,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from tokensieve.attention import answers, attention, loss_and_slope
 from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.effects import effects
 from tokensieve.errors import InputError
 from tokensieve.minibatch import Schedule, train
 from tokensieve.tokens import (
@@ -296,6 +298,42 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             answer = f[i, k] if f.shape[1] > 1 else f[i, 0] if k else -f[i, 0]
             out.append(Explanation(*names, float(p[i, k]), float(answer), int(unknown[i]), table))
         return out
+
+    def effects(self, X: Any) -> pl.DataFrame:
+        """What each token does to the answers f for the documents X, one row per token and class.
+
+        Means over the documents that contain the token, exact, in one pass over the counts (`tokensieve.effects`):
+
+            contribution = mean q_{X,s} w_s        deletion = mean (f_X − f_{X∖s}),  f_{X∖s} = (f_X − q_s w_s)/(1 − q_s)
+
+        Of two classes the rows of the first are those of the second with signs turned, as in `explain`.
+
+        Args:
+            X: texts or counts, as for `predict`.
+
+        Returns:
+            All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
+            q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives), score u, value w, contribution, deletion (the answer with
+            the token less the answer after every occurrence is deleted; `prior_` where nothing known is left). The means are
+            null for a token that stands in no document.
+
+        Raises:
+            ValueError: what `predict` raises.
+        """
+        matrix, _ = self.counts_of(X)
+        counts = Counts(matrix, np.zeros(matrix.shape[0], np.int64), ("",), self.tokens_)
+        found = effects(counts, self.scores_, self.values_, self.prior_)
+        k = len(self.classes_)
+        types, heads = np.tile(np.arange(counts.n_types), k), np.repeat(np.arange(k), counts.n_types)
+        columns: dict[str, Any] = {
+            "token": pl.Series(self.tokens_.tolist(), dtype=pl.String).gather(types),
+            "class": pl.Series(self.classes_.tolist()).gather(heads),
+        }
+        shared = {"documents": found.documents, "attention": found.attention, "score": self.scores_}
+        columns |= {name: x[types] for name, x in shared.items()}
+        own = {"value": self.values_, "contribution": found.contribution, "deletion": found.deletion}
+        columns |= {name: (np.hstack([-x, x]) if k == 2 else x).T.ravel() for name, x in own.items()}
+        return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 
     def class_values(self, k: int) -> Floats:
         """Values that speak for class index k, shape (|S|,); with two classes those of the first are −w."""
