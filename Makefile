@@ -17,6 +17,11 @@ test: .deps-test chromium
 test-all: test
 	$(BIN)/pytest -q -m slow
 
+# the figures of docs/benchmarks.md: hours on a quiet machine; the peers are not locked
+bench: .deps-test
+	$(BIN)/pip install -q --disable-pip-version-check -c requirements-test.lock --no-build-isolation -e '.[bench]'
+	$(BIN)/python benchmarks/all.py
+
 .deps-run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements.lock

@@ -2,7 +2,7 @@
 
     python benchmarks/diagnose.py families|shortcut|imdb|speed [--seeds 20] [--family roberta] [--data FOLDER]
 
-`imdb` reads imdb_train.parquet and imdb_test.parquet from --data, else TOKENSIEVE_DATA, else ../shared/data; `speed` compares
+`imdb` reads imdb_train.parquet and imdb_test.parquet from --data (default: see machine.py); `speed` compares
 with captum and shap where they are installed. Models are tiny ones, trained here (tests/diagnose_models.py), but for `speed`.
 """
 
@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
+
+from machine import DATA
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, train_tokenizer
@@ -180,7 +182,7 @@ def main() -> None:
     parser.add_argument("--documents-timed", type=int, default=32)
     parser.add_argument("--documents-peers", type=int, default=3)
     default = os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     start = time.perf_counter()
     parts[options.part](options)

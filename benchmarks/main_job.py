@@ -4,7 +4,7 @@
     python benchmarks/main_job.py classify   test accuracy and seconds on IMDB and Yelp, against TF-IDF + logistic regression
     python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams: seconds, peak memory, page size
 
-Data: the folder named by TOKENSIEVE_DATA, else ../shared/data beside the project. Every figure is measured when it is printed;
+Data: see machine.py. Every figure is measured when it is printed;
 runs of the two sides alternate, and medians are shown.
 """
 
@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -27,10 +25,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from machine import DATA, described
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
-
-DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
 def alternate(sides: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
@@ -161,9 +158,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int)
     arguments = parser.parse_args()
     job, runs = jobs[arguments.job]
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
-    )
+    print(described("polars", "scikit-learn") + "\n")
     job(arguments.runs or runs)
 
 

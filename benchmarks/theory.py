@@ -3,13 +3,12 @@ hypotheses, and the share selected against the first step.
 
     python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size [--seeds 20] [--data FOLDER] [--out FOLDER]
 
-Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data, else TOKENSIEVE_DATA, else ../shared/data.
+Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see machine.py).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import tempfile
 import time
@@ -20,6 +19,7 @@ import polars as pl
 from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 
+from machine import DATA
 from tokensieve.counts import Counts
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.generators import single_token
@@ -102,7 +102,7 @@ def one_step_decay(options: argparse.Namespace) -> None:
 
 def real(name: str, label: str, options: argparse.Namespace) -> Counts:
     """A file of ../shared/data as counts, words in at least 20 documents."""
-    folder = options.data or Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = options.data or DATA
     frame = pl.read_parquet(folder / name).sample(fraction=1.0, shuffle=True, seed=0).head(options.documents)
     vectorizer = CountVectorizer(lowercase=True, min_df=20, token_pattern=r"[a-z0-9']+")
     matrix = vectorizer.fit_transform(frame["text"].to_list())

@@ -5,8 +5,8 @@
 Ours takes full-batch Adam steps on the whole IMDB training set. The PyTorch model embeds every token (n × T × d numbers), lets
 autograd find the gradient and takes Adam steps on the first `--documents` reviews of a random order, padded to the longest; it is
 measured in a process of its own, so that each has its own peak of memory. Both start from the same E, p, v and take the same loss;
-the last lines are ratios per document. Reads imdb_train.parquet and imdb_test.parquet from --data, else TOKENSIEVE_DATA, else
-../shared/data.
+the last lines are ratios per document. Reads imdb_train.parquet and imdb_test.parquet from --data
+(default: see machine.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from machine import DATA, described
 from tokensieve.counts import Counts
 from tokensieve.reproduce.data import Data
 from tokensieve.theory.one_step import initialise
@@ -122,9 +123,9 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=500, help="of the PyTorch model")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    default = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=default)
+    parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
+    print(described("torch") + "\n")
     a = apart(ours, options)
     print(f"d = {options.d}, |S| = {a['types']:,}, {options.dtype}, {options.threads} threads")
     print(f"tokensieve  {a['documents']:,} documents: {a['seconds']:.3f} s/step, peak {a['peak']:.2f} GB")

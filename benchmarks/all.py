@@ -1,0 +1,76 @@
+"""Every benchmark, one after the other, into one Markdown file.
+
+    python benchmarks/all.py [--only NAME …] [--out docs/benchmarks.md]      (or: make bench)
+
+Each is a process of its own, run as its command says; what it prints becomes its section. The file is written after each, and a
+section of an earlier run stays until its benchmark is run again, so `--only` renews a part. Two hours on two cores; nothing else
+should run meanwhile. Needs the extra `bench` and the data (machine.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+JOBS = {
+    "tokens": ("Text into counts", "main_job.py tokens"),
+    "classify": ("Text classification beside other classifiers", "peers.py classify"),
+    "audit": ("The whole audit", "main_job.py audit"),
+    "gradient": ("The exact gradient in E, p and v", "gradient.py"),
+    "adam": ("Full-batch Adam on E and p", "training.py --documents 600"),
+    "importance": ("Importance of a trained classifier's tokens beside captum and shap", "importance.py"),
+    "margin": ("The max-margin problem beside a dense formulation", "peers.py margin"),
+    "documents": ("Growth with documents", "scale.py growth --most 7"),
+    "vocabulary": ("Growth with the vocabulary", "scale.py vocabulary"),
+    "text": ("Raw text to a model, in memory and streamed", "scale.py text --most 6"),
+    "larger": ("A file larger than the memory allowed", "scale.py larger"),
+    "cluster": ("One process and four Dask workers", "scale.py cluster"),
+    "predict": ("Documents answered per second", "scale.py predict"),
+}
+HEADING = """# Benchmarks
+
+Written by `python benchmarks/all.py`: each section is what its command printed, on the machine and the day that it names. Sides that
+are compared were run in turns, never at the same time; figures are medians, with ranges in brackets.
+"""
+
+
+def sections(path: Path) -> dict[str, str]:
+    """Title → text of an earlier run's file."""
+    if not path.exists():
+        return {}
+    parts = path.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() for part in parts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS), metavar="NAME")
+    parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks.md")
+    options = parser.parse_args()
+    found, failed = sections(options.out), []
+    for name in options.only:
+        title, command = JOBS[name]
+        script, *arguments = command.split()
+        print(f"{name}: {command}", flush=True)
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, HERE / script, *arguments], stdout=subprocess.PIPE, text=True)
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            failed.append(name)
+            continue
+        said = done.stdout.strip()
+        said = said if "|---|" in said else f"```\n{said}\n```"  # a table is Markdown already
+        found[title] = f"`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
+        ordered = [title for title, _ in JOBS.values() if title in found]
+        text = "\n".join([HEADING, *(f"## {title}\n\n{found[title]}\n" for title in ordered)])
+        options.out.write_text(text, encoding="utf-8")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}; their sections are as they were")
+
+
+if __name__ == "__main__":
+    main()
