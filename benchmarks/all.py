@@ -33,7 +33,7 @@ JOBS = {
 }
 HEADING = """# Benchmarks
 
-Written by `python benchmarks/all.py`: each section is what its command printed, on the machine and the day that it names. Sides that
+Written by `python benchmarks/all.py`: each section is what its command printed, on the machine and day that it names. Sides that
 are compared were run in turns, never at the same time; figures are medians, with ranges in brackets.
 """
 

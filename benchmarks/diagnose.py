@@ -9,7 +9,6 @@ with captum and shap where they are installed. Models are tiny ones, trained her
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -181,7 +180,6 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4000, help="IMDB reviews to train on")
     parser.add_argument("--documents-timed", type=int, default=32)
     parser.add_argument("--documents-peers", type=int, default=3)
-    default = os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     start = time.perf_counter()
