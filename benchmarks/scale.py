@@ -1,21 +1,25 @@
 """Size: how time and memory grow, what a cluster would take, and how fast documents are answered.
 
     python benchmarks/scale.py growth --most 6    importance of 10³ … 10^6 generated documents of 100 tokens, and the exponent
-    python benchmarks/scale.py text --most 5      `tokensieve train` of 10^5 documents as raw text, in memory and with --stream
-    python benchmarks/scale.py cluster            one process against four Dask workers on this machine, traffic, and a projection
+    python benchmarks/scale.py types --most 6     the same of 300,000 documents (--documents) while |S| grows from 10³ to 10^6
+    python benchmarks/scale.py text --most 5      `tokensieve train` of 10^5 documents as raw text: in memory, and with --stream
+                                                  from JSONL, CSV and Parquet; whether all results are the same to the byte
+    python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most 1.25 GB of own memory (--cap)
+    python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
+    python benchmarks/scale.py cluster            one process against four Dask workers on this machine, traffic, a projection
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone, ONNX
 
-Every figure is measured when it is printed, sizes of `growth` and `text` in a process of their own. Peak memory is that of the
+Every figure is measured when it is printed, in a process of its own except for `cluster` and `predict`. Peak memory is that of the
 process: "own" without the pages of files that the system holds for it and takes back when others need room.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -30,45 +34,57 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from machine import DATA, described
+from tokensieve import frequencies
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.counts import Counts
 from tokensieve.importance import TokenSums
 from tokensieve.tokens import TokenStream, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
 
-DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 LENGTH, TYPES, BATCH = 100, 50_000, 20_000
 REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
 
 
 class Generated:
     """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of two classes; made batch by batch
-    from the seed whenever they are read."""
+    from the seed whenever they are read, which has taken `seconds` so far."""
 
-    def __init__(self, documents: int, seed: int = 0) -> None:
-        self.documents, self.seed = documents, seed
-        base = 1 / (np.arange(TYPES) + 10.0)
-        lean = np.where(np.arange(TYPES) % 10 == 0, np.where(np.arange(TYPES) % 20 == 0, 0.5, -0.5), 0.0)
+    def __init__(self, documents: int, types: int = TYPES, seed: int = 0) -> None:
+        self.documents, self.types, self.seed, self.seconds = documents, types, seed, 0.0
+        base = 1 / (np.arange(types) + 10.0)
+        lean = np.where(np.arange(types) % 10 == 0, np.where(np.arange(types) % 20 == 0, 0.5, -0.5), 0.0)
         self.reach = [np.cumsum(base * (1 + y * lean)) / np.sum(base * (1 + y * lean)) for y in (-1, 1)]
-        self.words = [f"w{s:05d}" for s in range(TYPES)]
 
     def batches(self) -> Iterator[tuple[TokenStream, np.ndarray]]:
-        """Token ids and labels."""
+        """Token ids and labels; each batch knows the words in it, as a tokenizer's does."""
         for number, first in enumerate(range(0, self.documents, BATCH)):
-            n = min(BATCH, self.documents - first)
+            start, n = time.perf_counter(), min(BATCH, self.documents - first)
             rng = np.random.default_rng([self.seed, number])
             labels = rng.integers(0, 2, n)
             drawn = rng.random((n, LENGTH))
             ids = np.empty((n, LENGTH), dtype=np.int32)
             for y in (0, 1):
-                ids[labels == y] = np.minimum(np.searchsorted(self.reach[y], drawn[labels == y]), TYPES - 1)
-            yield TokenStream(ids.ravel(), np.arange(0, n * LENGTH + 1, LENGTH), self.words), labels
+                ids[labels == y] = np.minimum(np.searchsorted(self.reach[y], drawn[labels == y]), self.types - 1)
+            there = np.zeros(self.types, dtype=bool)
+            there[ids] = True
+            words = [f"w{s:05d}" for s in np.flatnonzero(there).tolist()]
+            ids = (np.cumsum(there, dtype=np.int32) - 1)[ids.ravel()]
+            self.seconds += time.perf_counter() - start
+            yield TokenStream(ids, np.arange(0, n * LENGTH + 1, LENGTH), words), labels
 
     def __iter__(self) -> Iterator[TokenStream]:
         return (stream for stream, _ in self.batches())
 
 
 class Peak:
-    """The largest memory of this process while it runs, looked at every 50 ms: all of it, and its own without mapped files."""
+    """The largest memory of this process while it runs, looked at every 20 ms: all of it, and its own without mapped files.
+
+    Args:
+        cap: gigabytes of its own beyond which the process ends at once, with status 9.
+    """
+
+    def __init__(self, cap: float = math.inf) -> None:
+        self.cap = cap
 
     def __enter__(self) -> Peak:
         self.own, self._stop = 0.0, threading.Event()
@@ -82,8 +98,10 @@ class Peak:
         self.all = _memory("VmHWM")
 
     def _look(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self._stop.wait(0.02):
             self.own = max(self.own, _memory("RssAnon"))
+            if self.own > self.cap:
+                os._exit(9)
 
 
 def _memory(name: str) -> float:
@@ -91,13 +109,9 @@ def _memory(name: str) -> float:
     return int(line.split()[1]) / 1e6
 
 
-def importance_of(documents: int, ngrams: int) -> dict[str, float]:
+def importance_of(documents: int, ngrams: int, types: int = TYPES) -> dict[str, float]:
     """Both passes over generated documents: vocabulary, then sums and importance."""
-    source, splitter = Generated(documents), WordTokenizer()
-    start = time.perf_counter()
-    for _ in source.batches():
-        pass
-    made = time.perf_counter() - start
+    source, splitter = Generated(documents, types), WordTokenizer()
     with Peak() as peak:
         start = time.perf_counter()
         vocabulary = learn_vocabulary(source, splitter, ngrams, 3)  # type: ignore[arg-type]
@@ -106,78 +120,158 @@ def importance_of(documents: int, ngrams: int) -> dict[str, float]:
             sums = sums + TokenSums.of(Counts(vocabulary.count(stream)[0], labels, ("-1", "+1"), vocabulary.tokens))
         importance = sums.importance(vocabulary.tokens, ("-1", "+1"))
         seconds = time.perf_counter() - start
-    found = {"documents": documents, "types": vocabulary.n_types, "seconds": seconds, "generating": (1 + ngrams) * made}
+    found = {"documents": documents, "types": vocabulary.n_types, "seconds": seconds, "generating": source.seconds}
     return found | {"own": peak.own, "all": peak.all, "important": float((importance.q_value[:, 1] < 0.05).mean())}
 
 
-def growth(most: int, ngrams: int) -> None:
+def growth(options: argparse.Namespace) -> None:
     """Importance against documents; "seconds" include making the documents anew in each pass."""
-    importance_of(100, ngrams)  # compile before the clock starts; the kernels are cached for the processes below
-    print(
-        "| documents | token types | seconds | of which generating | own memory, GB | peak, GB |\n|---|---|---|---|---|---|"
-    )
-    rows = []
-    for power in range(3, most + 1):
-        row = _in_process("importance", 10**power, ngrams)
-        rows.append(row)
-        cells = row["types"], row["seconds"], row["generating"], row["own"], row["all"]
-        print(
-            f"| 10^{power} | " + " | ".join(f"{x:,.2f}" if isinstance(x, float) else f"{x:,}" for x in cells) + " |",
-            flush=True,
-        )
-    large = [(math.log(r["documents"]), math.log(r["seconds"])) for r in rows if r["documents"] >= 10**4]
-    if len(large) > 1:
-        exponent = statistics.linear_regression(*zip(*large, strict=True)).slope
-        print(
-            f"exponent of seconds in documents from 10^4 on: {exponent:.3f} (required: at most {REQUIRED['exponent']})"
-        )
-    if most >= 7:
+    sizes = [{"documents": 10**power} for power in range(3, options.most + 1)]
+    rows = _grown(sizes, options.ngrams)
+    _fitted([r for r in rows if r["documents"] >= 10**4], "documents", "seconds", REQUIRED["exponent"])
+    if options.most >= 7:
         last = rows[-1]
         met = last["seconds"] <= REQUIRED["seconds"] and last["all"] <= REQUIRED["gigabytes"]
-        print(
-            f"10^7 documents within {REQUIRED['seconds']:g} s and {REQUIRED['gigabytes']:g} GB: {'yes' if met else 'NO'}"
-        )
+        limits = f"{REQUIRED['seconds']:g} s and {REQUIRED['gigabytes']:g} GB"
+        print(f"10^7 documents within {limits}: {'yes' if met else 'NO'}")
 
 
-def train_text(documents: int, streamed: int) -> dict[str, float]:
-    """`tokensieve train` on a JSONL file of generated documents."""
+def types(options: argparse.Namespace) -> None:
+    """Importance against the vocabulary, with the same number of documents."""
+    documents = options.documents or 300_000
+    rows = _grown(
+        [{"documents": documents, "types": 10**power} for power in range(3, options.most + 1)], options.ngrams
+    )
+    rows = [r | {"without generating": r["seconds"] - r["generating"]} for r in rows]
+    for column in ("seconds", "without generating", "own"):
+        _fitted(rows, "types", column)
+
+
+def _grown(sizes: list[dict[str, int]], ngrams: int) -> list[dict[str, float]]:
+    importance_of(100, ngrams)  # compile before the clock starts; the kernels are cached for the processes below
+    print("| documents | token types | seconds | of which generating | own memory, GB | peak, GB |")
+    print("|---|---|---|---|---|---|")
+    rows = []
+    for size in sizes:
+        row = _in_process("importance", ngrams=ngrams, **size)
+        rows.append(row)
+        cells = [row[name] for name in ("documents", "types", "seconds", "generating", "own", "all")]
+        print("| " + " | ".join(f"{x:,.2f}" if isinstance(x, float) else f"{x:,}" for x in cells) + " |", flush=True)
+    return rows
+
+
+def _fitted(rows: list[dict[str, float]], size: str, column: str, required: float | None = None) -> None:
+    """The exponent b of column ≈ a · size^b, by least squares in logarithms."""
+    if len(rows) > 1:
+        logs = [(math.log(r[size]), math.log(r[column])) for r in rows]
+        found = statistics.linear_regression(*zip(*logs, strict=True)).slope
+        asked = "" if required is None else f" (required: at most {required})"
+        print(f"exponent of {column} in {size} from {rows[0][size]:,} on: {found:.3f}{asked}")
+
+
+def write_text(path: Path, documents: int) -> None:
+    """Generated documents as JSONL."""
+    source = Generated(documents)
+    with path.open("w", encoding="utf-8") as file:
+        for stream, labels in source.batches():
+            rows = np.asarray(stream.words)[stream.ids].reshape(-1, LENGTH)
+            file.writelines(
+                f'{{"text": "{" ".join(r)}", "label": {y}}}\n' for r, y in zip(rows.tolist(), labels, strict=True)
+            )
+
+
+def train_text(path: str, streamed: bool, cap: float = math.inf) -> dict[str, Any]:
+    """`tokensieve train` on a file, and a digest of the token table and the model."""
     from tokensieve.cli import app
 
-    source = Generated(documents)
+    tempfile.tempdir = str(
+        Path(path).parent
+    )  # all that goes with the caller's folder, also when `cap` ends this process
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "documents.jsonl"
-        with path.open("w", encoding="utf-8") as file:
-            for stream, labels in source.batches():
-                rows = np.asarray(source.words)[stream.ids].reshape(-1, LENGTH)
-                file.writelines(
-                    f'{{"text": "{" ".join(r)}", "label": {y}}}\n' for r, y in zip(rows.tolist(), labels, strict=True)
-                )
-        arguments = ["train", str(path), "--out", str(Path(folder) / "model"), "-q", *["--stream"] * streamed]
-        with Peak() as peak:
+        arguments = ["train", path, "--out", folder, "-q", *["--stream"] * streamed]
+        with Peak(cap) as peak:
             start = time.perf_counter()
             app(args=arguments, standalone_mode=False)
             seconds = time.perf_counter() - start
-        summary = json.loads((Path(folder) / "model" / "summary.json").read_text())
+        written = b"".join((Path(folder) / name).read_bytes() for name in ("tokens.csv", "model.safetensors"))
+        accuracy = json.loads((Path(folder) / "summary.json").read_text())["test_accuracy"]
+    digest = hashlib.sha256(written).hexdigest()
+    return {"seconds": seconds, "own": peak.own, "all": peak.all, "accuracy": accuracy, "digest": digest}
+
+
+def text(options: argparse.Namespace) -> None:
+    """Raw text from a file to a model, in memory and streamed, from every kind of file."""
+    print("| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy | the same bytes |")
+    print("|---|---|---|---|---|---|---|---|")
+    for power in range(4, options.most + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "documents.jsonl"
+            write_text(path, 10**power)
+            pl.scan_ndjson(path).sink_csv(path.with_suffix(".csv"))
+            pl.scan_ndjson(path).sink_parquet(path.with_suffix(".parquet"))
+            first = None
+            for kind, streamed in ((".jsonl", False), (".jsonl", True), (".csv", True), (".parquet", True)):
+                file = path.with_suffix(kind)
+                r = _in_process("train_text", path=str(file), streamed=streamed)
+                first = first or r["digest"]
+                numbers = f"{r['seconds']:.1f} | {r['own']:.2f} | {r['all']:.2f} | {r['accuracy']:.4f}"
+                name = f"{'--stream' if streamed else 'in memory'}, {kind[1:]}"
+                same = "yes" if r["digest"] == first else "NO"
+                print(f"| 10^{power} | {file.stat().st_size / 1e9:.2f} | {name} | {numbers} | {same} |", flush=True)
+
+
+def larger(options: argparse.Namespace) -> None:
+    """A file larger than the memory that training may use for itself; the process ends if it uses more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "documents.jsonl"
+        write_text(path, options.documents or 2_100_000)
         size = path.stat().st_size / 1e9
-    return {"seconds": seconds, "own": peak.own, "all": peak.all, "size": size, "accuracy": summary["test_accuracy"]}
+        print(f"file {size:.2f} GB, cap {options.cap:g} GB", flush=True)
+        if size <= options.cap:
+            raise SystemExit("the file must be larger than the cap: give more --documents")
+        r = _in_process("train_text", path=str(path), streamed=True, cap=options.cap)
+    print(f"trained in {r['seconds']:.1f} s with {r['own']:.2f} GB of its own; test accuracy {r['accuracy']:.4f}")
 
 
-def text(most: int, ngrams: int) -> None:
-    """Raw text from a file to a model, in memory and streamed."""
-    del ngrams
-    print(
-        "| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy |\n|---|---|---|---|---|---|---|"
-    )
-    for power in range(4, most + 1):
-        for name, streamed in (("in memory", 0), ("--stream", 1)):
-            r = _in_process("train_text", 10**power, streamed)
-            numbers = f"{r['seconds']:.1f} | {r['own']:.2f} | {r['all']:.2f} | {r['accuracy']:.4f}"
-            print(f"| 10^{power} | {r['size']:.2f} | {name} | {numbers} |", flush=True)
+def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
+    """Words and bigrams in at least three documents, where up to `rows` document frequencies wait in memory."""
+    frequencies.ROWS, spill, spills = rows, frequencies.Frequencies._spill, []
+
+    def counted(self: frequencies.Frequencies, frame: pl.DataFrame) -> None:
+        spills.append(len(frame))
+        spill(self, frame)
+
+    frequencies.Frequencies._spill = counted  # type: ignore[method-assign]
+    with Peak() as peak:
+        start = time.perf_counter()
+        found = learn_vocabulary(Generated(documents), WordTokenizer(), 2, 3)  # type: ignore[arg-type]
+        seconds = time.perf_counter() - start
+    digest = hashlib.sha256("\n".join(found.words).encode() + found.grams[0].tobytes()).hexdigest()
+    return {
+        "seconds": seconds, "own": peak.own, "all": peak.all, "types": found.n_types, "spills": len(spills),
+        "spilled": sum(spills), "digest": digest,
+    }  # fmt: skip
 
 
-def _in_process(job: str, documents: int, option: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "one", "--job", job, "--documents", str(documents), "--option", str(option)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+def spill(options: argparse.Namespace) -> None:
+    """The vocabulary of words and bigrams, with document frequencies in files and in memory."""
+    documents, digests = options.documents or 500_000, set()
+    print("| documents | rows in memory | spills | rows in files | token types | seconds | own memory, GB |")
+    print("|---|---|---|---|---|---|---|")
+    for rows in (frequencies.ROWS, 10**12):
+        r = _in_process("vocabulary", documents=documents, rows=rows)
+        digests.add(r["digest"])
+        numbers = f"{r['spills']} | {r['spilled']:,} | {r['types']:,} | {r['seconds']:.1f} | {r['own']:.2f}"
+        print(f"| {documents:,} | {rows:,} | {numbers} |", flush=True)
+    print(f"the same vocabulary: {'yes' if len(digests) == 1 else 'NO'}")
+
+
+def _in_process(job: str, **arguments: Any) -> dict[str, Any]:
+    command = [sys.executable, __file__, "one", "--job", job, "--arguments", json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        reason = "it used more memory than it may" if done.returncode == 9 else done.stderr[-2000:]
+        raise SystemExit(f"{job} {arguments} ended with status {done.returncode}: {reason}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -219,9 +313,8 @@ def projected(rates: Rates, documents: float, workers: int, passes: int, rounds:
     }
 
 
-def cluster(most: int, ngrams: int) -> None:
+def cluster(options: argparse.Namespace) -> None:
     """IMDB on one process and on four Dask workers of this machine, and 10⁹ documents on 100 workers from the rates measured."""
-    del most
     import dask
     from dask.distributed import Client, LocalCluster
 
@@ -231,7 +324,7 @@ def cluster(most: int, ngrams: int) -> None:
     goal = test["label"].to_numpy()
     AttentionClassifier(max_epochs=1).fit(["a b", "a c"] * 5, [0, 1] * 5)
     start = time.perf_counter()
-    model = AttentionClassifier(ngrams=ngrams).fit(train["text"], train["label"].to_list())
+    model = AttentionClassifier(ngrams=options.ngrams).fit(train["text"], train["label"].to_list())
     alone = time.perf_counter() - start
     print("| | seconds | test accuracy |\n|---|---|---|")
     print(f"| one process | {alone:.1f} | {np.mean(model.predict(test['text']) == goal):.4f} |", flush=True)
@@ -239,7 +332,7 @@ def cluster(most: int, ngrams: int) -> None:
     with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         for _ in range(2):  # the first run compiles in every worker
             start = time.perf_counter()
-            learned = learn_on(client, parts, ngrams=ngrams)
+            learned = learn_on(client, parts, ngrams=options.ngrams)
             there = time.perf_counter() - start
         link = _network(client)
     print(
@@ -248,7 +341,7 @@ def cluster(most: int, ngrams: int) -> None:
     print(
         f"traffic: {learned.bytes_per_round / 1e6:.1f} MB per partition and round each way ({len(model.scores_):,} token types)"
     )
-    rates = _rates(train, ngrams, link)
+    rates = _rates(train, options.ngrams, link)
     print("rates of one worker: " + ", ".join(f"{k} {v:,.0f}" for k, v in asdict(rates).items()))
     found = projected(
         rates, 1e9, 100, passes=1, rounds=learned.rounds + min(len(learned.validation), learned.rounds + 2)
@@ -303,13 +396,12 @@ def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
     return out, time.perf_counter() - start
 
 
-def predict(most: int, ngrams: int) -> None:
+def predict(options: argparse.Namespace) -> None:
     """25,000 IMDB reviews: from text, from counts, from the table in plain Python, and the same counts through ONNX."""
-    del most
     from tokensieve.model_file import table
 
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
-    model = AttentionClassifier(ngrams=ngrams).fit(train["text"], train["label"].to_list())
+    model = AttentionClassifier(ngrams=options.ngrams).fit(train["text"], train["label"].to_list())
     matrix, _ = model.counts_of(test["text"])
     sides: dict[str, tuple[Callable[[], Any], int]] = {
         "Python, text to answer": (lambda: model.decision_function(test["text"]), len(test)),
@@ -363,23 +455,22 @@ def _onnx(model: AttentionClassifier, matrix: Any) -> Callable[[], Any]:
 
 
 def main() -> None:
-    jobs = {"growth": growth, "text": text, "cluster": cluster, "predict": predict}
+    jobs = {job.__name__: job for job in (growth, types, text, larger, spill, cluster, predict)}
+    parts = {"importance": importance_of, "train_text": train_text, "vocabulary": vocabulary_of}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=[*jobs, "one"])
-    parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents")
+    parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents, or of token types")
+    parser.add_argument("--documents", type=int, help="of types, larger and spill")
+    parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
-    parser.add_argument("--job", dest="inner", choices=["importance", "train_text"], help=argparse.SUPPRESS)
-    parser.add_argument("--documents", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--option", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.job == "one":
-        one = importance_of if arguments.inner == "importance" else train_text
-        print(json.dumps(one(arguments.documents, arguments.option)))
+    parser.add_argument("--job", dest="inner", choices=parts, help=argparse.SUPPRESS)
+    parser.add_argument("--arguments", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job == "one":
+        print(json.dumps(parts[options.inner](**options.arguments)))
         return
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
-    )
-    jobs[arguments.job](arguments.most, arguments.ngrams)
+    print(described())
+    jobs[options.job](options)
 
 
 if __name__ == "__main__":

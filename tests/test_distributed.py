@@ -1,4 +1,4 @@
-"""A real Dask cluster of worker processes: the bits of one machine, also when a worker dies; sweeps on it through joblib."""
+"""A real Dask cluster of worker processes: the bits of one machine, also when a worker dies."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from conftest import Run
+from tokensieve.auditing import LEVEL, QUADRANTS, Settings, audit, token_table
 from tokensieve.classifier import AttentionClassifier
+from tokensieve.corpus import read_corpus, split_corpus
 from tokensieve.counts import Counts
 from tokensieve.demo import demo_reviews
 from tokensieve.distributed import Learned, learn_on
+from tokensieve.effects import attention_sums
 from tokensieve.errors import InputError
 from tokensieve.importance import Importance, token_importance
 from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
@@ -50,12 +54,16 @@ def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
     return reviews()[number::of]
 
 
-def same_importance(found: Importance, ngrams: int) -> None:
-    frame, splitter = reviews(), WordTokenizer()
+def counts_of(frame: pl.DataFrame, ngrams: int) -> Counts:
+    splitter = WordTokenizer()
     stream = tokenize(frame["text"], splitter)
     vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
     labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
-    expected = token_importance(Counts(vocabulary.count(stream)[0], labels, ("neg", "pos"), vocabulary.tokens))
+    return Counts(vocabulary.count(stream)[0], labels, ("neg", "pos"), vocabulary.tokens)
+
+
+def same_importance(found: Importance, ngrams: int) -> None:
+    expected = token_importance(counts_of(reviews(), ngrams))
     for field in dataclasses.fields(Importance):
         np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), err_msg=field.name)
 
@@ -69,6 +77,7 @@ def equal(a: Learned, b: Learned) -> bool:
     return (
         a.model.scores_.tobytes() == b.model.scores_.tobytes()
         and a.model.values_.tobytes() == b.model.values_.tobytes()
+        and a.attention.tobytes() == b.attention.tobytes()
         and a.validation == b.validation
     )
 
@@ -83,6 +92,38 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(clien
     assert learned.documents == N and learned.partitions == partitions
     assert learned.bytes_per_round == 16 * one.scores_.size
     assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
+
+
+def test_attention_is_that_of_the_model_over_all_documents(client: Any) -> None:
+    for partitions in (1, 5):
+        learned = learn_on(client, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20)
+        model, frame = learned.model, pl.concat([part(p, partitions) for p in range(partitions)])
+        matrix, _ = model.counts_of(frame["text"])
+        odds = matrix.toarray() * np.exp(model.scores_)  # by the definition, in dense arrays
+        q = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1e-300)
+        uniform = matrix.toarray() / np.maximum(matrix.sum(axis=1), 1.0)[:, None]
+        ratio = np.divide(q, uniform, out=np.zeros_like(q), where=uniform > 0)
+        np.testing.assert_allclose(learned.attention, ratio.sum(axis=0) / (uniform > 0).sum(axis=0), rtol=1e-10)
+        found = model.effects(frame["text"])["attention"][: len(model.tokens_)].to_numpy()
+        np.testing.assert_allclose(learned.attention, found, rtol=1e-12)
+        assert "attention" not in learned.to_dict()
+        if partitions == 1:
+            assert learned.attention.tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_table_is_that_of_an_audit(classes: int) -> None:
+    found = demo_reviews(600)
+    names = [("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)] for i, y in enumerate((found.labels > 0).tolist())]
+    corpus = split_corpus(read_corpus((found.texts.to_list(), names)))
+    audited = audit(corpus, Settings(baseline=False))
+    model, splitter = audited.model, WordTokenizer()
+    matrix = model.vocabulary_.count(tokenize(corpus.texts, splitter))[0]
+    counts = Counts(matrix, corpus.labels, corpus.classes, model.tokens_)
+    importance, sums = token_importance(counts), attention_sums(counts, model.scores_)[2]
+    learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
+    assert len(corpus.classes) == classes
+    assert_frame_equal(token_table(learned.importance, learned.model, learned.attention)[0], audited.tokens)
 
 
 def test_bags_and_data_frames_give_the_same(client: Any) -> None:
@@ -126,27 +167,16 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     assert run(*common, "--cluster", address, "--out", "there")[0] == 0
     assert run(*common, "--out", "here")[0] == 0
     there, here = (pl.read_csv(tmp_path / name / "tokens.csv") for name in ("there", "here"))
-    names = [name for name in here.columns if name in there.columns and name not in ("score", "value")]
-    rounded = there.with_columns(pl.col(pl.Float64).round_sig_figs(6))
-    assert rounded.select(names).equals(here.select(names)) and "alpha" in names
+    assert there.schema == here.schema and here.columns[-4:] == ["score", "value", "attention", "quadrant"]
+    names = here.columns[:-4]
+    assert there.select(names).equals(here.select(names)) and "alpha" in names
+    for table in (there, here):
+        carries = (pl.col("q_value").min().over("token") < LEVEL).cast(int)
+        place = table.select(3 - 2 * carries - (pl.col("attention") > 1).cast(int)).to_series()
+        assert pl.Series(QUADRANTS).gather(place).to_list() == table["quadrant"].to_list()
+    assert (there["quadrant"] == here["quadrant"]).mean() > 0.8
     found = json.loads((tmp_path / "there" / "summary.json").read_text())
     assert found["test_accuracy"] > 0.8 and found["documents"] == {"train": N, "test": N}
     assert run("predict", "there", "b.parquet")[0] == 0
     status, _, said = run(*common, "--cluster", "tcp://127.0.0.1:9", "--out", "nowhere")
     assert status == 2 and "no Dask scheduler answers" in said
-
-
-def test_sweeps_run_on_the_cluster(client: Any, tmp_path: Path) -> None:
-    from joblib import parallel_config
-
-    from tokensieve.theory.sweep import grid, run_sweep
-
-    cases = grid({"n": [40], "n_types": [20], "d": [64], "seed": [0, 1], "max_norm": [50.0], "max_steps": [60]})
-    here = run_sweep(cases, tmp_path / "here")
-    steps = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
-    with parallel_config(backend="dask", wait_for_workers_timeout=30):
-        there = run_sweep(cases, tmp_path / "there", jobs=-1)
-    assert client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter) > steps
-    assert there.outcomes == here.outcomes
-    for a, b in zip(here.rows, there.rows, strict=True):
-        assert {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}

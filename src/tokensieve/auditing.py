@@ -356,24 +356,34 @@ def _fit_and_score(train: Counts, test: Counts, strength: float) -> float:
     return float(model.score(tfidf.transform(test.matrix), test.labels))
 
 
-def _table(
-    importance: Importance, model: AttentionClassifier, counts: Counts
-) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
-    """Importance with the model's two numbers, the attention received, and the quadrant; the quadrants' shares of attention."""
-    k, sums = counts.n_classes, attention_sums(counts, model.scores_)
-    received = sums[2] / np.maximum(importance.documents, 1)
-    carries = importance.q_value.min(axis=1) < LEVEL
-    which = np.where(carries, np.where(received > 1, 0, 1), np.where(received > 1, 2, 3))
-    masses = [np.bincount(which, x, 4) / np.sum(x) for x in sums[:2]]
+def token_table(importance: Importance, model: AttentionClassifier, attention: Floats) -> tuple[pl.DataFrame, Ints]:
+    """The one table of `Audit.tokens`, and the index in QUADRANTS of each type, shape (|S|,).
+
+    Args:
+        importance: of the training documents.
+        model: trained on them.
+        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.effects.Effects.attention`).
+    """
+    carries, k = importance.q_value.min(axis=1) < LEVEL, len(importance.classes)
+    which = np.where(carries, np.where(attention > 1, 0, 1), np.where(attention > 1, 2, 3))
     values = np.hstack([-model.values_, model.values_]) if k == 2 else model.values_
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores_, k)),
         value=pl.Series(values.T.ravel()),
-        attention=pl.Series(np.tile(received, k)),
+        attention=pl.Series(np.tile(attention, k)),
         quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
     )
-    shares = dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
-    return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS)), shares
+    return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS)), which
+
+
+def _table(
+    importance: Importance, model: AttentionClassifier, counts: Counts
+) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
+    """The table, and the quadrants' shares of attention and of uniform attention."""
+    sums = attention_sums(counts, model.scores_)
+    table, which = token_table(importance, model, sums[2] / np.maximum(importance.documents, 1))
+    masses = [np.bincount(which, x, 4) / np.sum(x) for x in sums[:2]]
+    return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
 
 
 def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Ints) -> list[Example]:

@@ -6,7 +6,8 @@ does not change a bit. Vocabulary and importance are those of one machine, to th
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
 weighted by documents. What crosses the network per round and partition is (u, w) both ways: two numbers per token type for two
-classes. Averages are formed pairwise on the workers, in a fixed order. The number of rounds is chosen on held-out documents.
+classes. Averages are formed pairwise on the workers, in a fixed order. The number of rounds is chosen on held-out documents. What
+attention each type receives is a sum over documents as well, formed the same way: one number per token type and partition.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import polars as pl
 from tokensieve.attention import answers, loss_and_slope
 from tokensieve.classifier import AttentionClassifier, prior_of, start_of
 from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.effects import attention_sums
 from tokensieve.errors import InputError
 from tokensieve.importance import Importance, TokenSums
 from tokensieve.labels import in_order, label_name
@@ -49,6 +51,9 @@ class Learned:
     Attributes:
         importance: as `token_importance` of all documents on one machine.
         model: the classifier, as after `fit`.
+        attention: mean over the documents that contain a type of its attention relative to a uniform share,
+            q_{X,s} / (c_{X,s}/T_X), as in `tokensieve.effects.Effects` but 0 for a type in none, shape (|S|,). The same
+            bits for the same partitions; other partitions train another model, and order the sum differently.
         documents: how many documents there were.
         partitions: P.
         rounds: rounds of training on all documents.
@@ -58,6 +63,7 @@ class Learned:
 
     importance: Importance
     model: AttentionClassifier
+    attention: Floats
     documents: int
     partitions: int
     rounds: int
@@ -128,10 +134,13 @@ def learn_on(
     sums: TokenSums = cluster.total(cluster.each(TokenSums.of, counts)).result()
     importance = sums.importance(vocabulary.tokens, classes)
     model = AttentionClassifier(ngrams, min_documents, random_state=seed)
-    rounds, validation = _train(cluster, counts, sums.class_sizes, model, seed, tell)
+    state, rounds, validation = _train(cluster, counts, sums.class_sizes, model, seed, tell)
+    tell("attention", 0.0)
+    received = cluster.total(cluster.each(_received, counts, state)).result() / np.maximum(importance.documents, 1)
     model.classes_, model.vocabulary_, model.n_features_in_ = np.asarray(classes), vocabulary, vocabulary.n_types
     sent = model.scores_.nbytes + model.values_.nbytes
-    return Learned(importance, model, int(sums.class_sizes.sum()), len(parts), rounds, validation, sent)
+    documents = int(sums.class_sizes.sum())
+    return Learned(importance, model, received, documents, len(parts), rounds, validation, sent)
 
 
 class _Cluster:
@@ -217,8 +226,12 @@ def _counted(part: _Part, vocabulary: Vocabulary, classes: tuple[str, ...]) -> C
 def _train(
     cluster: _Cluster, counts: list[Any], sizes: Ints, model: AttentionClassifier, seed: int,
     tell: Callable[[str, float], None],
-) -> tuple[int, list[float]]:  # fmt: skip
-    """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model."""
+) -> tuple[Any, int, list[float]]:  # fmt: skip
+    """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model.
+
+    Returns:
+        (u, w) on the cluster, the number of rounds, and the held-out losses.
+    """
     model.prior_, model.validation_ = prior_of(sizes), np.empty((0, 2))
     tenths = [cluster.run(_held_out, part, model.validation_share, seed, p) for p, part in enumerate(counts)]
     losses: list[float] = []
@@ -243,7 +256,7 @@ def _train(
         state = _round(cluster, counts, nothing, state, number, model, seed)
     model.scores_, model.values_ = state.result()
     model.n_steps_ = rounds
-    return rounds, losses
+    return state, rounds, losses
 
 
 def _start(cluster: _Cluster, counts: list[Any], without: list[Any], prior: Floats) -> Any:
@@ -311,3 +324,9 @@ def _loss(counts: Counts, rows: Ints, state: Table, prior: Floats) -> tuple[floa
     f = answers(part, *state)
     f[np.diff(part.matrix.indptr) == 0] = prior
     return float(loss_and_slope(f, part.labels)[0].sum()), len(rows)
+
+
+def _received(counts: Counts, state: Table) -> Floats:
+    """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
+    sums: Floats = attention_sums(counts, state[0])[2]
+    return sums

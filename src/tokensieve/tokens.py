@@ -22,6 +22,7 @@ from tokensieve.counts import Ints
 from tokensieve.errors import InputError
 from tokensieve.frequencies import Frequencies
 from tokensieve.streaming import MatrixWriter, Shards, StoredTexts
+from tokensieve.tally import tally
 
 EMOJI = (
     r"\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*"
@@ -333,7 +334,7 @@ class Vocabulary:
             return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        return _tally(types, stream.starts, self.n_types), np.diff(unknown).astype(np.int64)
+        return tally(types, stream.starts, self.n_types), np.diff(unknown).astype(np.int64)
 
 
 def learn_vocabulary(
@@ -368,7 +369,7 @@ def learn_vocabulary(
 
 def word_frequencies(stream: TokenStream) -> tuple[pl.Series, Ints]:
     """Every word, and the number of documents that contain it."""
-    matrix = _tally(stream.ids[:, None], stream.starts, len(stream.words))
+    matrix = tally(stream.ids[:, None], stream.starts, len(stream.words))
     found = np.bincount(matrix.indices, minlength=len(stream.words))
     return pl.Series(stream.words, dtype=pl.String), found.astype(np.int64)
 
@@ -379,20 +380,6 @@ def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words
     there = (prefix[:-1] >= 0) & (ids[1:] >= 0) & (documents[:-1] == documents[1:])
     keys[1:][there] = prefix[:-1][there].astype(np.int64) * n_words + ids[1:][there]
     return keys
-
-
-def _tally(types: NDArray[Any], starts: Ints, n_types: int) -> sp.csr_array:
-    """Count the types of each document's tokens, shape (tokens, levels), −1 for none: CSR (n, n_types), indices sorted."""
-    flat = types.ravel()
-    known = flat >= 0
-    before = np.zeros(len(flat) + 1, dtype=np.int64)
-    np.cumsum(known, out=before[1:])
-    before = before[starts * types.shape[1]]
-    indices = flat[known].astype(np.int32, copy=False)
-    shape = (len(starts) - 1, max(n_types, 1))
-    matrix = sp.csr_array((np.ones(len(indices)), indices, before), shape=shape)
-    matrix.sum_duplicates()
-    return matrix
 
 
 def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[pl.Series, Ints]:

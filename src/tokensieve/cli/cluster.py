@@ -18,8 +18,8 @@ def train_on_cluster(
 ) -> None:  # fmt: skip
     """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
     import numpy as np
-    import polars as pl
 
+    from tokensieve.auditing import token_table
     from tokensieve.corpus import split_corpus
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model_file import model_files
@@ -37,10 +37,7 @@ def train_on_cluster(
             int((model.predict(texts) == np.asarray(corpus.classes)[labels]).sum())
             for texts, labels in _batches(corpus.test)
         )
-        values = np.column_stack([model.class_values(i) for i in range(k)])
-        table = learned.importance.to_frame().with_columns(
-            score=pl.Series(np.tile(model.scores_, k)), value=pl.Series(values.T.ravel())
-        )
+        table, _ = token_table(learned.importance, model, learned.attention)
         sizes = np.bincount(corpus.labels, minlength=k)
         summary = learned.to_dict() | {
             "documents": {"train": len(corpus.texts), "test": len(corpus.test.texts)},

@@ -97,21 +97,24 @@ def run_case(case: Case) -> dict[str, Any]:
     return row | {"eta": step["eta"], "seconds": sum(found["seconds"].values()), "error": None}
 
 
-def run_sweep(cases: Iterable[Case], folder: Path, jobs: int = 1, progress: Progress | None = None) -> Sweep:
+def run_sweep(cases: Iterable[Case], folder: Path, jobs: int | None = None, progress: Progress | None = None) -> Sweep:
     """Run what is missing in a folder, and return all rows in the order of the cases.
 
     Args:
         cases: the runs.
-        folder: one JSON file per run; made if it does not exist.
-        jobs: processes; each uses one thread of its own when there are several.
-        progress: called with ("sweep", share done) after each run.
+        folder: one JSON file per run, made if it does not exist; on a cluster every worker must be able to write it.
+        jobs: processes; each uses one thread of its own when there are several. None: as many as `joblib.parallel_config`
+            says, one outside of it. Its backends (loky, Dask's, Ray's) all give the same rows.
+        progress: called with ("sweep", share done) after each run; where the backend returns all at once (Ray's), at the end.
     """
     cases = list(cases)
     folder.mkdir(parents=True, exist_ok=True)
     missing = [case for case in cases if not (folder / f"{case.name}.json").exists()]
-    done = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(_run_and_keep)(case, folder) for case in missing
-    )
+    try:
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    except ValueError:  # the backend knows lists only
+        parallel = Parallel(n_jobs=jobs)
+    done = parallel(delayed(_run_and_keep)(case, folder) for case in missing)
     for count, _ in enumerate(done, start=len(cases) - len(missing) + 1):
         if progress is not None:
             progress("sweep", count / len(cases))
