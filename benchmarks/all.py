@@ -23,13 +23,14 @@ JOBS = {
     "gradient": ("The exact gradient in E, p and v", "gradient.py"),
     "adam": ("Full-batch Adam on E and p", "training.py --documents 600"),
     "importance": ("Importance of a trained classifier's tokens beside captum and shap", "importance.py"),
-    "margin": ("The max-margin problem beside a dense formulation", "peers.py margin"),
+    "margin": ("The max-margin problem beside a dense formulation", "peers.py margin --seconds 60"),
     "documents": ("Growth with documents", "scale.py growth --most 7"),
-    "vocabulary": ("Growth with the vocabulary", "scale.py vocabulary"),
+    "vocabulary": ("Growth with the vocabulary", "scale.py types --most 7"),
     "text": ("Raw text to a model, in memory and streamed", "scale.py text --most 6"),
     "larger": ("A file larger than the memory allowed", "scale.py larger"),
-    "cluster": ("One process and four Dask workers", "scale.py cluster"),
-    "predict": ("Documents answered per second", "scale.py predict"),
+    "spill": ("Document frequencies that go to files", "scale.py spill"),
+    "cluster": ("One process and four Dask workers", "scale.py cluster --ngrams 2"),
+    "predict": ("Documents answered per second", "scale.py predict --ngrams 2"),
 }
 HEADING = """# Benchmarks
 
