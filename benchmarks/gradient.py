@@ -21,7 +21,6 @@ import json
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from machine import DATA, described
+from machine import DATA, described, forget_peak, memory
 
 COPIES = 3.5  # of the largest tensor, that the peak of autograd holds
 Way = Callable[[], tuple[Any, Any, Any]]
@@ -173,40 +172,18 @@ WAYS: dict[str, Callable[[Problem], Way]] = {
 }
 
 
-class Peak:
-    """Memory of this process above what it was at entry, GB, looked at every millisecond."""
-
-    def __enter__(self) -> Peak:
-        self._before, self._most, self._stop = _resident(), 0.0, threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-        return self
-
-    def _look(self) -> None:
-        while not self._stop.wait(0.001):
-            self._most = max(self._most, _resident())
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.gigabytes = max(self._most, _resident()) - self._before
-
-
-def _resident() -> float:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096 / 1e9
-
-
 def serve(name: str, documents: int, d: int) -> None:
     """One way, in this process: a line of JSON for the check, then one for each line that comes in."""
     problem = Problem(documents, d)
-    with Peak() as peak:
-        way = WAYS[name](problem)
-        found = [np.asarray(g) for g in way()]
-        way()
+    forget_peak()
+    held = memory("VmRSS")
+    way = WAYS[name](problem)
+    found = [np.asarray(g) for g in way()]
+    way()
+    peak = memory("VmHWM") - held
     rng = np.random.default_rng(1)
     probe = [float(g.ravel() @ rng.standard_normal(g.size)) for g in found]
-    print(json.dumps({"memory": peak.gigabytes, "probe": probe, "types": problem.counts.n_types}), flush=True)
+    print(json.dumps({"memory": peak, "probe": probe, "types": problem.counts.n_types}), flush=True)
     for _ in sys.stdin:
         start = time.perf_counter()
         way()

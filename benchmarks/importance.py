@@ -26,7 +26,6 @@ Without captum or shap (`pip install -e .[bench]`) their rows are left out. Data
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import subprocess
 import sys
@@ -42,7 +41,7 @@ import polars as pl
 import scipy.sparse as sp
 from scipy.stats import spearmanr
 
-from machine import DATA, described
+from machine import DATA, described, forget_peak, memory
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.counts import Counts
 from tokensieve.effects import effects
@@ -241,22 +240,6 @@ METHODS: dict[str, tuple[str, str, Callable[[Problem], Attributions]]] = {
 }
 
 
-def memory(field: str) -> float:
-    """VmHWM (peak) or VmRSS of this process in MB; NaN where the system does not tell."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return np.nan
-    return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(field))
-
-
-def forget_peak() -> None:
-    """Give freed memory back to the system and start the peak anew, so that memory in use twice is seen (Linux)."""
-    if sys.platform == "linux":
-        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
-        Path("/proc/self/clear_refs").write_text("5")
-
-
 def work(options: argparse.Namespace) -> None:
     """One method in this process: attributions into a file; documents, seconds and memory on standard output."""
     if options.work == "ours":
@@ -333,7 +316,7 @@ def show(result: dict[str, Any]) -> None:
         exact = "" if row["difference"] is None else f"{row['difference']:.0e}"
         print(
             f"| {row['method']} | {row['documents']:,} | {row['per_second']:,.1f} | {row['projected']:,.1f} s | "
-            f"{row['memory']:,.0f} MB | {row['spearman']:.3f} | {row['top']} | {exact} |"
+            f"{row['memory']:.2f} GB | {row['spearman']:.3f} | {row['top']} | {exact} |"
         )
     print(
         f"\nAgreement with every text answered again: {result['types']:,} types in at least {FLOOR} of the first "

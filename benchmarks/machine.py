@@ -1,9 +1,12 @@
-"""What the benchmarks share: where the data lie, and the line that says on what they were measured."""
+"""What the benchmarks share: where the data lie, on what they were measured, and the memory of a process."""
 
 from __future__ import annotations
 
+import ctypes
+import math
 import os
 import platform
+import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,3 +34,19 @@ def processor() -> str:
         lines = []
     names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
+
+
+def memory(field: str) -> float:
+    """VmHWM (peak), VmRSS (now) or RssAnon (now, without mapped files) of this process, GB; NaN where it is unknown."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return math.nan
+    return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith(field))
+
+
+def forget_peak() -> None:
+    """Give freed memory back to the system and start the peak anew, so that memory in use twice is seen (Linux)."""
+    if sys.platform == "linux":
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
+        Path("/proc/self/clear_refs").write_text("5")

@@ -1,7 +1,6 @@
 """The figures of the main job, ours and what a user would pick instead, side by side in one run.
 
     python benchmarks/main_job.py tokens     reading text into counts, against scikit-learn's CountVectorizer
-    python benchmarks/main_job.py classify   test accuracy and seconds on IMDB and Yelp, against TF-IDF + logistic regression
     python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams: seconds, peak memory, page size
 
 Data: see machine.py. Every figure is measured when it is printed;
@@ -22,11 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from machine import DATA, described
-from tokensieve.classifier import AttentionClassifier
 from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
 
 
@@ -69,68 +66,6 @@ def tokens(runs: int) -> None:
         print(f"| {name} | {m['ours']:.1f} s | {m['theirs']:.1f} s | {m['theirs'] / m['ours']:.1f} |")
 
 
-def classify(runs: int) -> None:
-    """Texts in memory to test accuracy, everything included; C of the peer is chosen on a tenth of the training documents."""
-    yelp = pl.read_parquet(DATA / "yelp.parquet")
-    binary = yelp.filter(pl.col("stars") != 3).with_columns(label=pl.col("stars") > 3)
-    tasks = {
-        "IMDB": (imdb("train"), imdb("test"), "label"),
-        "Yelp 1,2 / 4,5": (*(binary.filter(pl.col("split") == s) for s in ("dev", "test")), "label"),
-        "Yelp five stars": (*(yelp.filter(pl.col("split") == s) for s in ("dev", "test")), "stars"),
-    }
-    AttentionClassifier(max_epochs=1).fit(["a b", "a c"] * 5, [0, 1] * 5)  # compile before the clock starts
-    print("| data | features | tokensieve | seconds | TF-IDF + LR | C | seconds |\n|---|---|---|---|---|---|---|")
-    for name, (train, test, label) in tasks.items():
-        for n in (1, 2, 3):
-            ours, our_seconds, theirs, strength, their_seconds = [], [], [], 0.0, []
-            for seed in range(runs):
-                accuracy, seconds = _ours(train, test, label, n, seed)
-                ours.append(accuracy)
-                our_seconds.append(seconds)
-                accuracy, strength, seconds = _tfidf(train, test, label, n, seed)
-                theirs.append(accuracy)
-                their_seconds.append(seconds)
-            cells = (
-                f"{statistics.median(ours):.4f} ({min(ours):.4f} … {max(ours):.4f})", f"{statistics.median(our_seconds):.1f}",
-                f"{statistics.median(theirs):.4f} ({min(theirs):.4f} … {max(theirs):.4f})", f"{strength:g}",
-                f"{statistics.median(their_seconds):.1f}",
-            )  # fmt: skip
-            print(f"| {name} | 1…{n} words | {' | '.join(cells)} |", flush=True)
-
-
-def _ours(train: pl.DataFrame, test: pl.DataFrame, label: str, n: int, seed: int) -> tuple[float, float]:
-    start = time.perf_counter()
-    model = AttentionClassifier(ngrams=n, random_state=seed).fit(train["text"], train[label].to_list())
-    accuracy = float(np.mean(model.predict(test["text"]) == np.array(test[label].to_list())))
-    return accuracy, time.perf_counter() - start
-
-
-def _tfidf(train: pl.DataFrame, test: pl.DataFrame, label: str, n: int, seed: int) -> tuple[float, float, float]:
-    """The same types by the same tokenizer (which spares the peer its own, slower one), then scikit-learn."""
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
-    from threadpoolctl import threadpool_limits
-
-    start = time.perf_counter()
-    splitter = WordTokenizer()
-    stream = tokenize(train["text"], splitter)
-    vocabulary = learn_vocabulary(stream, splitter, n, 3)
-    y, goal = np.array(train[label].to_list()), np.array(test[label].to_list())
-    scale = TfidfTransformer(sublinear_tf=True)
-    x = scale.fit_transform(vocabulary.count(stream)[0])
-    inside, outside = train_test_split(np.arange(len(y)), test_size=0.1, stratify=y, random_state=seed)
-
-    def fit(rows: Any, c: float) -> Any:
-        with threadpool_limits(1):  # the peer is faster so: its dense products are small
-            return LogisticRegression(C=c, max_iter=1000).fit(x[rows], y[rows])
-
-    best = max((1.0, 10.0, 100.0), key=lambda c: fit(inside, c).score(x[outside], y[outside]))
-    model = fit(np.arange(len(y)), best)
-    accuracy = float(model.score(scale.transform(vocabulary.count(tokenize(test["text"], splitter))[0]), goal))
-    return accuracy, best, time.perf_counter() - start
-
-
 def whole_audit(runs: int) -> None:
     """The command as its user runs it, as a process of its own."""
     del runs
@@ -152,7 +87,7 @@ def whole_audit(runs: int) -> None:
 
 
 def main() -> None:
-    jobs = {"tokens": (tokens, 3), "classify": (classify, 3), "audit": (whole_audit, 1)}
+    jobs = {"tokens": (tokens, 3), "audit": (whole_audit, 1)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=jobs)
     parser.add_argument("--runs", type=int)

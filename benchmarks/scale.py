@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from machine import DATA, described
+from machine import DATA, described, memory
 from tokensieve import frequencies
 from tokensieve.classifier import AttentionClassifier
 from tokensieve.counts import Counts
@@ -95,18 +95,13 @@ class Peak:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self.all = _memory("VmHWM")
+        self.all = memory("VmHWM")
 
     def _look(self) -> None:
         while not self._stop.wait(0.02):
-            self.own = max(self.own, _memory("RssAnon"))
+            self.own = max(self.own, memory("RssAnon"))
             if self.own > self.cap:
                 os._exit(9)
-
-
-def _memory(name: str) -> float:
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(name))
-    return int(line.split()[1]) / 1e6
 
 
 def importance_of(documents: int, ngrams: int, types: int = TYPES) -> dict[str, float]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tokensieve.theory.sweep import grid, run_sweep
     from tokensieve.theory.verify import verify
     from tokensieve.tokens import PieceTokenizer, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
-    from tokensieve.training import Training, TrainingSettings, train_embeddings
+    from tokensieve.training import Training, TrainingSettings, embedding_gradient, train_embeddings
 
 _HOMES = {
     "attention": "Gradient answers gradient",
@@ -60,7 +60,7 @@ _HOMES = {
     "theory.sweep": "grid run_sweep",
     "theory.verify": "verify",
     "tokens": "PieceTokenizer Vocabulary WordTokenizer learn_vocabulary tokenize",
-    "training": "Training TrainingSettings train_embeddings",
+    "training": "Training TrainingSettings embedding_gradient train_embeddings",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "__version__"])
