@@ -58,12 +58,15 @@ def main() -> None:
         script, *arguments = command.split()
         print(f"{name}: {command}", flush=True)
         start = time.perf_counter()
-        done = subprocess.run([sys.executable, HERE / script, *arguments], stdout=subprocess.PIPE, text=True)
-        seconds = time.perf_counter() - start
-        if done.returncode:
+        worker = subprocess.Popen([sys.executable, HERE / script, *arguments], stdout=subprocess.PIPE, text=True)
+        lines = []
+        for line in worker.stdout or ():
+            lines.append(line)
+            print(line, end="", flush=True)
+        seconds, said = time.perf_counter() - start, "".join(lines).strip()
+        if worker.wait():
             failed.append(name)
             continue
-        said = done.stdout.strip()
         said = said if "|---|" in said else f"```\n{said}\n```"  # a table is Markdown already
         found[title] = f"`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
         ordered = [title for title, _ in JOBS.values() if title in found]
