@@ -47,6 +47,16 @@ def sections(path: Path) -> dict[str, str]:
     return {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() for part in parts}
 
 
+def spaced(text: str) -> str:
+    """A blank line before and after each table, as Markdown wants it."""
+    out: list[str] = []
+    for line in text.splitlines():
+        if out and out[-1] and line and line.startswith("|") != out[-1].startswith("|"):
+            out.append("")
+        out.append(line)
+    return "\n".join(out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS), metavar="NAME")
@@ -67,7 +77,7 @@ def main() -> None:
         if worker.wait():
             failed.append(name)
             continue
-        said = said if "|---|" in said else f"```\n{said}\n```"  # a table is Markdown already
+        said = spaced(said) if "|---|" in said else f"```\n{said}\n```"  # a table is Markdown already
         found[title] = f"`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
         ordered = [title for title, _ in JOBS.values() if title in found]
         text = "\n".join([HEADING, *(f"## {title}\n\n{found[title]}\n" for title in ordered)])

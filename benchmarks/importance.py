@@ -340,7 +340,7 @@ def main() -> None:
         work(options)
         return
     machine, start = described("torch", "captum", "shap", "scikit-learn"), time.perf_counter()
-    print(machine)
+    print(machine + "\n")
     names = [name for name in METHODS if name in options.methods or name == "answer-again"]
     missing = {METHODS[name][1] for name in names} - {m for m in ("tokensieve", "captum", "shap") if find_spec(m)}
     if missing:

@@ -464,7 +464,7 @@ def main() -> None:
     if options.job == "one":
         print(json.dumps(parts[options.inner](**options.arguments)))
         return
-    print(described())
+    print(described("polars") + "\n")
     jobs[options.job](options)
 
 
