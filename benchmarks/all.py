@@ -3,7 +3,7 @@
     python benchmarks/all.py [--only NAME …] [--out docs/benchmarks.md]      (or: make bench)
 
 Each is a process of its own, run as its command says; what it prints becomes its section. The file is written after each, and a
-section of an earlier run stays until its benchmark is run again, so `--only` renews a part. Two hours on two cores; nothing else
+section of an earlier run stays until its benchmark is run again, so `--only` renews a part. An hour on two cores; nothing else
 should run meanwhile. Needs the extra `bench` and the data (machine.py).
 """
 
