@@ -380,3 +380,12 @@ def test_the_first_of_two_classes_is_explained_with_signs_turned() -> None:
     assert for_no.answer == -for_yes.answer
     assert for_no.probability == pytest.approx(1 - for_yes.probability)
     assert for_no.table["contribution"].sum() == pytest.approx(for_no.answer, abs=1e-10)
+
+
+def test_what_is_no_list_of_texts_is_said_so() -> None:
+    model = AttentionClassifier(min_documents=1).fit(["a good thing", "a bad thing"] * 10, ["yes", "no"] * 10)
+    for use in (model.predict, model.effects, lambda X: model.fit(X, ["yes", "no"])):
+        with pytest.raises(ValueError, match="one string instead of texts"):
+            use("a good thing")
+        with pytest.raises(ValueError, match="entry 1 of the texts is no text but NoneType"):
+            use(["a", None])

@@ -176,6 +176,40 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
         assert b"Traceback" not in err
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
+    write_reviews(tmp_path / "good.csv", 20_000)
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list((tmp_path / "tmp").glob("*/*")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and b"nothing was left half-written" in err
+    assert list((tmp_path / "tmp").iterdir()) == [] and not (tmp_path / "o").exists()
+
+
+def test_an_interrupt_waits_for_the_compiler(tmp_path: Path) -> None:
+    program = """
+import os, signal
+import tokensieve.__main__ as way_in
+scope = {"__name__": "numba.core.pretended", "os": os, "signal": signal}
+exec("def compiled(log):\\n os.kill(os.getpid(), signal.SIGINT)\\n log.append(1)", scope)
+def run():
+    log = []
+    scope["compiled"](log)
+    print("compiled", log, flush=True)
+    while True:
+        pass
+way_in._run = run
+way_in.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "compiled [1]\n" and done.returncode == 130 and "interrupted" in done.stderr
+
+
 def test_version_and_help(run: Run) -> None:
     assert run("--version") == (0, f"tokensieve {__version__}\n", "")
     status, out, _ = run("--help")

@@ -157,6 +157,19 @@ def test_what_cannot_be_learned_is_one_clear_line(client: Any) -> None:
         learn_on(client, [dask.delayed([("a b", "x"), ("c", "x")])])
     with pytest.raises(InputError, match="lower --min-documents"):
         learn_on(client, [dask.delayed([("a", "x"), ("c", "y")])], min_documents=2)
+    with pytest.raises(InputError, match="no column 'label', only text"):
+        learn_on(client, [dask.delayed(pl.DataFrame)({"text": ["a"]})])
+    for rows in (["ab", "cd"], [("a", "b", "c")], [1]):
+        with pytest.raises(InputError, match="pairs or data frames"):
+            learn_on(client, [dask.delayed(rows)])
+
+
+def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 1)
+    reviews().write_parquet(tmp_path / "a.parquet")
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        status, _, err = run("train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q")
+    assert status == 2 and "has no workers" in err and not (tmp_path / "o").exists()
 
 
 def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:

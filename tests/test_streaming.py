@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +235,23 @@ def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkey
     monkeypatch.setattr("tokensieve.cli.options.LARGE", 1000)
     assert "--stream keeps it out of memory" in run(*common, "--out", "memory")[2]
     assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
+
+
+def test_the_folder_of_a_killed_process_goes_with_the_next_one(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from tokensieve.streaming import Folder; a = Folder(); a.new().write_text('x'); "
+        "print(a.path, flush=True); sys.stdin.read(1); os._exit(9)"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        left = Path(process.stdout.readline().strip())
+        ask = [sys.executable, "-c", "from tokensieve.streaming import Folder; a = Folder(); print(a.path.exists())"]
+        alive = subprocess.run(ask, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
+        assert alive.stdout == "True\n" and (left / "0000001").exists()
+        process.stdin.write("x")
+    assert left.exists() and process.returncode == 9
+    subprocess.run(ask, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, capture_output=True)
+    assert list(tmp_path.iterdir()) == []

@@ -129,6 +129,9 @@ def test_gradient_into_memory_that_is_there(monkeypatch: pytest.MonkeyPatch) -> 
     single = embedding_gradient(counts, Start(start.E.astype(np.float32), start.p, start.v))[1]
     assert single.E.dtype == np.float32
     np.testing.assert_allclose(single.E, found.E, atol=1e-6)
+    whole = Start(np.ones((TYPES, D), np.int64), start.p, start.v)
+    same = Start(np.ones((TYPES, D)), start.p, start.v)
+    assert np.array_equal(embedding_gradient(counts, whole)[1].E, embedding_gradient(counts, same)[1].E)
     for wrong in (np.empty((TYPES, D), np.float32), np.empty((D, TYPES)), np.empty((D, TYPES)).T):
         with pytest.raises(InputError, match="C order"):
             embedding_gradient(counts, start, wrong)

@@ -1,6 +1,6 @@
 """The way in, for `tokensieve` and `python -m tokensieve`: what ends a command is one line and an exit status.
 
-0 done; 2 the input or an option is wrong; 130 interrupted; 1 anything else.
+0 done; 2 the input or an option is wrong; 130 interrupted, 143 terminated; 1 anything else.
 """
 
 from __future__ import annotations
@@ -11,21 +11,27 @@ import signal
 import sys
 from types import FrameType
 
+STATUS: dict[int, int] = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
 
 def main() -> None:
     """Run the command line."""
-    interrupted = False
+    interrupted = 0  # the status to end with
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
-        interrupted = True
+        again, interrupted = interrupted > 0 and number in STATUS, STATUS.get(number, interrupted)
+        if not again and _compiling(frame):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)  # raised in a compiler's callback it could crash: try again soon
+            return
         raise KeyboardInterrupt
 
     def unraisable(problem: sys.UnraisableHookArgs) -> None:
         if not isinstance(problem.exc_value, KeyboardInterrupt):  # a compiler's callback cannot pass an interrupt on
             sys.__unraisablehook__(problem)
 
-    signal.signal(signal.SIGINT, interrupt)
+    for number in (*STATUS, *([signal.SIGALRM] if hasattr(signal, "SIGALRM") else [])):
+        signal.signal(number, interrupt)
     sys.unraisablehook = unraisable
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -38,12 +44,21 @@ def main() -> None:
         if not interrupted and not isinstance(error, KeyboardInterrupt):
             status = _explain(error)
         else:
-            status = 130
+            status = interrupted or 130
     if interrupted:
-        status = 130
-    if status == 130:
-        _say("interrupted; nothing was left half-written")
+        status = interrupted
+    if status in STATUS.values():
+        _say(f"{'interrupted' if status == 130 else 'terminated'}; nothing was left half-written")
     sys.exit(status)
+
+
+def _compiling(frame: FrameType | None) -> bool:
+    """Whether a function is being compiled, or loaded from where compiled ones are kept."""
+    while frame is not None and hasattr(signal, "setitimer"):
+        if str(frame.f_globals.get("__name__", "")).startswith(("numba.", "llvmlite.")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _run() -> int:

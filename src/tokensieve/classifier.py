@@ -142,7 +142,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             InputError: no token is frequent enough.
         """
         labels = np.asarray(y)
-        if is_text(X):
+        if _is_text(X):
             texts = text_series(X)
             stream = tokenize(texts, self._tokenizer())
             self.vocabulary_: Vocabulary | None = learn_vocabulary(
@@ -225,7 +225,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:
         """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
         check_is_fitted(self, "scores_")
-        if is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
+        if _is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
             if self.vocabulary_ is None:
                 raise ValueError("this model was fitted on counts: give counts, not texts")
             return self.vocabulary_.count(tokenize(text_series(X), self.vocabulary_.tokenizer))
@@ -403,3 +403,19 @@ def is_text(X: Any) -> bool:
     if sp.issparse(X) or getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__"):
         return False
     return len(X) > 0 and all(isinstance(x, str) for x in X)
+
+
+def _is_text(X: Any) -> bool:
+    """The same, for input of the classifier.
+
+    Raises:
+        ValueError: X is one string, or a list in which some entries are strings and others are not.
+    """
+    if isinstance(X, str):
+        raise ValueError("one string instead of texts: give a list of texts")
+    if is_text(X):
+        return True
+    if isinstance(X, list) and any(isinstance(x, str) for x in X):
+        at = next(i for i, x in enumerate(X) if not isinstance(x, str))
+        raise ValueError(f"entry {at} of the texts is no text but {type(X[at]).__name__}: leave it out")
+    return False

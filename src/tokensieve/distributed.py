@@ -110,7 +110,8 @@ def learn_on(
         progress: called with (stage, share done).
 
     Raises:
-        InputError: there are no documents, fewer than two classes, or no token is frequent enough.
+        InputError: there are no documents, a partition has no such columns or no pairs, there are fewer than two classes, or no
+            token is frequent enough.
     """
     splitter, tell = tokenizer or WordTokenizer(), progress or (lambda stage, share: None)
     pieces = list(partitions.to_delayed()) if hasattr(partitions, "to_delayed") else list(partitions)
@@ -169,7 +170,14 @@ def _add(a: Any, b: Any) -> Any:
 
 def _tokenized(part: Any, text: str, label: str, tokenizer: dict[str, Any]) -> _Part:
     if hasattr(part, "columns"):
+        missing = [name for name in (text, label) if name not in part.columns]
+        if missing:
+            raise InputError(f"a partition has no column {missing[0]!r}, only {', '.join(map(str, part.columns))}")
         part = zip(part[text].to_list(), part[label].to_list(), strict=True)
+    part = list(part)
+    strange = next((row for row in part if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2), None)
+    if strange is not None:
+        raise InputError(f"a partition holds {str(strange)[:60]!r}: give (text, label) pairs or data frames")
     usable = [(t, label_name(y)) for t, y in part if isinstance(t, str) and not (not t or t.isspace())]
     kept = [(t, name) for t, name in usable if name is not None]
     stream = tokenize(text_series([t for t, _ in kept]), tokenizer_from_dict(tokenizer))

@@ -12,8 +12,9 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, overload
+from typing import IO, Any, overload
 
 import numpy as np
 import polars as pl
@@ -22,22 +23,63 @@ from numpy.typing import NDArray
 
 from tokensieve.counts import Ints
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = "tokensieve-"
 DIGEST = 12  # bytes: among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹
 DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
 
 
 class Folder:
-    """A temporary folder that lives as long as an object that refers to it."""
+    """A temporary folder that lives as long as an object that refers to it.
+
+    A process that is killed leaves its folder behind. A lock on a file beside it, which the system lets go with the process, tells
+    the next one that it may be removed.
+    """
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="tokensieve-"))
+        _remove_abandoned()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._files = 0
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        lock = _locked(self.path.with_suffix(".new"))
+        self.path.with_suffix(".new").rename(self.path.with_suffix(".lock"))  # never there without being locked
+        weakref.finalize(self, _remove, self.path, lock)
 
     def new(self) -> Path:
         """A path that nobody else has."""
         self._files += 1
         return self.path / f"{self._files:07d}"
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """The file, made if need be and locked; None where another process holds the lock."""
+    file = path.open("ab")
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def _remove(path: Path, lock: IO[bytes] | None) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    path.with_suffix(".lock").unlink(missing_ok=True)
+    if lock is not None:
+        lock.close()
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of processes that are gone, as far as they are ours to remove."""
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*.lock") if fcntl is not None else ():
+        with suppress(OSError):
+            lock = _locked(path)
+            if lock is not None:
+                _remove(path.with_suffix(""), lock)
 
 
 def digest(text: str) -> bytes:

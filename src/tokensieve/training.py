@@ -187,7 +187,8 @@ def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = Non
 
     Args:
         counts: n ≥ 1 documents over |S| types.
-        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K).
+        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is float32 where E is, all else
+            float64.
         out: where ∇_E goes, shape and type of E, C order; a new array if None. A loop that gives the same one spares the system
             from clearing memory each time.
 
@@ -198,7 +199,8 @@ def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = Non
         InputError: shapes that do not agree, or no documents.
     """
     _check(counts, at, {})
-    E, out = np.ascontiguousarray(at.E), np.empty_like(at.E, order="C") if out is None else out
+    E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
+    out = np.empty_like(E) if out is None else out
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
         raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, as E")
     right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)

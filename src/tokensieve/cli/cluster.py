@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tokensieve import __version__
 from tokensieve.cli.options import progress, say
 from tokensieve.errors import InputError
+
+SECONDS = 10  # that a scheduler, and its first worker, may take to answer
 
 
 def train_on_cluster(
@@ -55,16 +60,30 @@ def train_on_cluster(
     say(quiet, f"test accuracy {summary['test_accuracy']:.4f}; {len(model.scores_):,} token types; all in {out}")
 
 
-def _connected(address: str) -> Any:
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler; what goes wrong with the cluster becomes one line."""
     try:
         from dask.distributed import Client
     except ImportError:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it logs a traceback where one line will follow
     try:
-        return Client(address, timeout=10)  # type: ignore[no-untyped-call]
+        client = Client(address, timeout=SECONDS)  # type: ignore[no-untyped-call]
     except (OSError, TypeError, ValueError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise InputError(f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=SECONDS)
+        except TimeoutError:
+            raise InputError(
+                f"the scheduler at {address!r} has no workers; start some: dask worker {address}"
+            ) from None
+        try:
+            yield client
+        except CancelledError:
+            raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None
 
 
 def _batches(corpus: Any) -> Any:
