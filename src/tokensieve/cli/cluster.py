@@ -67,7 +67,8 @@ def _connected(address: str) -> Iterator[Any]:
         from dask.distributed import Client
     except ImportError:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it logs a traceback where one line will follow
+    for name in ("distributed", "distributed.client"):  # they log a traceback where one line will follow
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=SECONDS)  # type: ignore[no-untyped-call]
     except (OSError, TypeError, ValueError) as problem:
