@@ -56,6 +56,7 @@ def effects(counts: Counts, u: Floats, w: Floats, prior: Floats) -> Effects:
     """
     u, w = (np.ascontiguousarray(x, dtype=np.float64) for x in (u, w))
     sums, documents = np.zeros(w.shape), np.zeros(counts.n_types, dtype=np.int64)
+    shares = np.zeros((3, counts.n_types))
     for part in counts.blocks():
         m = part.matrix
         documents += np.bincount(m.indices, minlength=counts.n_types)
@@ -64,7 +65,8 @@ def effects(counts: Counts, u: Floats, w: Floats, prior: Floats) -> Effects:
             for h in range(w.shape[1]):
                 terms = _losses(m.indptr, m.indices, q, others, top, np.ascontiguousarray(w[:, h]), float(prior[h]))
                 sums[:, h] += _sum_by_type(part, terms)
-    received, _, relative = attention_sums(counts, u)
+        shares += _shares(part, q)
+    received, _, relative = shares
     n = np.where(documents > 0, documents, np.nan)
     return Effects(documents, relative / n, w * (received / n)[:, None], sums / n[:, None])
 
@@ -73,10 +75,14 @@ def attention_sums(counts: Counts, u: Floats) -> Floats:
     """Sums over documents of q_{X,s}, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
     sums = np.zeros((3, counts.n_types))
     for part in counts.blocks():
-        q = attention(part, u)
-        uniform = part.matrix.data / np.repeat(part.lengths, np.diff(part.matrix.indptr))
-        sums += [_sum_by_type(part, x) for x in (q, uniform, q / uniform)]
+        sums += _shares(part, attention(part, u))
     return sums
+
+
+def _shares(counts: Counts, q: Floats) -> list[Floats]:
+    """The sums of `attention_sums` from the attention of every stored entry."""
+    uniform = counts.matrix.data / np.repeat(counts.lengths, np.diff(counts.matrix.indptr))
+    return [_sum_by_type(counts, x) for x in (q, uniform, q / uniform)]
 
 
 def _sum_by_type(counts: Counts, entries: Floats) -> Floats:

@@ -44,8 +44,10 @@ class Folder:
         _remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._files = 0
-        lock = _locked(self.path.with_suffix(".new"))
-        self.path.with_suffix(".new").rename(self.path.with_suffix(".lock"))  # never there without being locked
+        lock = None
+        if fcntl is not None:
+            lock = _locked(self.path.with_suffix(".new"))
+            self.path.with_suffix(".new").rename(self.path.with_suffix(".lock"))  # never there without being locked
         weakref.finalize(self, _remove, self.path, lock)
 
     def new(self) -> Path:
@@ -58,8 +60,7 @@ def _locked(path: Path) -> IO[bytes] | None:
     """The file, made if need be and locked; None where another process holds the lock."""
     file = path.open("ab")
     try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         return None

@@ -81,7 +81,7 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(wanted)
         reached = device.type in ("cpu", "cuda") and torch.empty(0, device=device) is not None
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
         reached = False
     if not reached:
         raise InputError(f"device {name!r} is not there: choose auto, cpu or cuda")
