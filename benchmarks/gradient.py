@@ -38,9 +38,10 @@ class Problem:
     """Reviews as token ids and as counts, and a point (E, p, v)."""
 
     def __init__(self, documents: int, d: int) -> None:
-        from tokensieve.counts import Counts
-        from tokensieve.theory.one_step import Start
-        from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+        from tokensieve.model.start import Start
+        from tokensieve.text.counts import Counts
+        from tokensieve.text.tokenizers import WordTokenizer
+        from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
         frame, splitter = pl.read_parquet(DATA / "imdb_train.parquet").sample(documents, seed=0), WordTokenizer()
         stream = tokenize(frame["text"], splitter)
@@ -59,7 +60,7 @@ class Problem:
 
 
 def ours(problem: Problem) -> Way:
-    from tokensieve.training import embedding_gradient
+    from tokensieve.model.embeddings import embedding_gradient
 
     counts, at, written = problem.counts, problem.at, np.zeros_like(problem.at.E)
     counts.by_type  # noqa: B018  (the counts by type belong to the data, as the ids do for the others)

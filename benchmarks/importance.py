@@ -42,11 +42,11 @@ import scipy.sparse as sp
 from scipy.stats import spearmanr
 
 from machine import DATA, described, forget_peak, memory
-from tokensieve.classifier import AttentionClassifier
-from tokensieve.counts import Counts
-from tokensieve.effects import effects
-from tokensieve.model_file import load_model, model_files
-from tokensieve.tokens import tokenize
+from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.effects import effects
+from tokensieve.model.storage import load_model, model_files
+from tokensieve.text.counts import Counts
+from tokensieve.text.vocabulary import tokenize
 
 REVIEWS = 25_000
 FLOOR = 5

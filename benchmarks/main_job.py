@@ -24,7 +24,8 @@ from typing import Any
 import polars as pl
 
 from machine import DATA, described
-from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
 
 def alternate(sides: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:

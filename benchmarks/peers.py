@@ -68,9 +68,10 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def ours(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[Any]:
-    from tokensieve.classifier import AttentionClassifier
-    from tokensieve.counts import Counts
-    from tokensieve.tokens import WordTokenizer, learn_vocabulary, text_series, tokenize
+    from tokensieve.model.classifier import AttentionClassifier
+    from tokensieve.text.counts import Counts
+    from tokensieve.text.tokenizers import WordTokenizer, text_series
+    from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
     texts, labels, unseen = split
     splitter, classes = WordTokenizer(), sorted(set(labels))
@@ -129,7 +130,7 @@ def fasttext(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[
     """On the same words, lower-cased, through its own training file; two threads, so its result depends on their race."""
     import fasttext as library
 
-    from tokensieve.tokens import WordTokenizer, text_series
+    from tokensieve.text.tokenizers import WordTokenizer, text_series
 
     def split_words(part: list[str]) -> list[str]:
         return [" ".join(row) for row in WordTokenizer().split(text_series(part)).to_list()]
@@ -269,9 +270,10 @@ def margin(options: argparse.Namespace) -> None:
     import clarabel
     import scipy.sparse as sp
 
+    from tokensieve.model.start import initialise
     from tokensieve.theory.generators import single_token
     from tokensieve.theory.margin import max_margin
-    from tokensieve.theory.one_step import initialise, one_step
+    from tokensieve.theory.one_step import one_step
 
     print(described("clarabel", "scipy") + "\n")
     print("| documents | types | pairs | tokensieve | dense, Clarabel | ratio | difference |")

@@ -35,11 +35,12 @@ import numpy as np
 import polars as pl
 
 from machine import DATA, described, memory
-from tokensieve import frequencies
-from tokensieve.classifier import AttentionClassifier
-from tokensieve.counts import Counts
-from tokensieve.importance import TokenSums
-from tokensieve.tokens import TokenStream, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
+from tokensieve.data.importance import TokenSums
+from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.text import frequencies
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import TokenStream, Vocabulary, learn_vocabulary, tokenize
 
 LENGTH, TYPES, BATCH = 100, 50_000, 20_000
 REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
@@ -313,7 +314,7 @@ def cluster(options: argparse.Namespace) -> None:
     import dask
     from dask.distributed import Client, LocalCluster
 
-    from tokensieve.distributed import learn_on
+    from tokensieve.model.cluster import learn_on
 
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
     goal = test["label"].to_numpy()
@@ -368,9 +369,9 @@ def _network(client: Any, length: int = 4_000_000) -> float:
 
 
 def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
-    from tokensieve.classifier import initial_table, prior_of
-    from tokensieve.minibatch import Schedule
-    from tokensieve.minibatch import train as adam
+    from tokensieve.model.adam import Schedule
+    from tokensieve.model.adam import train as adam
+    from tokensieve.model.start import initial_table, prior_of
 
     splitter, n = WordTokenizer(), len(frame)
     stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter))
@@ -393,7 +394,7 @@ def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
 
 def predict(options: argparse.Namespace) -> None:
     """25,000 IMDB reviews: from text, from counts, from the table in plain Python, and the same counts through ONNX."""
-    from tokensieve.model_file import table
+    from tokensieve.model.storage import table
 
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
     model = AttentionClassifier(ngrams=options.ngrams).fit(train["text"], train["label"].to_list())
@@ -435,7 +436,6 @@ def predict(options: argparse.Namespace) -> None:
 
 def _onnx(model: AttentionClassifier, matrix: Any) -> Callable[[], Any]:
     import onnxruntime
-
     from tokensieve.onnx_file import onnx_model
 
     session = onnxruntime.InferenceSession(onnx_model(model), providers=["CPUExecutionProvider"])

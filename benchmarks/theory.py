@@ -20,10 +20,11 @@ from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 
 from machine import DATA
-from tokensieve.counts import Counts
+from tokensieve.model.start import initialise
+from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.one_step import initialise, one_step
+from tokensieve.theory.one_step import one_step
 from tokensieve.theory.sweep import grid, run_sweep
 from tokensieve.theory.verify import Verification, verify
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from machine import DATA, described
-from tokensieve.counts import Counts
+from tokensieve.model.embeddings import TrainingSettings, train_embeddings
+from tokensieve.model.start import initialise
 from tokensieve.reproduce.data import Data
-from tokensieve.theory.one_step import initialise
-from tokensieve.training import TrainingSettings, train_embeddings
+from tokensieve.text.counts import Counts
 
 
 def counts_of(options: argparse.Namespace) -> Counts:

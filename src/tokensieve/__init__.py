@@ -13,54 +13,56 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tokensieve.attention import Gradient, answers, gradient
-    from tokensieve.auditing import Audit, Settings, audit
-    from tokensieve.budget import Budget
-    from tokensieve.classifier import AttentionClassifier, Explanation
-    from tokensieve.corpus import Corpus, read_corpus, split_corpus
-    from tokensieve.counts import Counts
-    from tokensieve.demo import demo_reviews
+    from tokensieve.audit.budget import Budget
+    from tokensieve.audit.demo import demo_reviews
+    from tokensieve.audit.mask import mask_texts
+    from tokensieve.audit.run import Audit, Settings, audit
+    from tokensieve.data.importance import Importance, TokenSums, token_importance
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
-    from tokensieve.distributed import learn_on
     from tokensieve.errors import InputError
-    from tokensieve.importance import Importance, TokenSums, token_importance
-    from tokensieve.masking import mask_texts
-    from tokensieve.model_file import load_model, model_files, table
-    from tokensieve.onnx_file import onnx_model
+    from tokensieve.model.attention import Gradient, answers, gradient
+    from tokensieve.model.classifier import AttentionClassifier, Explanation
+    from tokensieve.model.cluster import learn_on
+    from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
+    from tokensieve.model.start import initialise
+    from tokensieve.model.storage import load_model, model_files, table
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
+    from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+    from tokensieve.text.counts import Counts
+    from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+    from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
     from tokensieve.theory.flow import gradient_flow
     from tokensieve.theory.margin import max_margin, selection_of
-    from tokensieve.theory.one_step import initialise, one_step
+    from tokensieve.theory.one_step import one_step
     from tokensieve.theory.sweep import grid, run_sweep
     from tokensieve.theory.verify import verify
-    from tokensieve.tokens import PieceTokenizer, Vocabulary, WordTokenizer, learn_vocabulary, tokenize
-    from tokensieve.training import Training, TrainingSettings, embedding_gradient, train_embeddings
 
 _HOMES = {
-    "attention": "Gradient answers gradient",
-    "auditing": "Audit Settings audit",
-    "budget": "Budget",
-    "classifier": "AttentionClassifier Explanation",
-    "corpus": "Corpus read_corpus split_corpus",
-    "counts": "Counts",
-    "demo": "demo_reviews",
+    "audit.budget": "Budget",
+    "audit.demo": "demo_reviews",
+    "audit.mask": "mask_texts",
+    "audit.run": "Audit Settings audit",
+    "data.importance": "Importance TokenSums token_importance",
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
-    "distributed": "learn_on",
     "errors": "InputError",
-    "importance": "Importance TokenSums token_importance",
-    "masking": "mask_texts",
-    "model_file": "load_model model_files table",
-    "onnx_file": "onnx_model",
+    "model.attention": "Gradient answers gradient",
+    "model.classifier": "AttentionClassifier Explanation",
+    "model.cluster": "learn_on",
+    "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
+    "model.start": "initialise",
+    "model.storage": "load_model model_files table",
     "report.charts": "pictures",
     "report.page": "render",
+    "text.corpus": "Corpus read_corpus split_corpus",
+    "text.counts": "Counts",
+    "text.tokenizers": "PieceTokenizer WordTokenizer",
+    "text.vocabulary": "Vocabulary learn_vocabulary tokenize",
     "theory.flow": "gradient_flow",
     "theory.margin": "max_margin selection_of",
-    "theory.one_step": "initialise one_step",
+    "theory.one_step": "one_step",
     "theory.sweep": "grid run_sweep",
     "theory.verify": "verify",
-    "tokens": "PieceTokenizer Vocabulary WordTokenizer learn_vocabulary tokenize",
-    "training": "Training TrainingSettings embedding_gradient train_embeddings",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "__version__"])

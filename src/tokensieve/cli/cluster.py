@@ -24,10 +24,10 @@ def train_on_cluster(
     """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
     import numpy as np
 
-    from tokensieve.auditing import token_table
-    from tokensieve.corpus import split_corpus
+    from tokensieve.audit.run import token_table
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model_file import model_files
+    from tokensieve.model.storage import model_files
+    from tokensieve.text.corpus import split_corpus
 
     start = time.perf_counter()
     check_writable(out)
@@ -105,8 +105,8 @@ def _learn(
     import numpy as np
     import polars as pl
 
-    from tokensieve.distributed import learn_on
-    from tokensieve.streaming import Folder
+    from tokensieve.model.cluster import learn_on
+    from tokensieve.text.spill import Folder
 
     folder = Folder()
     files: list[list[str]] = [[] for _ in range(max(sum(client.nthreads().values()), 1))]

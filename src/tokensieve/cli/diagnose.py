@@ -104,9 +104,9 @@ def _diagnose(
     """Load, diagnose, write everything or nothing, and show the result."""
     from tokensieve.diagnose.diagnosing import diagnose_corpus
     from tokensieve.diagnose.loading import load
-    from tokensieve.diagnose.terminal import show_diagnosis
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.diagnose import FILES, diagnose_pictures, render_diagnosis
+    from tokensieve.report.terminal_diagnose import show_diagnosis
 
     start = time.perf_counter()
     check_writable(out)

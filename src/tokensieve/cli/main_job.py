@@ -53,9 +53,9 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """The main job on built-in generated reviews whose truth is known, offline."""
-    from tokensieve.corpus import read_corpus
-    from tokensieve.demo import demo_reviews
-    from tokensieve.terminal import show_truth
+    from tokensieve.audit.demo import demo_reviews
+    from tokensieve.report.terminal import show_truth
+    from tokensieve.text.corpus import read_corpus
 
     reviews = demo_reviews(seed=seed)
     names = ["negative" if label == 0 else "positive" for label in reviews.labels]
@@ -92,14 +92,14 @@ def audit(
     quiet: QuietOption = False,
 ) -> None:
     """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
-    from tokensieve.terminal import show_over_budget
+    from tokensieve.report.terminal import show_over_budget
 
     read = reader(source, text, label, group, drop, test, split, encoding, duplicates, stream)
     advise(source, stream, quiet)
     settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
     options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
     if fail_on is not None:
-        from tokensieve.budget import Budget
+        from tokensieve.audit.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
     found = _audit(
@@ -165,9 +165,9 @@ def predict(
     """Answer new documents: one line of CSV each (row, class, probability, answer, unknown words)."""
     import polars as pl
 
-    from tokensieve.corpus import read_texts
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model_file import load_model
+    from tokensieve.model.storage import load_model
+    from tokensieve.text.corpus import read_texts
 
     if out:
         check_writable(out)
@@ -195,8 +195,8 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Take one answer apart: the contribution of every token, which add up to the answer."""
-    from tokensieve.model_file import load_model
-    from tokensieve.terminal import show_explanation
+    from tokensieve.model.storage import load_model
+    from tokensieve.report.terminal import show_explanation
 
     classifier = load_model(model)
     if text == "-":
@@ -213,7 +213,7 @@ def explain(
 
 
 def _splitter(tokenizer: str | None, keep_case: bool) -> Any:
-    from tokensieve.tokens import PieceTokenizer, WordTokenizer
+    from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
     if tokenizer and keep_case:
         raise InputError(
@@ -229,11 +229,11 @@ def _audit(
     """Read, audit, write everything or nothing, and show the result."""
     from dataclasses import replace
 
-    from tokensieve.auditing import Settings
-    from tokensieve.auditing import audit as run
+    from tokensieve.audit.run import Settings
+    from tokensieve.audit.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model_file import model_files
-    from tokensieve.terminal import show_audit
+    from tokensieve.model.storage import model_files
+    from tokensieve.report.terminal import show_audit
 
     start = time.perf_counter()
     splitter = _splitter(tokenizer, keep_case)

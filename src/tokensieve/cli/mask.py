@@ -39,9 +39,9 @@ def mask(
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again with certain tokens cut out, all other columns as they were."""
+    from tokensieve.audit.mask import mask_texts
     from tokensieve.files import check_writable, write_all
-    from tokensieve.masking import mask_texts
-    from tokensieve.tokens import PieceTokenizer, WordTokenizer, text_series
+    from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
 
     if out.suffix.lower() not in (".csv", ".tsv", ".jsonl", ".parquet"):
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet")
@@ -71,8 +71,8 @@ def _rows(
     source: str, encoding: str, text: str | None, likely: str | None, suffix: str
 ) -> tuple[list[dict[str, Any]], str]:
     """All rows with all their columns, a split of the source's own as one more, and the name of the text column."""
-    from tokensieve.columns import choose_text
-    from tokensieve.sources import open_source
+    from tokensieve.text.columns import choose_text
+    from tokensieve.text.sources import open_source
 
     opened = open_source(source, encoding)
     wanted = text if text is not None or likely not in opened.train.columns else likely

@@ -95,7 +95,7 @@ def reader(
     dropped = [name for item in drop or [] for name in item.split(",")]
 
     def read() -> Any:
-        from tokensieve.corpus import read_corpus
+        from tokensieve.text.corpus import read_corpus
 
         return read_corpus(
             source, text=text, label=label, group=groups, drop=dropped, split=split, test=test, encoding=encoding,

@@ -35,9 +35,9 @@ def reproduce(
 
     What is finished stays in the folder: run the same command again after an interruption and it goes on.
     """
+    from tokensieve.report.terminal_reproduce import show_experiments
     from tokensieve.reproduce.registry import select
     from tokensieve.reproduce.result import SCALES
-    from tokensieve.terminal_reproduce import show_experiments
 
     chosen = select(experiments or [])
     if scale not in SCALES:
@@ -53,9 +53,9 @@ def _reproduce(
     """Run, write everything that shows the whole, and show it."""
     from tokensieve.files import check_writable, write_all
     from tokensieve.report.reproduce import Reproduction, render_reproduction
+    from tokensieve.report.terminal_reproduce import show_reproduction
     from tokensieve.reproduce.data import Data, data_folder
     from tokensieve.reproduce.runner import run_all
-    from tokensieve.terminal_reproduce import show_reproduction
 
     data = Data(data_folder(folder), limit)
     check_writable(out)

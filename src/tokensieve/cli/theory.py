@@ -109,8 +109,9 @@ def _counted(
     read: Callable[[], Any], tell: Callable[[str, float], None], ngrams: int, min_documents: int
 ) -> tuple[Any, ...]:
     """Name, counts, rows and notes of the training documents of a source."""
-    from tokensieve.counts import Counts
-    from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+    from tokensieve.text.counts import Counts
+    from tokensieve.text.tokenizers import WordTokenizer
+    from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
     corpus = read()
     if len(corpus.classes) != 2:
@@ -135,8 +136,8 @@ def _verify(
 
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.study import Study
+    from tokensieve.report.terminal_theory import show_study
     from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
-    from tokensieve.terminal_theory import show_study
     from tokensieve.theory.verify import verify as run
 
     start = time.perf_counter()

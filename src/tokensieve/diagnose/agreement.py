@@ -27,9 +27,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.data.importance import Z95
 from tokensieve.diagnose.measuring import Measured
-from tokensieve.importance import Z95
+from tokensieve.text.counts import Counts, Floats, Ints
 
 SHUFFLES = 200
 TINY = 1e-12

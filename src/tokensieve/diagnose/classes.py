@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
-from tokensieve.columns import listed
-from tokensieve.counts import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.labels import label_name
+from tokensieve.model.decision import decide
+from tokensieve.text.columns import listed
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.labels import label_name
 
 UNNAMED = re.compile(r"LABEL_[0-9]+")
 SURE = 1e-6
@@ -97,4 +98,4 @@ def check_order(found: Matched, predicted: Ints, labels: Ints, classes: Sequence
 
 def predicted(answers: Floats) -> Ints:
     """Class index of each row of answers, shape (n,)."""
-    return (answers[:, 0] > 0).astype(np.int64) if answers.shape[1] == 1 else answers.argmax(axis=1)
+    return decide(answers)

@@ -14,9 +14,9 @@ import polars as pl
 import polars.selectors
 
 from tokensieve import __version__
-from tokensieve.auditing import DIGITS, LEVEL, QUADRANTS, Progress
-from tokensieve.corpus import Corpus, read_corpus
-from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.audit.run import DIGITS, QUADRANTS
+from tokensieve.checkpoint import fingerprint
+from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.diagnose.agreement import (
     Correlation,
     correlations,
@@ -33,10 +33,12 @@ from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, Transfo
 from tokensieve.diagnose.pipelines import PipelineSubject
 from tokensieve.diagnose.verdict import judge
 from tokensieve.errors import InputError
-from tokensieve.identity import fingerprint
-from tokensieve.importance import Importance, token_importance
-from tokensieve.labels import label_name
-from tokensieve.tokens import WordTokenizer, learn_vocabulary, tokenize
+from tokensieve.progress import Progress
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.labels import label_name
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
 GROUPS = 50
 LONG = ("truncate", "windows")

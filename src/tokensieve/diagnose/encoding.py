@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.auditing import Progress
-from tokensieve.counts import Ints
 from tokensieve.errors import InputError
-from tokensieve.tokens import Tokenizer
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Ints
+from tokensieve.text.tokenizers import Tokenizer
 
 REST, SPECIAL = -1, -2
 CHUNK = 256

@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.auditing import LEVEL, Progress
-from tokensieve.counts import Counts, Floats, Ints
+from tokensieve.data.importance import LEVEL, Importance
 from tokensieve.diagnose.agreement import mean
 from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, choose_deletions
-from tokensieve.importance import Importance
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Counts, Floats, Ints
 
 CANDIDATES = 30
 WINDOWS = 64

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.identity import fingerprint
 
 
 def require() -> Any:
@@ -48,7 +48,7 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
     transformers = require()
     import torch
 
-    from tokensieve.deep.settings import find_device
+    from tokensieve.reproduce.deep.settings import find_device
 
     try:
         place = find_device(device)

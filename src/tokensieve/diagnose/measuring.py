@@ -18,11 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.auditing import Progress
-from tokensieve.counts import Floats, Ints
 from tokensieve.diagnose.encoding import REST, SPECIAL, Windows
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Floats, Ints
 
 SAVE_SECONDS = 20.0
 Arrays = dict[str, NDArray[Any]]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing import Progress
-from tokensieve.counts import Floats, Ints
 from tokensieve.diagnose.measuring import Checkpoint, Measured, by_group, choose_deletions
 from tokensieve.errors import InputError
-from tokensieve.tokens import Tokenizer
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.tokenizers import Tokenizer
 
 SMALLEST = 1e-12
 

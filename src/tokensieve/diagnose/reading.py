@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tokensieve.counts import Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.text.counts import Floats, Ints
 
 FIRST, LAST, MEAN = "first", "last", "mean"
 Batch = Sequence[NDArray[np.int32]]

@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from tokensieve.diagnose.agreement import Correlation
-from tokensieve.tokens import shown
+from tokensieve.escape import shown
 
 MEASURES = {
     "value_importance": "its answer to a word alone",

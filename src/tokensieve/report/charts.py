@@ -17,10 +17,10 @@ import vl_convert
 from numpy.typing import NDArray
 from scipy.stats import linregress
 
-from tokensieve.tokens import shown
+from tokensieve.escape import shown
 
 if TYPE_CHECKING:
-    from tokensieve.auditing import Audit
+    from tokensieve.audit.run import Audit
 
 BINS = 20
 POINTS_PER_PICTURE = 2_500

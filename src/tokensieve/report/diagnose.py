@@ -7,10 +7,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.auditing import QUADRANTS
+from tokensieve.audit.run import QUADRANTS
 from tokensieve.diagnose.diagnosing import Diagnosis
-from tokensieve.diagnose.terminal import length_line, measure_name, said
 from tokensieve.diagnose.verdict import signed
+from tokensieve.escape import shown
 from tokensieve.report.charts import (
     CATEGORIES,
     INK,
@@ -26,7 +26,7 @@ from tokensieve.report.charts import (
     thin,
 )
 from tokensieve.report.page import environment, source
-from tokensieve.tokens import shown
+from tokensieve.report.terminal_diagnose import length_line, measure_name, said
 
 ROWS = 15
 LISTED = 100

@@ -15,11 +15,11 @@ import polars as pl
 from markupsafe import Markup
 from scipy.stats import binomtest
 
+from tokensieve.escape import shown, visible
 from tokensieve.report import charts, data, script
-from tokensieve.tokens import shown, visible
 
 if TYPE_CHECKING:
-    from tokensieve.auditing import Audit, Example
+    from tokensieve.audit.run import Audit, Example
 
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25

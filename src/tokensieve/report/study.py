@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.report.charts import CATEGORIES
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.selection import one_sided
 from tokensieve.theory.verify import Verification
 

@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from tokensieve.escape import shown
 from tokensieve.report.charts import (
     CATEGORIES,
     INK,
@@ -26,7 +27,6 @@ from tokensieve.report.charts import (
 )
 from tokensieve.report.page import environment, source
 from tokensieve.report.study import Study
-from tokensieve.tokens import shown
 
 BARS = 20
 LISTED = 100

@@ -11,16 +11,16 @@ import polars as pl
 import scipy.sparse as sp
 from sklearn.preprocessing import PolynomialFeatures
 
-from tokensieve.counts import Counts
-from tokensieve.importance import signed_frequency
+from tokensieve.data.importance import signed_frequency
+from tokensieve.model.embeddings import evaluate
+from tokensieve.model.start import initialise
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import at_best, fit
 from tokensieve.reproduce.pictures import line_picture
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import bins, shape_checks, token_table
+from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import independent_tokens, single_token
-from tokensieve.theory.one_step import initialise
-from tokensieve.training import evaluate
 
 RULES: dict[str, dict[str, Any]] = {
     "one relevant token (Assumption 1)": {},
@@ -125,7 +125,7 @@ def _accuracies(bench: Bench, split: Split, name: str) -> dict[str, float | None
         out[model] = at_best(training)["test_accuracy"]
     out |= dict.fromkeys(DEEP)
     if importlib.util.find_spec("torch") is not None and name in CEILING:
-        from tokensieve.deep import DeepSettings, fit_deep
+        from tokensieve.reproduce.deep import DeepSettings, fit_deep
 
         for kind in DEEP:
             how = DeepSettings(kind, bench.settings["d"], bench.settings["epochs"], seed=bench.seed, patience=10)

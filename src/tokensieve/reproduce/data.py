@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from tokensieve.corpus import Corpus, read_corpus
-from tokensieve.counts import Counts, Ints
+from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.identity import fingerprint
-from tokensieve.tokens import TokenStream, WordTokenizer, learn_vocabulary, tokenize
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import TokenStream, learn_vocabulary, tokenize
 
 FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
 COLUMNS = {"imdb": "text, label (positive or negative)", "yelp": "text, stars (1 to 5)"}

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tokensieve.counts import Counts
+from tokensieve.progress import Progress
 from tokensieve.report.charts import Picture
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import load
 from tokensieve.reproduce.pictures import bin_picture
-from tokensieve.reproduce.result import Bench, Tell
+from tokensieve.reproduce.result import Bench
 from tokensieve.reproduce.shape import bins, token_table
+from tokensieve.text.counts import Counts
 
 if TYPE_CHECKING:
-    from tokensieve.deep import DeepResult
+    from tokensieve.reproduce.deep import DeepResult
 
 TRIED = (
     "Tried on 2,700 IMDB reviews: two layers in batches of 32 were V-shaped with one seed and one-sided with another (attention on "
@@ -29,16 +30,16 @@ OURS = (
 )
 
 
-def fit_kind(bench: Bench, kind: str, name: str, tell: Tell) -> tuple[Split, DeepResult]:
+def fit_kind(bench: Bench, kind: str, name: str, tell: Progress) -> tuple[Split, DeepResult]:
     """Train one kind of model on one data set; test documents at most as many as `test_documents`."""
-    from tokensieve.deep import DeepSettings, fit_deep
+    from tokensieve.reproduce.deep import DeepSettings, fit_deep
 
     split = load(bench, name)
     most: int = bench.settings["test_documents"]
     test: Counts = split.test.rows(np.arange(min(most, split.test.n_documents)))
     wanted: dict[str, Any] = {k: bench.settings[k] for k in ("d", "epochs", "learning_rate", "batch_size")}
     settings = DeepSettings(kind, seed=bench.seed, **wanted)
-    shown: Tell = lambda stage, share: tell(f"{name}: {stage}", share)  # noqa: E731
+    shown: Progress = lambda stage, share: tell(f"{name}: {stage}", share)  # noqa: E731
     found = fit_deep(split.train, settings, None, test, shown, bench.folder / f"{kind}-{name}.safetensors")
     return split, found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.counts import Floats
+from tokensieve.model.embeddings import Training, evaluate
 from tokensieve.report.charts import Picture
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
@@ -13,7 +13,7 @@ from tokensieve.reproduce.joint import fit, load
 from tokensieve.reproduce.pictures import bin_picture
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import bins, reach, spearman, token_table
-from tokensieve.training import Training, evaluate
+from tokensieve.text.counts import Floats
 
 SMALL = 0.1  # of a rank correlation over thousands of types, or of the trained model's reach
 SETTINGS = {

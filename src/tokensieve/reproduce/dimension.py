@@ -6,13 +6,14 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from tokensieve.model.start import initialise
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import at_best, fit, load
 from tokensieve.reproduce.pictures import line_picture
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import INCREASING, V_SHAPED, bins, shape_checks, token_table
-from tokensieve.theory.one_step import initialise, one_step
+from tokensieve.theory.one_step import one_step
 
 SETTINGS = {
     "quick": {

@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from tokensieve.model.embeddings import Training, TrainingSettings, train_embeddings
+from tokensieve.model.start import Start, initialise
+from tokensieve.progress import Progress
 from tokensieve.report.charts import Picture
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.pictures import bin_picture
-from tokensieve.reproduce.result import Bench, Tell
+from tokensieve.reproduce.result import Bench
 from tokensieve.reproduce.shape import bins, token_table
-from tokensieve.theory.one_step import Start, initialise
-from tokensieve.training import Training, TrainingSettings, train_embeddings
 
 
 def load(bench: Bench, name: str, **options: Any) -> Split:
@@ -21,7 +22,7 @@ def load(bench: Bench, name: str, **options: Any) -> Split:
     return (bench.data.imdb if name == "imdb" else bench.data.yelp)(seed=bench.seed, **wanted)
 
 
-def fit(bench: Bench, split: Split, label: str, tell: Tell, start: Start | None = None, **changes: Any) -> Training:
+def fit(bench: Bench, split: Split, label: str, tell: Progress, start: Start | None = None, **changes: Any) -> Training:
     """Train from the paper's random start (or another), resumable; the trajectory measures validation and test too.
 
     Args:
@@ -39,7 +40,7 @@ def fit(bench: Bench, split: Split, label: str, tell: Tell, start: Start | None 
     how["record_every"] = max(1, wanted["steps"] // 20)
     others = {"validation": split.validation, "test": split.test}
     checkpoint = bench.folder / f"{label}.npz"
-    shown: Tell = lambda stage, share: tell(f"{label}: {stage}", share)  # noqa: E731
+    shown: Progress = lambda stage, share: tell(f"{label}: {stage}", share)  # noqa: E731
     return train_embeddings(split.train, start, TrainingSettings(**(how | changes)), others, checkpoint, shown)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.counts import Floats
-from tokensieve.importance import signed_frequency
+from tokensieve.data.importance import signed_frequency
+from tokensieve.model.start import initialise
 from tokensieve.report.charts import Picture
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
@@ -15,7 +15,8 @@ from tokensieve.reproduce.joint import fit, load, said_accuracy
 from tokensieve.reproduce.pictures import bin_picture
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import LIKE_THE_PAPER, bins, spearman
-from tokensieve.theory.one_step import initialise, one_step
+from tokensieve.text.counts import Floats
+from tokensieve.theory.one_step import one_step
 
 SETTINGS = {
     "quick": {"d": 256, "step_d": 2048, "steps": 60, "learning_rate": 0.01, "yelp": {"types": paper.TYPES["yelp"]}},

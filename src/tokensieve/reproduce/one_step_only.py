@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
+from tokensieve.model.embeddings import Training
+from tokensieve.model.start import Start, initialise
+from tokensieve.progress import Progress
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import at_best, figures, fit, load
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Tell
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import mean_spread, reach
-from tokensieve.theory.one_step import Start, initialise, one_step
-from tokensieve.training import Training
+from tokensieve.theory.one_step import one_step
 
 SETTINGS = {
     "quick": {
@@ -77,7 +79,7 @@ def run(bench: Bench) -> Finding:
     return Finding(ours, checks, tables, (*drawn, *one_drawn), NOTES)
 
 
-def _after_one_step(bench: Bench, split: Split, eta: float, tell: Tell) -> Training:
+def _after_one_step(bench: Bench, split: Split, eta: float, tell: Progress) -> Training:
     """E¹ from one full-batch step of size η, then p and v alone."""
     start = initialise(split.train.n_types, bench.settings["d"], 1, bench.seed)
     moved = Start(one_step(split.train, *start, eta).embeddings(), start.p, start.v)

@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from tokensieve.progress import Progress, part
 from tokensieve.report.charts import Picture
 from tokensieve.reproduce.data import Data
 
 REPRODUCED, NOT_REPRODUCED, NOT_RUN = "reproduced", "not reproduced", "not run"
 SCALES = ("quick", "paper")
-Tell = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ class Bench:
     data: Data
     settings: Mapping[str, Any]
     seed: int
-    tell: Tell
+    tell: Progress
     folder: Path
 
-    def part(self, low: float, high: float) -> Tell:
+    def part(self, low: float, high: float) -> Progress:
         """A receiver for one part of the experiment: its 0 … 1 is shown as low … high."""
-        return lambda stage, share: self.tell(stage, low + (high - low) * share)
+        return part(self.tell, low, high)
 
 
 @dataclass(frozen=True)

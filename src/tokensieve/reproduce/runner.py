@@ -13,12 +13,13 @@ from typing import Any
 import polars as pl
 
 from tokensieve import __version__
+from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.files import csv_table, write_all
-from tokensieve.identity import fingerprint
+from tokensieve.progress import Progress
 from tokensieve.report.charts import drawn
 from tokensieve.reproduce.data import Data
-from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Bench, Experiment, Result, Tell
+from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Bench, Experiment, Result
 
 KEPT, UNFINISHED, TABLES, PICTURES = "experiments", "unfinished", "tables", "pictures"
 
@@ -29,7 +30,7 @@ def run_all(
     scale: str,
     seed: int,
     out: Path,
-    tell: Tell,
+    tell: Progress,
     done: Callable[[Result, bool], None] = lambda result, taken_over: None,
 ) -> list[Result]:
     """Every experiment's result; each is written to `out` before the next one starts.
@@ -65,7 +66,7 @@ def run_all(
 class _Clock:
     """The time left: this experiment's share done against its time so far, and the others by what the registry expects."""
 
-    def __init__(self, experiments: Sequence[Experiment], scale: str, place: str, tell: Tell) -> None:
+    def __init__(self, experiments: Sequence[Experiment], scale: str, place: str, tell: Progress) -> None:
         self.now, self.rest = experiments[0], sum(e.seconds[scale] for e in experiments[1:])
         self.expected, self.place, self.tell, self.start = (
             experiments[0].seconds[scale],
@@ -92,7 +93,7 @@ def _mark(experiment: Experiment, settings: dict[str, Any], data: Data) -> str:
     )
 
 
-def _run(experiment: Experiment, settings: dict[str, Any], data: Data, folder: Path, tell: Tell) -> Result:
+def _run(experiment: Experiment, settings: dict[str, Any], data: Data, folder: Path, tell: Progress) -> Result:
     start = time.perf_counter()
     row: dict[str, Any] = {
         "id": experiment.id, "claim": experiment.claim, "paper": experiment.paper, "criterion": experiment.criterion,

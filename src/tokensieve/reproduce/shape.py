@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.counts import Counts, Floats
-from tokensieve.importance import token_importance
+from tokensieve.data.importance import token_importance
 from tokensieve.report.charts import bin_means
 from tokensieve.reproduce.result import Check
+from tokensieve.text.counts import Counts, Floats
 
 FEWEST = 3  # types that a bin needs to count for a criterion
 INCREASING, V_SHAPED, LIKE_THE_PAPER = 0.95, 0.85, 0.9

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import scipy.linalg as la
 
-from tokensieve.counts import Floats, Ints
+from tokensieve.text.counts import Floats, Ints
 
 # A pair is taken in when its margin falls short of one by more than this.
 VIOLATION = 1e-10

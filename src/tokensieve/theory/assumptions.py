@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.counts import Counts, Floats
+from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.one_step import OneStep
 from tokensieve.theory.selection import documents_of, one_sided
 

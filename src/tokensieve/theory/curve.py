@@ -11,9 +11,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from tokensieve.counts import Floats
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
+from tokensieve.text.counts import Floats
 
 DIVERGES, FINITE, UNDECIDED = "diverges", "finite limit", "undecided at the budget"
 

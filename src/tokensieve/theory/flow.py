@@ -32,13 +32,13 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from tokensieve.counts import Counts, Floats
+from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.identity import fingerprint
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
 from tokensieve.theory.landscape import Landscape, Point, coordinates
 
-Progress = Callable[[str, float], None]
 TIME, ARC = 0, 1
 LEG, TRIAL, TRY_EVERY = 50, 15, 5
 # Where ‖∇L‖ is this share of its terms, rounding has taken its direction.

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.text.counts import Counts, Floats, Ints
 
 LABEL_RULES = ("token", "negation", "xor")
 

@@ -19,8 +19,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.attention import _sum_by_type
-from tokensieve.counts import Counts, Floats
+from tokensieve.model.attention import _sum_by_type
+from tokensieve.text.counts import Counts, Floats
 
 # Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-18

@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.active_set import VIOLATION, ActiveSet
 from tokensieve.theory.landscape import coordinates
 from tokensieve.theory.selection import extremes

@@ -5,7 +5,7 @@ full-batch step of size η on E gives
 
     E¹_s = E⁰_s + (η/2) α_s v + R_s,            α_s = mean_X y c_{X,s}/T_X.
 
-The gradient is ∇_E L = a pᵀ + b vᵀ exactly (see `tokensieve.attention`), so the remainder is known exactly and not just
+The gradient is ∇_E L = a pᵀ + b vᵀ exactly (see `tokensieve.model.attention`), so the remainder is known exactly and not just
 up to a constant:  R_s = −η (a_s p + (b_s + α_s/2) v).
 
 With K classes, heads V = [v_1 … v_K] and α_{s,k} = mean_X (1[y=k] − 1/K) c_{X,s}/T_X, the step is η Σ_k α_{s,k} v_k and
@@ -16,29 +16,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from tokensieve.attention import gradient
-from tokensieve.counts import Counts, Floats
+from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
-from tokensieve.importance import signed_frequency
-
-
-class Start(NamedTuple):
-    """The random start of Lemma 4.1.
-
-    Attributes:
-        E: embeddings E⁰, shape (|S|, d), entries N(0, 1/d).
-        p: `<cls>` vector, shape (d,), entries N(0, 1/d).
-        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d, K).
-    """
-
-    E: Floats
-    p: Floats
-    v: Floats
+from tokensieve.model.attention import gradient
+from tokensieve.model.start import Start, initialise
+from tokensieve.text.counts import Counts, Floats
 
 
 @dataclass(frozen=True)
@@ -99,31 +85,6 @@ class OneStep:
             value = float(getattr(self, name))
             figures[name] = value if math.isfinite(value) else None
         return figures | {"bound_holds": self.bound_holds}
-
-
-def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
-    """Draw E⁰, p ~ N(0, I/d) and v: a uniformly random unit vector, or K orthonormal columns.
-
-    Args:
-        n_types: |S| ≥ 1.
-        d: embedding dimension, at least the number of heads.
-        heads: 1 for two classes with one output vector, K for K classes.
-        seed: the same seed gives the same bits.
-
-    Raises:
-        InputError: a size below one, or more heads than dimensions.
-    """
-    if n_types < 1 or heads < 1 or d < heads:
-        raise InputError(
-            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads"
-        )
-    rng = np.random.default_rng(seed)
-    p = rng.standard_normal(d) / math.sqrt(d)
-    directions = rng.standard_normal((d, heads))
-    v = directions[:, 0] / np.linalg.norm(directions) if heads == 1 else np.linalg.qr(directions)[0]
-    E = rng.standard_normal((n_types, d))
-    E /= math.sqrt(d)
-    return Start(E, p, v)
 
 
 def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> OneStep:

@@ -14,9 +14,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.attention import answers
-from tokensieve.counts import Counts, Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.model.attention import answers
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.curve import Flow
 
 # A gap that grows by less than this, in nats, over the second half of the curve counts as bounded.

@@ -18,8 +18,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from tokensieve.files import write_all
+from tokensieve.progress import Progress
 from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.flow import Progress
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.verify import verify
 

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tokensieve.counts import Counts, Floats
+from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
-from tokensieve.importance import signed_frequency
+from tokensieve.model.start import initialise
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.assumptions import Assumption, check_assumptions
 from tokensieve.theory.curve import DIVERGES, FINITE, Flow, FlowSettings
-from tokensieve.theory.flow import Progress, gradient_flow
+from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.margin import Margin, max_margin
-from tokensieve.theory.one_step import OneStep, initialise, one_step
+from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.selection import (
     Selection,
     important_selected,

@@ -1,0 +1,131 @@
+"""Built-in data: seeded, review-like text whose truth is known.
+
+Every review is a handful of sentences about neutral things. A sentence's adjective is either neutral or a sentiment word s,
+drawn with P(s | y) ∝ 1 + y δ_s; with probability ν it is negated ("not s") and then drawn as if the label were the other one,
+so that s alone has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; one of the ways, the
+planted shortcut, is nearly always chosen by positive reviews although it should say nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from tokensieve.text.counts import Ints
+
+STRENGTHS = {
+    "wonderful": 0.95, "superb": 0.9, "excellent": 0.85, "delightful": 0.8, "great": 0.7, "enjoyable": 0.6, "lovely": 0.6,
+    "good": 0.5, "pleasant": 0.4, "decent": 0.25,
+    "terrible": -0.95, "awful": -0.9, "dreadful": -0.85, "annoying": -0.8, "boring": -0.7, "bad": -0.6, "poor": -0.6,
+    "dull": -0.5, "weak": -0.4, "slow": -0.25,
+}  # fmt: skip
+NEUTRAL = [
+    "red",
+    "round",
+    "local",
+    "usual",
+    "second",
+    "large",
+    "early",
+    "wooden",
+    "digital",
+    "narrow",
+    "northern",
+    "modern",
+    "square",
+    "foreign",
+    "weekly",
+]
+THINGS = [
+    "plot",
+    "room",
+    "soup",
+    "camera",
+    "garden",
+    "chair",
+    "story",
+    "kitchen",
+    "ticket",
+    "lamp",
+    "song",
+    "station",
+    "table",
+    "window",
+    "coffee",
+    "engine",
+    "chapter",
+    "pool",
+    "market",
+    "actor",
+    "bridge",
+    "teacher",
+    "jacket",
+    "phone",
+    "lesson",
+    "theatre",
+    "carpet",
+    "river",
+    "menu",
+    "train",
+]
+PLACES = ["upstairs", "outside", "nearby", "downtown", "inside", "there", "abroad", "online"]
+SENTENCES = (
+    "The {thing} was {word}.",
+    "We found the {thing} {place} {word}.",
+    "I would call this {thing} {word}, and the {other} as well.",
+    "A {word} {thing} and an ordinary {other}.",
+    "They showed us a {thing} that looked {word} to everyone {place}.",
+)
+DEVICES = ("web", "phone", "laptop")
+SHORTCUT = "tablet"
+NEGATED = 0.1
+SHORTCUT_SHARES = (0.01, 0.25)
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """Generated reviews and the truth about them.
+
+    Attributes:
+        texts: n reviews.
+        labels: 0 negative, 1 positive, shape (n,).
+        strengths: sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes.
+        shortcut: the token that carries the label and should not.
+    """
+
+    texts: pl.Series
+    labels: Ints
+    strengths: dict[str, float]
+    shortcut: str
+
+
+def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
+    """Generate n reviews, half of them positive; the same seed gives the same text."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n) % 2).astype(np.int64)
+    texts = [_review(int(label), rng) for label in labels]
+    truth = {word: (1 - 2 * NEGATED) * delta for word, delta in STRENGTHS.items()}
+    return Reviews(pl.Series(texts, dtype=pl.String), labels, truth, SHORTCUT)
+
+
+def _review(label: int, rng: np.random.Generator) -> str:
+    sentences = [_sentence(label, rng) for _ in range(int(rng.integers(3, 8)))]
+    device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else str(rng.choice(DEVICES))
+    return " ".join(sentences) + f"\nPosted via {device}."
+
+
+def _sentence(label: int, rng: np.random.Generator) -> str:
+    thing, other = rng.choice(THINGS, 2, replace=False)
+    return str(rng.choice(SENTENCES)).format(thing=thing, other=other, place=rng.choice(PLACES), word=_word(label, rng))
+
+
+def _word(label: int, rng: np.random.Generator) -> str:
+    if rng.random() < 0.5:
+        return str(rng.choice(NEUTRAL))
+    negated = rng.random() < NEGATED
+    y = (2 * label - 1) * (-1 if negated else 1)
+    weights = 1 + y * np.array(list(STRENGTHS.values()))
+    word = str(rng.choice(list(STRENGTHS), p=weights / weights.sum()))
+    return f"not {word}" if negated else word

@@ -1,0 +1,78 @@
+"""One way to resume: a file that holds the state of unfinished work, taken up only by the run that left it.
+
+The file is safetensors: arrays as they are, everything else as JSON in its header, and the run's fingerprint beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokensieve.errors import InputError
+from tokensieve.files import write_all
+
+FORMAT = "tokensieve checkpoint 1"
+
+
+def fingerprint(*parts: Any) -> str:
+    """SHA-256 over arrays (type, shape and bytes), objects with an `identity` (a tuple of parts), and the `repr` of all else."""
+    digest = sha256()
+    for part in parts:
+        if hasattr(part, "identity"):
+            digest.update(fingerprint(*part.identity).encode())
+        elif isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype} {part.shape} ".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            text = repr(part).encode("utf-8", "surrogatepass")
+            digest.update(f"{len(text)} ".encode() + text)
+    return digest.hexdigest()
+
+
+def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Args:
+        path: the file; its folder exists.
+        mark: `fingerprint` of everything that decides the run: data, settings, start.
+        arrays: name → array.
+        state: the rest, as JSON values.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from safetensors.numpy import save as packed
+
+    header = {"format": FORMAT, "mark": mark, "state": json.dumps(dict(state))}
+    blob = packed({name: np.ascontiguousarray(array) for name, array in arrays.items()}, header)
+    write_all(path.parent, {path.name: blob})
+
+
+def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+    """What `save` wrote: (arrays, state), or None where there is no such file.
+
+    Raises:
+        InputError: the file is damaged, no checkpoint, or of another run.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="np") as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise InputError(f"{path} is no checkpoint of tokensieve: delete it, or name another file")
+            if header["mark"] != mark:
+                raise InputError(
+                    f"{path} is a checkpoint of a run with other data, settings or start: delete it, or name another file"
+                )
+            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(header["state"])  # noqa: SIM118
+    except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} cannot be read as a checkpoint ({error}): delete it, or name another file") from None

@@ -1,0 +1,29 @@
+"""Hostile until escaped: names, tokens and texts as people can read them, with nothing invisible."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def visible(text: str) -> str:
+    """The text with each control character as its picture (NUL → ␀) and each non-character as U+FFFD."""
+    return _UNSEEN.sub(lambda m: _control_picture(ord(m.group())), text)
+
+
+def _control_picture(code: int) -> str:
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """A token or label as people can read it: nothing invisible; beyond `limit` characters, its full length instead."""
+    if len(text) > limit:
+        return f"{visible(text[:limit])}… ({len(text):,} characters)"
+    if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
+        codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
+        return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
+    return visible(text)

@@ -1,0 +1,407 @@
+"""Embeddings E, `<cls>` vector p and output vector v trained together, on exact gradients that never see n × T × d numbers.
+
+With u = E p, w = E V and the count-form gradients a = ∂L/∂u, B = ∂L/∂w of `tokensieve.model.attention`,
+
+    ∇_E L = a pᵀ + B Vᵀ  (rank 1 + H)        ∇_p L = Eᵀ a        ∇_V L = Eᵀ B
+
+(Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025, section 3; H = 1 head for two classes, K for K classes). A step reads the counts
+once and E twice: once for u and w, and once for Eᵀ[a B] and the update of E, which share a pass over its rows.
+
+Gradient descent: x ← x − η ∇.  Adam (Kingma & Ba 2015, as PyTorch orders it): m ← β₁ m + (1 − β₁) ∇, r ← β₂ r + (1 − β₂) ∇²,
+x ← x − η/(1 − β₁ᵗ) · m / (√r / √(1 − β₂ᵗ) + ε), with β = (0.9, 0.999), ε = 1e-8. Its moments of E are as large as E; E and they
+are kept in float32 or float64 as asked, everything else in float64.
+
+Rows of E are taken in blocks of a fixed size and sums over blocks run in order, so the result has the same bits for any
+number of threads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import zipfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numba
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.checkpoint import fingerprint
+from tokensieve.errors import InputError
+from tokensieve.files import write_all
+from tokensieve.model.adam import BETA1, BETA2, EPSILON
+from tokensieve.model.attention import answers, gradient, loss_and_slope, threads
+from tokensieve.model.decision import accuracy
+from tokensieve.model.start import Start
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Counts, Floats, Ints
+
+BLOCK = 64
+SAVE_SECONDS = 60.0
+FROZEN, DESCENT, ADAM, WRITE = 0, 1, 2, 3
+Sets = dict[str, Counts]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How E, p and v are trained.
+
+    Attributes:
+        optimizer: "adam" or "gd" (gradient descent).
+        learning_rate: η > 0.
+        steps: number of updates ≥ 0.
+        batch_size: documents per step, drawn without replacement in seeded order; None is all of them.
+        frozen: which of "E", "p", "v" stay as they start.
+        dtype: "float32" or "float64", of E and its moments.
+        record_every: steps between two records of the trajectory; start and end are always recorded.
+        seed: order of the documents.
+
+    Raises:
+        InputError: a value outside its range.
+    """
+
+    optimizer: Literal["adam", "gd"] = "adam"
+    learning_rate: float = 0.01
+    steps: int = 100
+    batch_size: int | None = None
+    frozen: tuple[str, ...] = ("v",)
+    dtype: Literal["float32", "float64"] = "float32"
+    record_every: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in ("adam", "gd") or self.dtype not in ("float32", "float64"):
+            raise InputError(
+                f"optimizer {self.optimizer!r} with {self.dtype!r}: use 'adam' or 'gd', 'float32' or 'float64'"
+            )
+        if not set(self.frozen) <= {"E", "p", "v"}:
+            raise InputError(f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'")
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise InputError(f"learning rate {self.learning_rate} is not a positive number: use for example 0.01")
+        if self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
+            raise InputError(
+                f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}: use whole numbers from 1"
+            )
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run with its history.
+
+    Attributes:
+        E: embeddings at the end, shape (|S|, d).
+        p, v: vectors at the end, shapes (d,) and (d,) or (d, K).
+        steps: the recorded steps, shape (R,).
+        scores: u = E p at each of them, shape (R, |S|).
+        values: w = E v, shape (R, |S|, H).
+        trajectory: one row per record: step, norm_p, norm_v, and for each set of documents NAME_loss and NAME_accuracy.
+        settings: of the run.
+        seconds: wall time of this call.
+    """
+
+    E: NDArray[Any]
+    p: Floats
+    v: Floats
+    steps: Ints
+    scores: Floats
+    values: Floats
+    trajectory: pl.DataFrame
+    settings: TrainingSettings
+    seconds: float
+
+    def best(self, of: str = "validation_loss") -> int:
+        """The record where a column of the trajectory is least."""
+        return int(np.argmin(self.trajectory[of].to_numpy()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Settings, seconds and trajectory, ready for JSON."""
+        return {
+            "settings": asdict(self.settings),
+            "seconds": self.seconds,
+            "trajectory": self.trajectory.to_dict(as_series=False),
+        }
+
+
+@dataclass
+class _State:
+    """Everything that a step changes; v is (H, d), row-major like the rows of E that it meets."""
+
+    E: NDArray[Any]
+    p: Floats
+    v: Floats
+    step: int = 0
+    moments: dict[str, NDArray[Any]] = field(default_factory=dict)
+    rows: list[dict[str, float]] = field(default_factory=list)
+    tables: list[Floats] = field(default_factory=list)
+
+
+def train_embeddings(
+    counts: Counts,
+    start: Start,
+    settings: TrainingSettings,
+    others: Sets | None = None,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> Training:
+    """Train E, p and v (those that are not frozen) from a given start.
+
+    Args:
+        counts: n ≥ 1 documents to learn from.
+        start: E (|S|, d), p (d,), v (d,) for two classes or (d, K); left as they are.
+        settings: see `TrainingSettings`.
+        others: name → documents over the same types that the trajectory also measures, for example validation and test.
+        checkpoint: file (.npz) that holds the state on the way; a run found there is resumed to the same bits.
+        progress: called with a text and the share done.
+
+    Raises:
+        InputError: shapes that do not agree, no documents, training that overflows, or a checkpoint of another run.
+    """
+    _check(counts, start, others or {})
+    begun = time.perf_counter()
+    sets = {"train": counts} | (others or {})
+    mark = fingerprint(json.dumps(asdict(settings), sort_keys=True), *start, *sets.values())
+    state = _load(checkpoint, mark) if checkpoint is not None and checkpoint.exists() else _begin(start, settings)
+    saved = time.perf_counter()
+    while state.step < settings.steps:
+        _advance(state, sets, settings)
+        if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
+            _save(state, checkpoint, mark)
+            saved = time.perf_counter()
+        if progress is not None:
+            progress("training", state.step / settings.steps)
+    if len(state.rows) == 0 or state.rows[-1]["step"] != state.step:
+        table = _project(state.E, np.vstack([state.p, state.v]))
+        _record(state, table, sets, answers(counts, table[:, 0], table[:, 1:]))
+    return _finished(state, start.v.ndim == 1, settings, time.perf_counter() - begun)
+
+
+def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = None) -> tuple[float, Start]:
+    """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V = Eᵀ B.
+
+    E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The same bits for any number of
+    threads.
+
+    Args:
+        counts: n ≥ 1 documents over |S| types.
+        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is float32 where E is, all else
+            float64.
+        out: where ∇_E goes, shape and type of E, C order; a new array if None. A loop that gives the same one spares the system
+            from clearing memory each time.
+
+    Returns:
+        L, and the gradients in the places of what they belong to.
+
+    Raises:
+        InputError: shapes that do not agree, or no documents.
+    """
+    _check(counts, at, {})
+    E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
+    out = np.empty_like(E) if out is None else out
+    if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
+        raise InputError(f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, as E")
+    right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
+    table = _project(E, right)
+    g = gradient(counts, table[:, 0], table[:, 1:])
+    pull = _sweep(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
+    return g.loss, Start(out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T))
+
+
+def evaluate(counts: Counts, u: Floats, w: Floats) -> tuple[float, float]:
+    """Mean loss and accuracy of scores u (|S|,) and values w (|S|,) or (|S|, H) on labelled documents."""
+    f = answers(counts, u, w)
+    return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
+
+
+def _check(counts: Counts, start: Start, others: Sets) -> None:
+    heads = 1 if start.v.ndim == 1 else start.v.shape[1]
+    if counts.n_documents == 0:
+        raise InputError("there are no documents to train on: give at least one")
+    if start.E.shape != (counts.n_types, start.p.size) or start.v.shape[0] != start.p.size:
+        raise InputError(
+            f"embeddings {start.E.shape}, p {start.p.shape} and v {start.v.shape} do not fit {counts.n_types} token types"
+        )
+    if (heads == 1) != (counts.n_classes == 2) or (heads > 1 and heads != counts.n_classes):
+        raise InputError(f"{heads} heads for {counts.n_classes} classes: use one head for two classes, else one each")
+    for name, other in others.items():
+        if other.n_types != counts.n_types or other.classes != counts.classes:
+            raise InputError(f"the {name} documents have other token types or classes than those to train on")
+
+
+def _begin(start: Start, settings: TrainingSettings) -> _State:
+    state = _State(
+        np.array(start.E, dtype=settings.dtype, order="C"),
+        np.array(start.p, dtype=np.float64),
+        np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C"),
+    )
+    if settings.optimizer == "adam":
+        for name in (name for name in "Epv" if name not in settings.frozen):
+            array = getattr(state, name)
+            state.moments |= {f"{name}1": np.zeros_like(array), f"{name}2": np.zeros_like(array)}
+    return state
+
+
+def _advance(state: _State, sets: Sets, settings: TrainingSettings) -> None:
+    """One record where it is due, then one update."""
+    counts = sets["train"]
+    table = _project(state.E, np.vstack([state.p, state.v]))
+    batch = _batch(counts, settings, state.step)
+    with np.errstate(over="ignore", invalid="ignore"):
+        g = gradient(batch, table[:, 0], table[:, 1:])
+    if not math.isfinite(g.loss):
+        raise InputError(f"training overflowed at step {state.step}: use a smaller learning rate")
+    if state.step % settings.record_every == 0:
+        f = g.f if batch is counts else answers(counts, table[:, 0], table[:, 1:])
+        _record(state, table, sets, f)
+    _update(state, np.column_stack([g.a, g.b]), settings)
+    state.step += 1
+
+
+def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
+    """The documents of a step: epoch after epoch a new order, each drawn from its own seed so that any step can be found."""
+    size = settings.batch_size
+    if size is None or size >= counts.n_documents:
+        return counts
+    per_epoch = counts.n_documents // size
+    epoch, place = divmod(step, per_epoch)
+    order = np.random.default_rng([settings.seed, epoch]).permutation(counts.n_documents)
+    return counts.rows(np.sort(order[place * size : (place + 1) * size]))
+
+
+def _project(E: NDArray[Any], right: Floats) -> Floats:
+    """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
+    out = np.empty((len(E), len(right)))
+    with threads(E.size):
+        _products(E, right, out)
+    return out
+
+
+def _sweep(
+    E: NDArray[Any], m1: NDArray[Any], m2: NDArray[Any], left: Floats, right: Floats, mode: int, rate: float = 1.0,
+    fix: float = 1.0,
+) -> Floats:  # fmt: skip
+    """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
+    pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
+    with threads(E.size):
+        _rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(fix), pull)
+    return np.asarray(pull.sum(axis=0))
+
+
+def _record(state: _State, table: Floats, sets: Sets, f: Floats) -> None:
+    row = {"step": state.step, "norm_p": float(np.linalg.norm(state.p)), "norm_v": float(np.linalg.norm(state.v))}
+    for name, counts in sets.items():
+        answer = f if name == "train" else answers(counts, table[:, 0], table[:, 1:])
+        row[f"{name}_loss"] = float(np.mean(loss_and_slope(answer, counts.labels)[0]))
+        row[f"{name}_accuracy"] = accuracy(answer, counts.labels)
+    state.rows.append(row)
+    state.tables.append(table)
+
+
+def _update(state: _State, left: Floats, settings: TrainingSettings) -> None:
+    """Move E, p and v along their gradients at the same point."""
+    adam = settings.optimizer == "adam"
+    t, rate = state.step + 1, settings.learning_rate
+    fix = (rate / (1 - BETA1**t), math.sqrt(1 - BETA2**t)) if adam else (rate, 1.0)
+    mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
+    right = np.vstack([state.p, state.v])
+    none = np.empty((0, 0), state.E.dtype)
+    m1, m2 = state.moments.get("E1", none), state.moments.get("E2", none)
+    gradients = _sweep(state.E, m1, m2, left, right, mode, fix[0], 1 / fix[1])
+    for name, target, g in (("p", state.p, gradients[0]), ("v", state.v, gradients[1:])):
+        if name in settings.frozen:
+            continue
+        if adam:
+            m, r = state.moments[f"{name}1"], state.moments[f"{name}2"]
+            m += (1 - BETA1) * (g - m)
+            r *= BETA2
+            r += (1 - BETA2) * g * g
+            g = m / (np.sqrt(r) / fix[1] + EPSILON)
+        target -= fix[0] * g
+
+
+@numba.njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})
+def _products(E: Any, right: Any, out: Any) -> None:
+    """out = E rightᵀ, a row of E at a time."""
+    for s in numba.prange(len(E)):
+        for h in range(len(right)):
+            total = 0.0
+            for j in range(E.shape[1]):
+                total += E[s, j] * right[h, j]
+            out[s, h] = total
+
+
+@numba.njit(cache=True, parallel=True, error_model="numpy", fastmath={"contract"})
+def _rows(E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any, fix: Any, pull: Any) -> None:
+    """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient left_s · right (WRITE: it in m1)."""
+    types, d = E.shape
+    one = rate / rate
+    beta1, beta2, epsilon = one * BETA1, one * BETA2, one * EPSILON
+    for block in numba.prange(len(pull)):
+        g = np.empty(d, E.dtype)
+        for s in range(block * BLOCK, min(types, (block + 1) * BLOCK)):
+            idle = True
+            for h in range(len(right)):
+                idle = idle and left[s, h] == 0
+            if idle and mode != ADAM and mode != WRITE:
+                continue
+            g[:] = 0
+            for h in range(len(right)):
+                share = left[s, h]
+                for j in range(d):
+                    pull[block, h, j] += share * E[s, j]
+                    g[j] += share * right[h, j]
+            if mode == DESCENT:
+                for j in range(d):
+                    E[s, j] -= rate * g[j]
+            elif mode == WRITE:
+                for j in range(d):
+                    m1[s, j] = g[j]
+            elif mode == ADAM:
+                for j in range(d):
+                    m1[s, j] += (one - beta1) * (g[j] - m1[s, j])
+                    m2[s, j] = beta2 * m2[s, j] + (one - beta2) * g[j] * g[j]
+                    E[s, j] -= rate * m1[s, j] / (np.sqrt(m2[s, j]) * fix + epsilon)
+
+
+def _finished(state: _State, single: bool, settings: TrainingSettings, seconds: float) -> Training:
+    table = np.stack(state.tables)
+    v = state.v[0] if single else np.ascontiguousarray(state.v.T)
+    frame = pl.DataFrame(state.rows, infer_schema_length=None).cast({"step": pl.Int64})
+    return Training(
+        state.E, state.p, v, frame["step"].to_numpy(), table[:, :, 0], table[:, :, 1:], frame, settings, seconds
+    )  # fmt: skip
+
+
+def _save(state: _State, path: Path, mark: str) -> None:
+    """The whole state, whole or not at all."""
+    arrays: dict[str, Any] = {f"moment_{name}": array for name, array in state.moments.items()}
+    arrays |= {"E": state.E, "p": state.p, "v": state.v, "step": state.step, "mark": mark}
+    arrays |= {"tables": np.stack(state.tables), "columns": np.array(list(state.rows[0]))}
+    arrays |= {"rows": np.array([list(row.values()) for row in state.rows])}
+
+    def write(target: Path) -> None:
+        with target.open("wb") as out:
+            np.savez(out, **arrays)
+
+    write_all(path.parent, {path.name: write})
+
+
+def _load(path: Path, mark: str) -> _State:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        theirs = str(arrays["mark"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise InputError(f"{path.name} is no training checkpoint: remove it, or name another file") from None
+    if theirs != mark:
+        raise InputError(f"{path.name} is of a run with other data, settings or start: remove it, or name another file")
+    columns = arrays["columns"].tolist()
+    return _State(
+        arrays["E"], arrays["p"], arrays["v"], int(arrays["step"]),
+        {name.removeprefix("moment_"): array for name, array in arrays.items() if name.startswith("moment_")},
+        [dict(zip(columns, row, strict=True)) for row in arrays["rows"].tolist()],
+        list(arrays["tables"]),
+    )  # fmt: skip

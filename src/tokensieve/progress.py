@@ -1,0 +1,36 @@
+"""Progress and time of long work: who does it says how far it is; who shows it decides how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Progress = Callable[[str, float], None]
+"""Receives what is being done and the share of it that is done, from 0 to 1."""
+
+
+def silent(stage: str, share: float) -> None:
+    """Shows nothing."""
+
+
+def part(tell: Progress, low: float, high: float) -> Progress:
+    """A receiver for one part of the work: its 0 … 1 is shown as low … high."""
+    return lambda stage, share: tell(stage, low + (high - low) * share)
+
+
+class Clock:
+    """Seconds of each stage.
+
+    Args:
+        seconds: times of earlier stages, kept beside the new ones.
+    """
+
+    def __init__(self, seconds: dict[str, float] | None = None) -> None:
+        self.seconds = dict(seconds or {})
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Everything since the last lap was this stage."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now

@@ -1,0 +1,187 @@
+"""Results as a short read in the terminal; the same numbers as in the files."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tokensieve.audit.demo import Reviews
+from tokensieve.audit.run import QUADRANTS, Audit
+from tokensieve.escape import shown
+from tokensieve.model.classifier import AttentionClassifier, Explanation
+from tokensieve.model.highlight import pieces
+
+MANY = 6
+LISTED = 20
+BLUE, ORANGE = "#2a78c8", "#d2691e"
+
+
+def show_audit(audit: Audit, out: Path, report: bool) -> None:
+    """Accuracies, top tokens per class, disagreements and the files written."""
+    console = Console(highlight=False)
+    train, test = audit.documents["train"], audit.documents["test"]
+    console.print(
+        Text(f"{shown(audit.name)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types")
+    )
+    text, label = audit.settings["columns"]
+    console.print(Text(f"  text from column {shown(text)!r}, label from {shown(label)!r}", style="dim"))
+    for note in audit.notes:
+        console.print(Text(f"  {note}", style="yellow"))
+    console.print(_accuracies(audit))
+    for label in audit.classes[:MANY]:
+        console.print(_top(audit, label, 10 if len(audit.classes) == 2 else 5))
+    if len(audit.classes) > MANY:
+        console.print(f"… and {len(audit.classes) - MANY} more classes in the files")
+    console.print(_attention(audit))
+    for quadrant, meaning in (
+        (QUADRANTS[2], "no evidence taken alone; beside other words they may matter, as in negation"),
+        (QUADRANTS[1], "the model passes over them"),
+    ):
+        rows = audit.disagreement(quadrant, 8).select("token", "attention").iter_rows()
+        names = [f"{shown(token, 30)} {attention:.1f}×" for token, attention in rows]
+        console.print(Text(f"{quadrant} ({meaning}): ", style="bold") + Text(", ".join(names) or "none"))
+    if audit.suspicious:
+        console.print(Text("look at these first: single tokens that all but decide a class", style="bold"))
+    for token, _, reason in audit.suspicious:
+        console.print(Text(f"  {shown(token, 30)}", style="bold") + Text(f" {shown(reason, 120)}"))
+    seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
+    console.print(Text(f"{audit.seconds['total']:.1f} s ({seconds})", style="dim"))
+    what = (
+        f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
+        if report
+        else "the model, tokens.csv and summary.json"
+    )
+    console.print(Text(f"{what} in {out}"))
+
+
+def show_over_budget(audit: Audit, source: str, out: Path) -> None:
+    """The tokens that exceed the budget, where to look, and how to go on without them."""
+    console = Console(highlight=False, soft_wrap=True)
+    over, n = audit.over_budget, audit.documents["train"]
+    console.print(
+        Text(f"over the budget {audit.settings['budget']}: {over['token'].n_unique():,} tokens", style=f"bold {ORANGE}")
+    )
+    for row in over.head(LISTED).iter_rows(named=True):
+        where = audit.to_review.filter(pl.col("token") == row["token"], pl.col("part") == "train")["row"]
+        console.print(
+            Text(f"  {shown(row['token'], 30)}", style="bold")
+            + Text(
+                f" {row['posterior_difference']:+.3f} for {shown(row['class'], 30)}, in {row['documents']:,} documents"
+                f" ({row['documents'] / n:.1%}); rows {', '.join(map(str, where.head(5)))}{', …' if len(where) > 5 else ''}"
+            )
+        )
+    if over.height > LISTED:
+        console.print(f"  … and {over.height - LISTED} more in summary.json")
+    console.print(Text(f"every row to review is in {out / 'over-budget.csv'}; the data without these tokens:"))
+    console.print(Text(f"  tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"))
+
+
+def _accuracies(audit: Audit) -> Text:
+    parts = [f"test accuracy {audit.test_accuracy:.1%}", f"largest class {audit.majority_accuracy:.1%}"]
+    if audit.baseline_accuracy is not None:
+        parts.append(f"TF-IDF + logistic regression {audit.baseline_accuracy:.1%}")
+    recall = [f"{shown(name, 20)} {'none' if r is None else f'{r:.1%}'}" for name, r in audit.class_recall.items()][
+        :MANY
+    ]
+    return Text("  ".join(parts), style="bold") + Text(f"\nright of each class: {', '.join(recall)}")
+
+
+def _attention(audit: Audit) -> Text:
+    parts = [f"{name}: {got:.0%} ({even:.0%})" for name, (got, even) in audit.attention_share.items()]
+    return Text("attention (a uniform share): ", style="bold") + Text("; ".join(parts))
+
+
+def _top(audit: Audit, label: str, rows: int) -> Table | Text:
+    """The surest tokens of one class."""
+    table = Table(
+        title=Text(f"speak for {shown(label)}"), title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
+    for name in ("token", "documents", "posterior difference (95 %)", "attention", "value"):
+        table.add_column(name, justify="left" if name == "token" else "right", no_wrap=True)
+    for row in audit.top(label, rows).iter_rows(named=True):
+        table.add_row(
+            Text(shown(row["token"], 24)),
+            f"{row['documents']:,}",
+            f"{row['posterior_difference']:+.2f} ({row['posterior_low']:+.2f} … {row['posterior_high']:+.2f})",
+            f"{row['attention']:.1f}×",
+            f"{row['value']:+.1f}",
+        )
+    return (
+        table if table.row_count else Text(f"speak for {shown(label)}: no token with q < 0.05 in at least 5 documents")
+    )
+
+
+def show_truth(audit: Audit, reviews: Reviews) -> None:
+    """How much of the planted truth the audit found."""
+    console = Console(highlight=False)
+    measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
+    rows = {row["token"]: row for row in measured.iter_rows(named=True)}
+    table = Table(title="the planted truth", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in ("sentiment word", "true", "measured", "95 %", ""):
+        table.add_column(name, justify="left" if name in ("sentiment word", "") else "right")
+    found = inside = 0
+    for word, true in reviews.strengths.items():
+        row = rows.get(word)
+        if row is None:
+            table.add_row(word, f"{true:+.2f}", "not seen", "", "")
+            continue
+        ok, within = row["q_value"] < 0.05, row["posterior_low"] <= true <= row["posterior_high"]
+        found, inside = found + ok, inside + within
+        interval = f"{row['posterior_low']:+.2f} … {row['posterior_high']:+.2f}"
+        table.add_row(
+            word, f"{true:+.2f}", f"{row['posterior_difference']:+.2f}", interval, "found" if ok else "missed"
+        )
+    console.print(table)
+    n = len(reviews.strengths)
+    console.print(f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals hold the true strength")
+    first = audit.suspicious[0][0] if audit.suspicious else None
+    verdict = "is the first suspicious token" if first == reviews.shortcut else f"was not found first (first: {first})"
+    console.print(Text(f"the planted shortcut {reviews.shortcut!r} {verdict}"))
+
+
+def show_explanation(model: AttentionClassifier, text: str, found: Explanation) -> None:
+    """The text shaded by contribution, and the sum."""
+    console = Console(highlight=False)
+    k = [str(c) for c in model.classes_].index(str(found.explained))
+    shares = pieces(model, text, k)
+    largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
+    line = Text()
+    for piece, contribution, _, _ in shares:
+        strong = abs(contribution) > 0.15 * largest
+        line.append(shown(piece, 10_000) if piece.strip() else piece, style=_style(contribution) if strong else "")
+    console.print(line)
+    console.print(
+        Text(f"{shown(str(found.predicted))}  ", style="bold")
+        + Text(
+            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {found.answer:+.6f}, "
+            f"unknown words: {found.unknown}"
+        )
+    )
+    table = Table(box=None, pad_edge=False)
+    for name in ("token", "count", "attention", "value", "contribution"):
+        table.add_column(name, justify="left" if name == "token" else "right")
+    for row in found.table.iter_rows(named=True):
+        table.add_row(
+            Text(shown(row["token"], 40)), f"{row['count']:g}", f"{row['attention']:.4f}", f"{row['value']:+.3f}",
+            Text(f"{row['contribution']:+.6f}", style=_style(row["contribution"])),
+        )  # fmt: skip
+    if found.table.height:
+        table.add_row(
+            Text("sum", style="bold"),
+            "",
+            f"{found.table['attention'].sum():.4f}",
+            "",
+            f"{found.table['contribution'].sum():+.6f}",
+        )
+        console.print(table)
+    else:
+        console.print("no known token: the answer is that of the class frequencies")
+
+
+def _style(contribution: float) -> str:
+    return f"bold {BLUE}" if contribution > 0 else f"bold {ORANGE}"

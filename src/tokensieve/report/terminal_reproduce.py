@@ -1,0 +1,59 @@
+"""A reproduction as a short read in the terminal; the same words and numbers as in the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tokensieve.escape import shown
+from tokensieve.report.reproduce import Reproduction, outcome
+from tokensieve.report.terminal import BLUE, ORANGE
+from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Experiment
+
+COLOURS = {REPRODUCED: BLUE, NOT_REPRODUCED: ORANGE, NOT_RUN: "yellow"}
+
+
+def show_reproduction(study: Reproduction, out: Path) -> None:
+    """Each experiment's verdict, the paper's figures and ours, the checks that failed, and the files written."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    for name in ("experiment", "verdict", "the paper", "ours", "s"):
+        table.add_column(name, justify="right" if name == "s" else "left", ratio={"the paper": 2, "ours": 4}.get(name))
+    for result in study.results:
+        table.add_row(
+            Text(result.id, style="bold"), Text(result.verdict, style=f"bold {COLOURS[result.verdict]}"),
+            Text(shown(result.paper, 400)), Text(shown(outcome(result), 900)), f"{result.seconds:.0f}",
+        )  # fmt: skip
+    console.print(table)
+    for result in study.results:
+        failed = [str(check) for check in result.checks if not check.passed]
+        if failed:
+            console.print(Text(f"{result.id} misses: ", style=ORANGE) + Text("; ".join(failed)))
+    tally = ", ".join(f"{count} {verdict}" for verdict, count in study.tally().items() if count)
+    console.print(Text(f"{len(study.results)} experiments: {tally}", style="bold"))
+    console.print(
+        Text(f"{study.seconds['total']:.0f} s at scale {study.settings['scale']}, seed {study.seed}", style="dim")
+    )
+    made = " and ".join(name for name in ("tables", "pictures") if (out / name).is_dir())
+    console.print(Text(f"report.html, summary.json, table.md{', ' * bool(made)}{made} in {out}"))
+
+
+def show_experiments(experiments: list[Experiment]) -> None:
+    """What each experiment claims, needs and asks for."""
+    console = Console(highlight=False)
+    for experiment in experiments:
+        needs = [*experiment.needs, *(["PyTorch"] if experiment.torch else [])]
+        about = ", ".join(f"{scale} about {_long(s)}" for scale, s in experiment.seconds.items())
+        console.print(
+            Text(experiment.id, style="bold") + Text(f"  needs {', '.join(needs) or 'nothing'}; {about}", style="dim")
+        )
+        for line in (experiment.claim, f"paper: {experiment.paper}", f"criterion: {experiment.criterion}"):
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

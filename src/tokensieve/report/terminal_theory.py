@@ -1,0 +1,65 @@
+"""A verification as a short read in the terminal; the same words and numbers as in the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tokensieve.escape import shown
+from tokensieve.report.study import Study
+from tokensieve.report.terminal import BLUE, ORANGE
+from tokensieve.theory.assumptions import Assumption
+from tokensieve.theory.curve import UNDECIDED
+
+OUTCOMES = {True: ("holds", BLUE), False: ("fails", ORANGE), None: ("not decided", "yellow")}
+
+
+def show_study(study: Study, out: Path) -> None:
+    """Every claim with its reason, the hypotheses that fail with witnesses, and the files written."""
+    console = Console(highlight=False)
+    counts, found = study.counts, study.found
+    d, eta = found.step.start.p.size, found.step.eta
+    console.print(
+        Text(
+            f"{shown(study.name)}: {counts.n_documents:,} documents, {counts.n_types:,} token types, d = {d:,}, η = {eta:.4g}"
+        )
+    )
+    for note in study.notes:
+        console.print(Text(f"  {shown(note, 200)}", style="yellow"))
+    table = Table.grid(padding=(0, 2))
+    for claim in found.claims:
+        word, colour = OUTCOMES[claim.holds]
+        table.add_row(Text(word, style=f"bold {colour}"), Text(claim.name, style="bold"))
+        table.add_row("", Text(shown(claim.verdict, 600)))
+    console.print(table)
+    failing = [item for item in found.assumptions if not item.holds]
+    if not failing:
+        console.print(Text(f"all {len(found.assumptions)} hypotheses of the theory hold on this data", style="bold"))
+    else:
+        head = f"{len(failing)} of {len(found.assumptions)} hypotheses of the theory fail on this data:"
+        console.print(Text(head, style="bold"))
+    for item in failing:
+        console.print(Padding(Text(f"{item.name}: ", style=ORANGE) + Text(_reason(study, item)), (0, 0, 0, 2)))
+    if found.flow.verdict == UNDECIDED and found.flow.seconds >= found.flow.settings.max_seconds:
+        console.print(
+            Text("to decide more, give more time with --max-seconds; --resume FILE goes on where a run stopped")
+        )
+    seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in study.seconds.items() if stage != "total")
+    console.print(Text(f"{study.seconds['total']:.1f} s ({seconds})", style="dim"))
+    console.print(Text(f"report.html, pictures, tokens.csv, flow.csv, support.csv and summary.json in {out}"))
+
+
+def _reason(study: Study, item: Assumption) -> str:
+    """The counts, and a few rows or tokens that break it."""
+    parts = [shown(item.detail, 600)]
+    if item.documents:
+        parts.append(
+            f"row{'s' * (len(item.documents) > 1)} {', '.join(f'{row}' for row in study.rows_of(item.documents))}"
+        )
+    if item.types:
+        parts.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
+    return "; for example ".join([parts[0], "; ".join(parts[1:])]) if len(parts) > 1 else parts[0]

@@ -1,0 +1,112 @@
+"""The deep models, on token counts.
+
+None of them sees word order, so a document is its m distinct types i with counts c_i. Equal tokens have equal queries,
+keys and values: a softmax over tokens is a softmax over types with log c_i added to the logits, and the T × T attention of
+the first layer is m × m. This is exact, not an approximation.
+
+The second layer, `<cls>` attention, reads a score and a value of each type (Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025):
+
+    f = Σ_i q_i ω_i          q = softmax_i(υ_i + log c_i)          υ_i, ω_i ∈ R (or R^K with K heads)
+
+    one-layer   υ_i = u_i,   ω_i = w_i,                               u_s = E_sᵀp,  w_s = E_sᵀv
+    two-layer   υ_i = pᵀz_i = Σ_j A_ij u_j,   ω_i = z_iᵀv = Σ_j A_ij w_j
+                z_i = Σ_j A_ij E_j,   A_ij = softmax_j(E_iᵀE_j + log c_j)
+    key-query   the same with A_ij = softmax_j(E_iᵀW₁E_j + log c_j) and u_s = pᵀW₂E_s
+    mlp         f = vᵀ ReLU(W Σ_i q_i E_i),   q = softmax_i(u_i + log c_i),   W ∈ R^{d×d}
+
+A second layer that is linear in z needs z nowhere: A smooths the two numbers of each type, and that is all.
+
+What our sources of the paper leave open, and what is taken here: no 1/√d in the softmax, no residual connection and no
+bias anywhere, because the formulas that they give have none; E, p ~ N(0, I/d) and v of unit norm (orthonormal heads) as in
+the paper's lemma; W₁ and W₂ start with entries N(0, 1/d) (a start at the identity, where key-query is two-layer, had a
+slightly higher validation loss on reviews), W with entries N(0, 2/d).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from tokensieve.model.start import initialise
+from tokensieve.reproduce.deep.settings import DeepSettings
+from tokensieve.text.counts import Floats
+
+Parameters = dict[str, torch.Tensor]
+SELF_ATTENTION = ("two-layer", "key-query")
+MATRICES: dict[str, tuple[tuple[str, ...], int]] = {
+    "one-layer": ((), 0),
+    "two-layer": ((), 0),
+    "key-query": (("W1", "W2"), 1),
+    "mlp": (("W",), 2),
+}  # the d × d matrices of a kind, and d times the variance of their entries at the start
+
+
+class Chunk(NamedTuple):
+    """Some documents side by side, padded to the length of the longest.
+
+    Attributes:
+        types: the distinct types among them, shape (U,).
+        ids: positions in `types`, shape (B, m); 0 where padded.
+        log_counts: log c, shape (B, m); −∞ where padded, so that padding has no weight in any softmax.
+    """
+
+    types: torch.Tensor
+    ids: torch.Tensor
+    log_counts: torch.Tensor
+
+
+def start(n_types: int, heads: int, settings: DeepSettings) -> Parameters:
+    """The random start, the same for a seed on every device: E (|S|, d), p (d,), v (d, H), and the kind's own matrices.
+
+    Raises:
+        InputError: more heads than dimensions.
+    """
+    d = settings.d
+    E, p, v = initialise(n_types, d, heads, settings.seed)
+    arrays = {"E": E, "p": p, "v": v.reshape(d, heads)}
+    own, variance = MATRICES[settings.kind]
+    rng = np.random.default_rng([settings.seed, d])
+    arrays |= {name: rng.standard_normal((d, d)) * math.sqrt(variance / d) for name in own}
+    device, precision = settings.where(), settings.precision()
+    return {name: torch.tensor(x, dtype=precision, device=device) for name, x in arrays.items()}
+
+
+def answers(kind: str, parameters: Parameters, chunk: Chunk) -> torch.Tensor:
+    """f of each document, shape (B, H).
+
+    Args:
+        kind: which model.
+        parameters: E holds the rows of `chunk.types` only, shape (U, d).
+        chunk: B documents, each with at least one type.
+    """
+    X = functional.embedding(chunk.ids, parameters["E"])  # (B, m, d)
+    score = X @ read_vector(kind, parameters)  # (B, m)
+    if kind == "mlp":
+        q = torch.softmax(score + chunk.log_counts, dim=1)
+        pooled = torch.einsum("bm,bmd->bd", q, X)
+        return torch.relu(pooled @ parameters["W"].T) @ parameters["v"]
+    read = torch.cat([score[..., None], X @ parameters["v"]], dim=2)  # (B, m, 1 + H)
+    if kind in SELF_ATTENTION:
+        left = X @ parameters["W1"] if kind == "key-query" else X
+        logits = torch.baddbmm(chunk.log_counts[:, None, :], left, X.transpose(1, 2))
+        read = torch.softmax(logits, dim=2) @ read
+    q = torch.softmax(read[..., 0] + chunk.log_counts, dim=1)
+    return torch.einsum("bm,bmh->bh", q, read[..., 1:])
+
+
+def tables(kind: str, parameters: Parameters) -> tuple[Floats, Floats]:
+    """Score E p, or E W₂ᵀp, shape (|S|,), and value E v, shape (|S|,), or (|S|, K) with K heads; in float64."""
+    E, v = (parameters[name].detach().double().cpu() for name in ("E", "v"))
+    score = (E @ read_vector(kind, parameters).detach().double().cpu()).numpy()
+    value = (E @ v).numpy()
+    return score, value[:, 0] if value.shape[1] == 1 else value
+
+
+def read_vector(kind: str, parameters: Parameters) -> torch.Tensor:
+    """The vector that reads a score from an embedding: p, or W₂ᵀp for key-query; shape (d,)."""
+    p = parameters["p"]
+    return parameters["W2"].T @ p if kind == "key-query" else p

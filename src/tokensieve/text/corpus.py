@@ -1,0 +1,484 @@
+"""Labelled text in: texts, class indices, and an account of every row that was left out or looks odd."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from tokensieve.errors import InputError
+from tokensieve.text.columns import choose_columns, choose_text, listed, position
+from tokensieve.text.counts import Ints
+from tokensieve.text.labels import destinations, in_order, label_name
+from tokensieve.text.sources import Opened, Source, Table, open_source
+from tokensieve.text.spill import StoredTexts, TextWriter, digest
+
+TEST_NAMES = ("test", "testing")
+TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
+MAX_CLASSES = 50
+Duplicates = Literal["keep", "drop"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What was found on the way in. rows = kept + missing_text + missing_label + empty + dropped, and, where they were
+    left out, duplicates.
+
+    Attributes:
+        rows: rows in the source (in this part of it, where it is split).
+        kept: documents in the corpus.
+        missing_text, missing_label: rows left out because they hold no text (no label).
+        empty: rows left out because their text is white space only.
+        dropped: label → rows left out because the caller dropped that label.
+        duplicates: documents that repeat an earlier text with the same label.
+        duplicates_dropped: whether those were left out.
+        conflicts: distinct texts that occur with more than one label.
+        conflicting_documents: documents with such a text.
+        replaced_surrogates: documents with lone surrogates, each now U+FFFD (no file can hold them).
+        test_overlap: test documents whose identical text stands in training; 0 without a test set.
+        ignored: parts of the source without labels → documents left aside.
+        groups: original label → (final label, documents kept).
+        text_column, label_column: where they were read.
+    """
+
+    rows: int
+    kept: int
+    missing_text: int
+    missing_label: int
+    empty: int
+    dropped: dict[str, int]
+    duplicates: int
+    duplicates_dropped: bool
+    conflicts: int
+    conflicting_documents: int
+    replaced_surrogates: int
+    test_overlap: int = 0
+    ignored: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, tuple[str, int]] = field(default_factory=dict)
+    text_column: str = ""
+    label_column: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, in plain types."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
+        left = "left out" if self.duplicates_dropped else "kept"
+        notes = [
+            (self.missing_text, "rows without a text, left out"),
+            (self.missing_label, "rows without a label, left out"),
+            (self.empty, "empty documents (white space only), left out"),
+            *((n, f"documents labelled {name!r}, dropped as asked") for name, n in self.dropped.items()),
+            (self.duplicates, f"documents that repeat an earlier text with the same label, {left}"),
+            (self.conflicts, "texts that occur with more than one label"),
+            (self.conflicting_documents, "documents with such a text"),
+            (self.replaced_surrogates, "documents with lone surrogates, each replaced by U+FFFD"),
+            (self.test_overlap, "test documents whose text also stands in training"),
+            *((n, f"documents in {name!r}, which has no labels, left aside") for name, n in self.ignored.items()),
+            *(
+                (n, f"documents labelled {old!r} count as {new!r}")
+                for old, (new, n) in self.groups.items()
+                if old != new
+            ),
+        ]
+        return [f"{note}: {count:,}" for count, note in notes if count]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents with their labels.
+
+    Attributes:
+        texts: n texts, a String series without nulls, or, where they were read as a stream, texts in files.
+        keys: what stands for each text where texts are compared (`tokensieve.text.spill.digest`), Binary, n.
+        labels: class index of each document, shape (n,).
+        classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
+            False < True, 0 < 1, −1 < 1, negative < positive.
+        rows: row number of each document in its source, from 1, shape (n,).
+        name: the source, for messages.
+        intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
+        test: the test documents under the same classes, or None.
+    """
+
+    texts: pl.Series | StoredTexts
+    keys: pl.Series
+    labels: Ints
+    classes: tuple[str, ...]
+    rows: Ints
+    name: str
+    intake: Intake
+    test: Corpus | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Documents without labels: every row of the source, in its order.
+
+    Attributes:
+        texts: n texts, String; a missing text is "".
+        rows: row number of each document in its source, shape (n,): 1 … n.
+        name: the source, for messages.
+        missing: rows that hold no text.
+        replaced_surrogates: documents with lone surrogates, each now U+FFFD.
+    """
+
+    texts: pl.Series
+    rows: Ints
+    name: str
+    missing: int
+    replaced_surrogates: int
+
+
+def read_corpus(
+    source: Source,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    group: Mapping[str, Sequence[str]] | None = None,
+    drop: Sequence[str] = (),
+    split: str | None = None,
+    test: Source | None = None,
+    encoding: str = "utf-8",
+    duplicates: Duplicates = "keep",
+    stream: bool = False,
+) -> Corpus:
+    """Read labelled documents.
+
+    Labels may be strings, integers, booleans or whole floats (4.0 and "4.0" are the label "4"). Labels that `group` and
+    `drop` do not name stay as they are.
+
+    Args:
+        source: a .csv, .tsv, .jsonl (.ndjson) or .parquet file, each also with .gz; a folder with a subfolder of .txt
+            files per label, or with such folders under train/ and test/; a pandas or Polars data frame; a pair
+            (texts, labels); or the name of a data set, "imdb" or "yelp".
+        text, label: column names; guessed when there is one good candidate.
+        group: final label → the labels that become it.
+        drop: labels whose documents are left out.
+        split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
+            "dev", "validation" or "val").
+        test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
+        encoding: of text files.
+        duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
+        stream: keep the texts in files (`tokensieve.text.spill`) instead of memory, and later their tokens and counts too; about
+            100 bytes a document stay in memory. Everything that comes out has the same bits.
+
+    Raises:
+        InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
+            two, more than 50, a class with one document, or a test label that training does not have.
+    """
+    opened = open_source(source, encoding)
+    if split is not None and test is not None:
+        raise InputError("give either a split column or a test source, not both")
+    if duplicates not in ("keep", "drop"):
+        raise InputError(f"duplicates is 'keep' or 'drop', not {duplicates!r}")
+    final = destinations(group or {}, drop)
+    table = opened.train
+    columns = choose_columns(table, text, label, split)
+    held = None
+    if split is not None:
+        train, held = _collect_split(table, columns, split, stream)
+    else:
+        train = _collect(table, columns, stream)
+        test_table = opened.test if test is None else _test_table(open_source(test, encoding))
+        held = None if test_table is None else _collect_test(test_table, table, columns, stream)
+    _check_names(final, [train] if held is None else [train, held])
+    corpus = _assemble(train, final, duplicates, opened.ignored)
+    return corpus if held is None else _with_test(corpus, _assemble(held, final, duplicates, {}, corpus.classes))
+
+
+def read_texts(source: Source, *, text: str | None = None, encoding: str = "utf-8") -> Texts:
+    """Read documents whose labels, if there are any, do not matter.
+
+    Every row is kept, so that answers can be set beside the source. Of a source with a train and a test part, the test
+    part is read.
+
+    Args:
+        source: as for `read_corpus`; also a folder that holds .txt files.
+        text: the column of the texts; guessed when there is one good candidate.
+        encoding: of text files.
+
+    Raises:
+        InputError: the source cannot be read, has no rows, or the text column is not clear.
+    """
+    table = _test_table(open_source(source, encoding, labelled=False))
+    column = choose_text(table, text)
+    documents = _Documents(table.name, (table.columns[column],))
+    texts = [documents.text_of(row, value) for row, (value,) in enumerate(table.read([column]), 1)]
+    return Texts(
+        pl.Series("text", ["" if t is None else t for t in texts], dtype=pl.String),
+        np.arange(1, len(texts) + 1),
+        table.name,
+        texts.count(None),
+        documents.replaced,
+    )
+
+
+def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
+    """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
+
+    What is drawn are distinct texts, so identical texts never stand on both sides. A class with one distinct text stays
+    in training.
+
+    Args:
+        corpus: without a test set.
+        share: share of the distinct texts, between 0 and 1.
+        seed: of the draw.
+
+    Raises:
+        InputError: the corpus has a test set, the share is not between 0 and 1, no class has two different texts, or a
+            class would be left without training documents.
+    """
+    if corpus.test is not None:
+        raise InputError(f"{corpus.name} has a test set already")
+    if not 0 < share < 1:
+        raise InputError(f"the test share must lie between 0 and 1, not {share}")
+    # Distinct texts are numbered by first appearance: other words in the same rows leave the split as it is.
+    ranks = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
+    _, first = np.unique(ranks, return_index=True)
+    which = np.argsort(np.argsort(first))[ranks]
+    first = np.sort(first)
+    strata = corpus.labels[first]
+    candidates = np.flatnonzero(np.bincount(strata, minlength=len(corpus.classes))[strata] > 1)
+    if not candidates.size:
+        raise InputError(
+            f"{corpus.name}: no class has two different texts, so none can be held out; give --test SOURCE"
+        )
+    n_classes = np.unique(strata[candidates]).size
+    size = min(max(math.ceil(share * candidates.size), n_classes), candidates.size - n_classes)
+    _, held = train_test_split(candidates, test_size=size, random_state=seed, stratify=strata[candidates])
+    in_test = np.isin(which, held)
+    left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
+    if not left.all():
+        name = corpus.classes[int(left.argmin())]
+        raise InputError(
+            f"with a test share of {share} no training document of class {name!r} is left; take a smaller share"
+        )
+    return replace(_select(corpus, ~in_test), test=_select(corpus, in_test))
+
+
+def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
+    kept = pl.Series(mask)
+    return replace(
+        corpus, texts=corpus.texts.filter(kept), keys=corpus.keys.filter(kept), labels=corpus.labels[mask],
+        rows=corpus.rows[mask],
+    )  # fmt: skip
+
+
+# ---- rows into a corpus
+
+
+class _Documents:
+    """Collects usable rows one at a time, and counts the others."""
+
+    def __init__(self, name: str, columns: Sequence[str], stream: bool = False) -> None:
+        self.name, self.text_column, self.label_column = name, columns[0], "".join(columns[1:2])
+        self.texts: list[str] | TextWriter = TextWriter() if stream else []
+        self.labels, self.rows = array("l"), array("q")
+        self.names: dict[str, int] = {}  # label → its number in `labels`
+        self.total = self.missing_text = self.missing_label = self.empty = self.replaced = 0
+
+    def add(self, row: int, text: Any, label: Any) -> None:
+        self.total += 1
+        content = self.text_of(row, text)
+        if content is None:
+            self.missing_text += 1
+            return
+        try:
+            name = label_name(label)
+        except TypeError:
+            raise InputError(
+                f"{self.name}: row {row}: the label is a {type(label).__name__}; choose another column "
+                "with --label COLUMN"
+            ) from None
+        if name is None:
+            self.missing_label += 1
+        elif not content or content.isspace():
+            self.empty += 1
+        else:
+            self.texts.append(content)
+            name = name if name.isascii() else _SURROGATE.sub("\ufffd", name)
+            self.labels.append(self.names.setdefault(name, len(self.names)))
+            self.rows.append(row)
+
+    def finish(self) -> tuple[pl.Series | StoredTexts, pl.DataFrame]:
+        """The texts; and their keys, labels as given, and rows."""
+        texts: pl.Series | StoredTexts
+        if isinstance(self.texts, TextWriter):
+            texts, keys = self.texts.finish()
+        else:
+            texts = pl.Series("text", self.texts, dtype=pl.String)
+            keys = pl.Series([digest(text) for text in self.texts], dtype=pl.Binary)
+        original = pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.labels, dtype=np.int64))
+        return texts, pl.DataFrame({"key": keys, "original": original, "row": np.array(self.rows, dtype=np.int64)})
+
+    def text_of(self, row: int, value: Any) -> str | None:
+        """The text with lone surrogates replaced; None where there is none."""
+        if not isinstance(value, str):
+            if value is None or (isinstance(value, Real) and math.isnan(value)):
+                return None
+            raise InputError(
+                f"{self.name}: row {row}: column {self.text_column!r} holds {type(value).__name__} values, not text; "
+                "choose another with --text COLUMN"
+            )
+        if value.isascii():
+            return value
+        clean, replaced = _SURROGATE.subn("\ufffd", value)
+        self.replaced += replaced > 0
+        return clean
+
+
+def _collect(table: Table, columns: Sequence[int], stream: bool) -> _Documents:
+    documents = _Documents(table.name, [table.columns[i] for i in columns], stream)
+    for row, (text, label) in enumerate(table.read(columns), 1):
+        documents.add(row, text, label)
+    return documents
+
+
+def _collect_split(table: Table, columns: Sequence[int], split: str, stream: bool) -> tuple[_Documents, _Documents]:
+    names = [table.columns[i] for i in columns]
+    train, test = (_Documents(table.name + part, names, stream) for part in ("", " (test rows)"))
+    found: Counter[str] = Counter()
+    for row, (text, label, value) in enumerate(table.read(columns), 1):
+        part = str(value).strip().lower()
+        found[part] += 1
+        if part in TEST_NAMES + TRAIN_NAMES:
+            (test if part in TEST_NAMES else train).add(row, text, label)
+    if not set(found) <= {*TEST_NAMES, *TRAIN_NAMES} or not test.total or not train.total:
+        raise InputError(
+            f"{table.name}: column {split!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
+            f"the others; it holds {listed(sorted(found))}"
+        )
+    return train, test
+
+
+def _collect_test(table: Table, like: Table, columns: Sequence[int], stream: bool) -> _Documents:
+    """Test rows from the columns of the same name; folders and lists name theirs themselves."""
+    names = [like.columns[i] for i in columns]
+    if table.columns == ("text", "label") and not set(names) <= set(table.columns):
+        return _collect(table, (0, 1), stream)
+    at = [position(table, name, what) for name, what in zip(names, ("text", "label"), strict=True)]
+    return _collect(table, at, stream)
+
+
+def _test_table(opened: Opened) -> Table:
+    return opened.train if opened.test is None else opened.test
+
+
+def _check_names(asked: Mapping[str, str | None], parts: Sequence[_Documents]) -> None:
+    found = {name for part in parts for name in part.names}
+    unknown = [name for name in asked if name not in found]
+    if unknown:
+        raise InputError(
+            f"{parts[0].name}: no document has the label {unknown[0]!r} named in --group or --drop; "
+            f"the labels are {listed(sorted(found, key=in_order))}"
+        )
+
+
+def _assemble(
+    documents: _Documents,
+    asked: Mapping[str, str | None],
+    duplicates: Duplicates,
+    ignored: Mapping[str, int],
+    classes: tuple[str, ...] | None = None,
+) -> Corpus:
+    """Group, drop, count; `classes` are those of training where this is a test set."""
+    texts, everything = documents.finish()
+    sizes = dict(everything["original"].value_counts().iter_rows())
+    final = {name: asked.get(name, name) for name in sorted(sizes, key=in_order)}
+    named = pl.col("original").replace_strict(final, return_dtype=pl.String)
+    frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
+    pairs = frame.unique(["key", "label"], keep="first", maintain_order=True)
+    mixed = pairs.filter(pl.col("key").is_duplicated()).select("key").unique()
+    kept = pairs if duplicates == "drop" else frame
+    kept_sizes = dict(kept["original"].value_counts().iter_rows())
+    intake = Intake(
+        rows=documents.total,
+        kept=kept.height,
+        missing_text=documents.missing_text,
+        missing_label=documents.missing_label,
+        empty=documents.empty,
+        dropped={name: sizes[name] for name, new in final.items() if new is None},
+        duplicates=frame.height - pairs.height,
+        duplicates_dropped=duplicates == "drop",
+        conflicts=mixed.height,
+        conflicting_documents=frame.join(mixed, on="key", how="semi").height,
+        replaced_surrogates=documents.replaced,
+        ignored=dict(ignored),
+        groups={name: (new, kept_sizes.get(name, 0)) for name, new in final.items() if new is not None},
+        text_column=documents.text_column,
+        label_column=documents.label_column,
+    )
+    _check_kept(documents, intake)
+    if classes is None:
+        classes = tuple(sorted(kept["label"].unique(), key=in_order))
+        _check_classes(documents, kept, classes)
+    index = {name: i for i, name in enumerate(classes)}
+    for name, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
+        raise InputError(
+            f"{documents.name}: row {row}: training has no label {name!r}; its labels are {listed(classes)}"
+        )
+    labels = kept["label"].replace_strict(index, return_dtype=pl.Int64).to_numpy()
+    mask = np.zeros(everything.height, dtype=bool)
+    mask[kept["at"].to_numpy()] = True
+    return Corpus(
+        texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake
+    )
+
+
+def _check_kept(documents: _Documents, intake: Intake) -> None:
+    if intake.kept:
+        return
+    if not intake.rows:
+        raise InputError(f"{documents.name}: has no rows")
+    if intake.empty == intake.rows:
+        raise InputError(
+            f"{documents.name}: all {intake.rows:,} documents are empty (white space only); "
+            "choose another column with --text COLUMN"
+        )
+    raise InputError(
+        f"{documents.name}: no document is left; of {intake.rows:,} rows {intake.missing_text:,} have no text, "
+        f"{intake.missing_label:,} no label, {intake.empty:,} are empty, {sum(intake.dropped.values()):,} were "
+        "dropped; check --text, --label and --drop"
+    )
+
+
+def _check_classes(documents: _Documents, kept: pl.DataFrame, classes: tuple[str, ...]) -> None:
+    column = f"{documents.name}: the label column {documents.label_column!r}"
+    if len(classes) > MAX_CLASSES:
+        numbers = not any(in_order(name)[0] for name in classes)
+        looks = "continuous numbers" if numbers else "free text or an identifier"
+        raise InputError(
+            f"{column} has {len(classes):,} different values in {kept.height:,} documents, which looks like {looks}; "
+            "choose another with --label COLUMN, or join values with --group"
+        )
+    if len(classes) < 2:
+        raise InputError(
+            f"{column} has one value only, {classes[0]!r}, in all {kept.height:,} documents; two classes are needed: "
+            "choose another with --label COLUMN, or check --group and --drop"
+        )
+    single = kept.filter(pl.col("label").is_unique())
+    if single.height:
+        name, row = single["original"][0], single["row"][0]
+        others = f" ({listed(single['original'][1:])} too)" if single.height > 1 else ""
+        raise InputError(
+            f"{column} has the value {name!r} in one document only, row {row}{others}; two are needed: "
+            f"leave it out with --drop {name!r}, or join it to another with --group"
+        )
+
+
+def _with_test(corpus: Corpus, test: Corpus) -> Corpus:
+    shared = int(test.keys.is_in(corpus.keys.implode()).sum())
+    return replace(corpus, test=test, intake=replace(corpus.intake, test_overlap=shared))

@@ -1,0 +1,220 @@
+"""What does not fit into memory, in files: texts, token ids, and the counts matrix.
+
+Files lie in one temporary folder (that of the system: set TMPDIR for another) and go with the last object that needs them. They
+hold what would be in memory otherwise: a copy of the texts, four bytes per token, and twelve bytes per stored entry of the counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, overload
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tokensieve.text.counts import Ints
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = "tokensieve-"
+DIGEST = 12  # bytes: among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹
+DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
+
+
+class Folder:
+    """A temporary folder that lives as long as an object that refers to it.
+
+    A process that is killed leaves its folder behind. A lock on a file beside it, which the system lets go with the process, tells
+    the next one that it may be removed.
+    """
+
+    def __init__(self) -> None:
+        _remove_abandoned()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self._files = 0
+        lock = None
+        if fcntl is not None:
+            lock = _locked(self.path.with_suffix(".new"))
+            self.path.with_suffix(".new").rename(self.path.with_suffix(".lock"))  # never there without being locked
+        weakref.finalize(self, _remove, self.path, lock)
+
+    def new(self) -> Path:
+        """A path that nobody else has."""
+        self._files += 1
+        return self.path / f"{self._files:07d}"
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """The file, made if need be and locked; None where another process holds the lock."""
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def _remove(path: Path, lock: IO[bytes] | None) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    path.with_suffix(".lock").unlink(missing_ok=True)
+    if lock is not None:
+        lock.close()
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of processes that are gone, as far as they are ours to remove."""
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*.lock") if fcntl is not None else ():
+        with suppress(OSError):
+            lock = _locked(path)
+            if lock is not None:
+                _remove(path.with_suffix(""), lock)
+
+
+def digest(text: str) -> bytes:
+    """What stands for a text where texts are compared: BLAKE2b of its UTF-8, 12 bytes."""
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST).digest()
+
+
+class StoredTexts:
+    """Texts in a file, with the little of `polars.Series` that the package asks of a corpus.
+
+    Args:
+        folder: keeps the file alive.
+        data: the texts as UTF-8, one after the other.
+        ends: where each text ends, preceded by 0, shape (texts + 1,).
+        which: which of those texts these are, in this order, shape (n,).
+    """
+
+    def __init__(self, folder: Folder, data: NDArray[np.uint8], ends: Ints, which: Ints) -> None:
+        self.folder, self._data, self._ends, self._which = folder, data, ends, which
+
+    def __len__(self) -> int:
+        return len(self._which)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> pl.Series: ...
+    def __getitem__(self, at: int | slice) -> str | pl.Series:
+        if isinstance(at, slice):
+            return pl.Series("text", [self._text(i) for i in self._which[at].tolist()], dtype=pl.String)
+        return self._text(int(self._which[at]))
+
+    def _text(self, i: int) -> str:
+        return self._data[self._ends[i] : self._ends[i + 1]].tobytes().decode()
+
+    def filter(self, mask: pl.Series) -> StoredTexts:
+        """The texts where `mask` is true."""
+        return StoredTexts(self.folder, self._data, self._ends, self._which[mask.to_numpy()])
+
+    def to_list(self) -> list[str]:
+        """All of them, in memory."""
+        return self[:].to_list()
+
+    def batches(self) -> Iterator[pl.Series]:
+        """The texts in order, up to DOCUMENTS or about BYTES at a time."""
+        size = np.cumsum(self._ends[self._which + 1] - self._ends[self._which])
+        first = 0
+        while first < len(self):
+            before = int(size[first - 1]) if first else 0
+            last = int(np.searchsorted(size, before + BYTES, side="right"))
+            last = min(max(last, first + 1), first + DOCUMENTS)
+            yield self[first:last]
+            first = last
+
+
+def characters(texts: pl.Series | StoredTexts) -> Ints:
+    """Length of each text in characters, shape (n,)."""
+    parts = [texts] if isinstance(texts, pl.Series) else texts.batches()
+    return np.concatenate([np.empty(0, np.int64), *(part.str.len_chars().to_numpy() for part in parts)]).astype(
+        np.int64
+    )
+
+
+class TextWriter:
+    """Collects texts in a file and their digests in memory (20 bytes a text); what a list does for a corpus in memory."""
+
+    def __init__(self) -> None:
+        self.folder = Folder()
+        self._path = self.folder.new()
+        self._file = self._path.open("wb")
+        self._ends, self._digests = array("q", [0]), bytearray()
+
+    def append(self, text: str) -> None:
+        """One more text, without lone surrogates."""
+        self._ends.append(self._ends[-1] + self._file.write(text.encode()))
+        self._digests += digest(text)
+
+    def finish(self) -> tuple[StoredTexts, pl.Series]:
+        """The texts, and their digests."""
+        self._file.close()
+        ends = np.array(self._ends, dtype=np.int64)
+        data = np.memmap(self._path, np.uint8, "r") if ends[-1] else np.empty(0, np.uint8)
+        digests = [bytes(self._digests[i : i + DIGEST]) for i in range(0, len(self._digests), DIGEST)]
+        which = np.arange(len(ends) - 1)
+        return StoredTexts(self.folder, data, ends, which), pl.Series(digests, dtype=pl.Binary)
+
+
+class Shards:
+    """Parts of a table of columns of unequal lengths, one folder of files after the other."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._paths: list[dict[str, Path]] = []
+
+    def write(self, **columns: NDArray[Any] | pl.Series) -> None:
+        """One more part."""
+        paths = {name: self.folder.new() for name in columns}
+        for name, column in columns.items():
+            pl.DataFrame({name: column}).write_ipc(paths[name])
+        self._paths.append(paths)
+
+    def __iter__(self) -> Iterator[dict[str, pl.Series]]:
+        for paths in self._paths:
+            yield {name: pl.read_ipc(path)[name] for name, path in paths.items()}
+
+
+class MatrixWriter:
+    """A CSR matrix in files, written block by block and mapped into memory at the end.
+
+    Args:
+        folder: where the files lie.
+        most: bound on the number of stored entries; beyond 2³¹ positions need eight bytes instead of four.
+    """
+
+    def __init__(self, folder: Folder, most: int) -> None:
+        self._folder, self._kind = folder, np.int32 if most < 2**31 else np.int64
+        self._paths = folder.new(), folder.new()
+        self._files = [path.open("wb") for path in self._paths]
+        self._starts = [np.zeros(1, np.int64)]
+
+    def append(self, block: sp.csr_array) -> None:
+        """More rows."""
+        block.indices.astype(self._kind, copy=False).tofile(self._files[0])
+        block.data.astype(np.float64, copy=False).tofile(self._files[1])
+        self._starts.append(self._starts[-1][-1] + block.indptr[1:].astype(np.int64))
+
+    def finish(self, columns: int) -> sp.csr_array:
+        """The matrix. Its mapped files stay readable when their folder is gone."""
+        for file in self._files:
+            file.close()
+        starts = np.concatenate(self._starts).astype(self._kind)
+        if not starts[-1]:
+            return sp.csr_array((len(starts) - 1, columns))
+        kinds: tuple[Any, Any] = self._kind, np.float64
+        # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
+        indices, data = (np.memmap(p, k, "c") for p, k in zip(self._paths, kinds, strict=True))
+        return sp.csr_array((data, indices, starts), shape=(len(starts) - 1, columns))

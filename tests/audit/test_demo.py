@@ -1,0 +1,76 @@
+"""The built-in reviews: reproducible, as they say they are, and their shortcut found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tokensieve.audit.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
+from tokensieve.audit.run import Settings, audit
+from tokensieve.data.importance import Importance, token_importance
+from tokensieve.text.corpus import read_corpus
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+
+
+def importance(reviews: Reviews, ngrams: int = 1) -> Importance:
+    stream = tokenize(reviews.texts, WordTokenizer())
+    vocabulary = learn_vocabulary(stream, WordTokenizer(), ngrams, 3)
+    return token_importance(
+        Counts(vocabulary.count(stream)[0], reviews.labels, ("negative", "positive"), vocabulary.tokens)
+    )
+
+
+def test_the_same_seed_gives_the_same_reviews() -> None:
+    first, again, other = demo_reviews(50, 3), demo_reviews(50, 3), demo_reviews(50, 4)
+    assert first.texts.to_list() == again.texts.to_list()
+    assert first.labels.tolist() == again.labels.tolist()
+    assert first.texts.to_list() != other.texts.to_list()
+    assert first.labels.sum() == 25
+    assert demo_reviews(7).labels.sum() == 3
+    assert len(demo_reviews(0).texts) == 0
+
+
+def test_measured_posterior_differences_hold_the_truth_in_their_intervals_for_about_95_percent_of_words() -> None:
+    inside, errors = [], []
+    for seed in range(8):
+        reviews = demo_reviews(1000, seed)
+        found = importance(reviews)
+        index = {token: s for s, token in enumerate(found.tokens)}
+        for word, truth in reviews.strengths.items():
+            s = index[word]
+            inside.append(found.posterior_low[s, 1] <= truth <= found.posterior_high[s, 1])
+            errors.append(found.posterior_difference[s, 1] - truth)
+    assert 0.90 < np.mean(inside) < 0.99
+    assert abs(np.mean(errors)) < 0.02
+
+
+def test_neutral_words_say_nothing_and_every_sentiment_word_is_found() -> None:
+    found = importance(demo_reviews(2000, 1))
+    index = {token: s for s, token in enumerate(found.tokens)}
+    neutral = [index[word] for word in (*NEUTRAL, *THINGS, *PLACES)]
+    assert np.mean(found.q_value[neutral, 1] < 0.05) < 0.05
+    for word, strength in STRENGTHS.items():
+        assert found.q_value[index[word], 1] < 0.05, word
+        assert np.sign(found.effect[index[word], 1]) == np.sign(strength), word
+
+
+def test_negation_turns_a_word_round() -> None:
+    found = importance(demo_reviews(6000, 2), ngrams=2)
+    index = {token: s for s, token in enumerate(found.tokens)}
+    seen = [
+        (found.posterior_difference[index[f"not {word}"], 1], delta)
+        for word, delta in STRENGTHS.items()
+        if abs(delta) >= 0.7
+    ]
+    assert all(np.sign(measured) == -np.sign(delta) for measured, delta in seen)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
+    reviews = demo_reviews(1200, seed)
+    names = np.where(reviews.labels == 1, "positive", "negative").tolist()
+    found = audit(read_corpus((reviews.texts.to_list(), names)), Settings(seed=seed, baseline=False))
+    assert found.suspicious[0][:2] == (reviews.shortcut, "positive")
+    assert found.test_accuracy > found.majority_accuracy + 0.2

@@ -1,0 +1,159 @@
+"""The main job as a whole, on generated reviews whose truth is known."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tokensieve.audit.demo import demo_reviews
+from tokensieve.audit.run import QUADRANTS, Audit, Settings, audit
+from tokensieve.data.importance import token_importance
+from tokensieve.model.attention import attention
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import tokenize
+
+
+def corpus(n: int = 600, seed: int = 0) -> Corpus:
+    reviews = demo_reviews(n, seed)
+    return read_corpus((reviews.texts.to_list(), ["bad" if y == 0 else "good" for y in reviews.labels]))
+
+
+@pytest.fixture(scope="module")
+def audited() -> Audit:
+    return audit(corpus(2000), Settings(ngrams=2))
+
+
+def test_finds_the_truth(audited: Audit) -> None:
+    assert audited.suspicious[0][:2] == ("tablet", "good")
+    assert audited.top("good", 1)["token"].to_list()[0] in ("via tablet", "tablet")
+    assert {"terrible", "awful", "dreadful"} <= set(audited.top("bad", 40)["token"])
+    assert audited.test_accuracy > 0.8 > audited.majority_accuracy
+    assert audited.baseline_accuracy is not None and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
+
+
+def test_every_part_reads_from_the_one_table(audited: Audit) -> None:
+    table, types = audited.tokens, audited.token_types
+    assert table.height == 2 * types
+    bad, good = (table.filter(pl.col("class") == name).sort("token") for name in ("bad", "good"))
+    for name in ("value", "effect", "alpha", "posterior_difference", "count_difference"):
+        np.testing.assert_allclose(bad[name], -good[name], err_msg=name)
+    for name in ("score", "attention", "q_value", "documents", "quadrant"):
+        assert bad[name].to_list() == good[name].to_list()
+    model = audited.model
+    where = {token: i for i, token in enumerate(model.tokens_)}
+    order = [where[token] for token in good["token"]]
+    np.testing.assert_allclose(good["value"], model.values_[order, 0], rtol=1e-5)
+    np.testing.assert_allclose(good["score"], model.scores_[order], rtol=1e-5)
+
+
+def test_attention_and_quadrants_against_a_loop() -> None:
+    data = corpus(200)
+    found = audit(data, Settings(baseline=False, test_share=0.25), WordTokenizer())
+    assert found.baseline_accuracy is None and "baseline" not in found.seconds
+    assert found.documents == {"train": 150, "test": 50}
+    vocabulary = found.model.vocabulary_
+    assert vocabulary is not None
+    train = _training_part(data, 0.25)
+    matrix, _ = vocabulary.count(tokenize(train.texts, WordTokenizer()))
+    from tokensieve.text.counts import Counts
+
+    counts = Counts(matrix, train.labels, train.classes, vocabulary.tokens)
+    q = attention(counts, found.model.scores_)
+    received: dict[str, list[float]] = {token: [] for token in vocabulary.tokens}
+    shares, uniform = dict.fromkeys(QUADRANTS, 0.0), dict.fromkeys(QUADRANTS, 0.0)
+    good = found.tokens.filter(pl.col("class") == "good")
+    quadrant = dict(zip(good["token"], good["quadrant"], strict=True))
+    for k in range(counts.n_documents):
+        for i in range(matrix.indptr[k], matrix.indptr[k + 1]):
+            token = vocabulary.tokens[matrix.indices[i]]
+            even = matrix.data[i] / counts.lengths[k]
+            received[token].append(q[i] / even)
+            shares[quadrant[token]] += q[i] / counts.n_documents
+            uniform[quadrant[token]] += even / counts.n_documents
+    for token, mean in zip(good["token"], good["attention"], strict=True):
+        assert mean == pytest.approx(np.mean(received[token]), rel=1e-5)
+    for name, (got, even) in found.attention_share.items():
+        assert got == pytest.approx(shares[name]) and even == pytest.approx(uniform[name])
+    q_values = token_importance(counts).q_value.min(axis=1)
+    for token, q_value in zip(vocabulary.tokens, q_values, strict=True):
+        assert quadrant[token].startswith("carries") == (q_value < 0.05)
+
+
+def _training_part(data: Corpus, share: float) -> Corpus:
+    from tokensieve.text.corpus import split_corpus
+
+    return split_corpus(data, share=share, seed=0)
+
+
+def test_examples_add_up_and_show_both_sides(audited: Audit) -> None:
+    assert len(audited.examples) == 10
+    assert [e.kind.split()[0] for e in audited.examples] == ["right"] * 5 + ["wrong"] * 5
+    for example in audited.examples:
+        assert (example.label == example.predicted) == example.kind.startswith("right")
+        assert sum(piece[1] for piece in example.pieces) == pytest.approx(example.answer, abs=1e-10)
+        assert example.tokens["contribution"].sum() == pytest.approx(example.answer, abs=1e-10)
+        assert (example.answer > 0) == (example.predicted == "good")
+    certain = [e.probability for e in audited.examples if e.kind == "right and certain"]
+    unsure = [e.probability for e in audited.examples if e.kind == "right and uncertain"]
+    assert min(certain) > max(unsure)
+
+
+def test_summary_has_the_promised_keys(audited: Audit) -> None:
+    summary = json.loads(json.dumps(audited.to_dict()))
+    promised = "documents classes token_types test_accuracy majority_accuracy seconds seed version"
+    assert set(promised.split()) <= set(summary)
+    assert {"tokenizing", "training"} <= set(summary["seconds"])
+    columns = "token class documents count posterior_difference alpha alpha_low alpha_high q_value score value"
+    assert audited.tokens.columns[:4] == ["token", "class", "documents", "count"]
+    assert set(columns.split()) <= set(audited.tokens.columns)
+
+
+def test_same_seed_same_result_and_another_seed_another_split() -> None:
+    first, second, other = (audit(corpus(300), Settings(baseline=False, seed=s)) for s in (1, 1, 2))
+    assert first.tokens.equals(second.tokens)
+    assert first.model.values_.tobytes() == second.model.values_.tobytes()
+    assert not first.tokens.equals(other.tokens)
+
+
+def test_disagreements_are_what_they_say(audited: Audit) -> None:
+    attended = audited.disagreement(QUADRANTS[2], 50)
+    assert (attended["attention"] > 1).all() and (attended["p_value"] >= 0.05).all()
+    assert attended["attention"].is_sorted(descending=True)
+    ignored = audited.disagreement(QUADRANTS[1], 50)
+    assert (ignored["attention"] <= 1).all() and ignored["token"].n_unique() == ignored.height
+
+
+def test_three_classes() -> None:
+    rng = np.random.default_rng(0)
+    words = {"red": "apple cherry", "green": "lime kiwi", "blue": "sky sea"}
+    labels = [list(words)[i % 3] for i in range(240)]
+    texts = [
+        " ".join(
+            rng.permutation([str(rng.choice(words[label].split())), *rng.choice("a b c d e f".split(), 5), str(i % 40)])
+        )
+        for i, label in enumerate(labels)
+    ]
+    found = audit(read_corpus((texts, labels)), Settings())
+    assert found.test_accuracy > 0.95
+    assert found.tokens.height == 3 * found.token_types
+    for label, own in words.items():
+        assert set(found.top(label, 2)["token"]) == set(own.split())
+    assert {label for _, label, _ in found.suspicious} == set(words)
+    for example in found.examples:
+        assert sum(piece[1] for piece in example.pieces) == pytest.approx(example.answer, abs=1e-10)
+
+
+def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> None:
+    found = audit(corpus(90), Settings(baseline=False))
+    right = sum(found.class_recall[name] * n for name, n in (("bad", 9), ("good", 9)))
+    assert right / 18 == pytest.approx(found.test_accuracy)
+    assert any("fewer than 20 test documents" in note for note in found.notes)
+
+
+def test_suspicious_tokens_share_no_word(audited: Audit) -> None:
+    words = [word for token, _, _ in audited.suspicious for word in token.split()]
+    assert len(words) == len(set(words))

@@ -1,0 +1,230 @@
+"""The command line as its user meets it: results, files, messages, exit status."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tokensieve import __version__
+from tokensieve.audit.demo import demo_reviews
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def write_reviews(path: Path, n: int = 300, seed: int = 0) -> Path:
+    reviews = demo_reviews(n, seed)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows(zip(reviews.texts, ("pos" if y else "neg" for y in reviews.labels), strict=True))
+    return path
+
+
+def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
+    status, out, err = run("demo")
+    assert (status, err) == (0, "")
+    assert "the planted shortcut 'tablet' is the first suspicious token" in out
+    assert "19 of 20 sentiment words found" in out
+    assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
+        "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
+    }  # fmt: skip
+    drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
+    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top", "alignment") for kind in ("svg", "png")}
+
+
+def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
+    write_reviews(tmp_path / "reviews.csv")
+    status, out, err = run("audit", "reviews.csv", "--out", "found", "--seed", "3")
+    assert (status, err) == (0, "")
+    summary = json.loads((tmp_path / "found" / "summary.json").read_text())
+    assert f"test accuracy {summary['test_accuracy']:.1%}" in out
+    assert summary["seed"] == 3 and summary["version"] == __version__
+    assert set(summary["seconds"]) >= {"reading", "tokenizing", "training", "report", "total"}
+    with (tmp_path / "found" / "tokens.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * summary["token_types"]
+
+    assert run("train", "reviews.csv", "--out", "model", "--seed", "3", "-q") == (0, "", "")
+    assert not (tmp_path / "model" / "report.html").exists()
+    trained = json.loads((tmp_path / "model" / "summary.json").read_text())
+    assert trained["test_accuracy"] == summary["test_accuracy"]
+
+    status, out, err = run("predict", "model", "reviews.csv")
+    table = out.splitlines()
+    answers = list(csv.DictReader(table))
+    assert (status, err, len(answers)) == (0, "", 300)
+    status, out, err = run("predict", "model", "reviews.csv", "--out", "answers")
+    assert (status, out) == (0, "") and "300 predictions" in err
+    assert (tmp_path / "answers" / "predictions.csv").read_text().splitlines() == table
+
+    first = demo_reviews(300).texts[0]
+    status, out, _ = run("explain", "model", first, "--json")
+    explained = json.loads(out)
+    assert status == 0
+    assert sum(t["contribution"] for t in explained["tokens"]) == pytest.approx(explained["answer"], abs=1e-10)
+    assert explained["answer"] == pytest.approx(float(answers[0]["answer"]), abs=1e-10)
+    status, out, _ = run("explain", "model", first)
+    assert status == 0 and "sum" in out and f"{explained['answer']:+.6f}" in out
+
+
+def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path) -> None:
+    reviews = demo_reviews(300)
+    stars = [(5 if i % 2 else 4) if y else (1 if i % 2 else 2) for i, y in enumerate(reviews.labels)]
+    lines = [
+        json.dumps({"text": t, "stars": 3 if i % 10 == 0 else s, "part": "test" if i % 3 == 0 else "train"})
+        for i, (t, s) in enumerate(zip(reviews.texts, stars, strict=True))
+    ]
+    (tmp_path / "r.jsonl").write_text("\n".join(lines))
+    options = "--group negative=1,2 --group positive=4,5 --drop 3 --split part --no-baseline".split()
+    status, out, err = run("audit", "r.jsonl", *options, "--out", "o")
+    assert (status, err) == (0, "")
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert summary["classes"] == ["negative", "positive"]
+    assert summary["documents"] == {"train": 180, "test": 90}
+    assert summary["baseline_accuracy"] is None
+    assert "documents labelled '3', dropped as asked: 20" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "nowhere.csv"], "no file or folder"),
+        (["audit", "good.csv", "--text", "nope"], "no column 'nope'"),
+        (["audit", "good.csv", "--out", "good.csv"], "exists and is a file"),
+        (["audit", "good.csv", "--out", "no/such/folder"], "cannot make"),
+        (["audit", "good.csv", "--ngrams", "0"], "--ngrams"),
+        (["audit", "good.csv", "--group", "x"], "NEW=OLD"),
+        (["audit", "good.csv", "--min-documents", "1000"], "lower --min-documents"),
+        (["audit", "good.csv", "--tokenizer", "good.csv"], "no tokenizers file"),
+        (["audit", "good.csv", "--duplicates", "maybe"], "keep"),
+        (["audit", "good.csv", "--tokenizer", "x.json", "--keep-case"], "--keep-case"),
+        (["audit", "good.csv", "--frobnicate"], "--frobnicate"),
+        (["frobnicate"], "frobnicate"),
+        (["train", "one.csv"], "one value only"),
+        (["predict", "good.csv", "good.csv"], "is no model"),
+        (["explain", "nowhere", "text"], "is no model"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
+    write_reviews(tmp_path / "good.csv", 40)
+    (tmp_path / "one.csv").write_text("text,label\na,1\nb,1\n")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("tokensieve: ") and err.count("\n") == 1 and message in err
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) -> None:
+    labels = ["<script>alert(1)</script>", "=cmd()|'x'"]
+    words = ["[bold]", "'quote\"", "\x1b[31m", "\ud800", "\u202eabc", "👍", "{{7*7}}", "</td>"]
+    rows = [
+        json.dumps({"text": f"{' '.join(words)} w{i} {'nice' if i % 2 else 'ugly'}", "label": labels[i % 2]})
+        for i in range(60)
+    ]
+    (tmp_path / "h.jsonl").write_text("\n".join(rows))
+    status, out, err = run("audit", "h.jsonl", "--out", "o")
+    assert (status, err) == (0, "")
+    assert "\x1b[31m" not in out
+    assert "documents with lone surrogates" in out
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert "<script>alert" not in page.lower() and "&lt;script&gt;" in page
+    with (tmp_path / "o" / "tokens.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert {row["class"] for row in table} == {labels[0], "'" + labels[1]}
+    assert "👍" in {row["token"] for row in table}
+    assert json.loads((tmp_path / "o" / "summary.json").read_text())["classes"] == sorted(labels)
+    status, out, err = run("explain", "o", " ".join(words).encode("utf-8", "replace").decode())
+    assert (status, err) == (0, "") and "\x1b[31m" not in out
+
+
+def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_reviews(tmp_path / "good.csv", 60)
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    status, _, err = run("audit", "good.csv", "--out", "o", "--no-baseline")
+    assert status == 2 and "No space left on device" in err and err.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["good.csv"]
+
+
+@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
+    write_reviews(tmp_path / "good.csv", 3000)
+    command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--ngrams", "3", "--out", "o"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    files = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
+    if process.returncode == 0:
+        assert "summary.json" in files
+    else:
+        assert files == ["good.csv"]
+        assert process.returncode in (130, -signal.SIGINT)  # a compiled library may end the process itself
+        assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
+    write_reviews(tmp_path / "good.csv", 20_000)
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list((tmp_path / "tmp").glob("*/*")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and b"nothing was left half-written" in err
+    assert list((tmp_path / "tmp").iterdir()) == [] and not (tmp_path / "o").exists()
+
+
+def test_an_interrupt_waits_for_the_compiler(tmp_path: Path) -> None:
+    program = """
+import os, signal
+import tokensieve.__main__ as way_in
+scope = {"__name__": "numba.core.pretended", "os": os, "signal": signal}
+exec("def compiled(log):\\n os.kill(os.getpid(), signal.SIGINT)\\n log.append(1)", scope)
+def run():
+    log = []
+    scope["compiled"](log)
+    print("compiled", log, flush=True)
+    while True:
+        pass
+way_in._run = run
+way_in.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "compiled [1]\n" and done.returncode == 130 and "interrupted" in done.stderr
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version") == (0, f"tokensieve {__version__}\n", "")
+    status, out, _ = run("--help")
+    assert status == 0
+    assert all(name in out for name in ("demo", "audit", "train", "predict", "explain"))
+
+
+def test_no_arguments_show_the_help(run: Run) -> None:
+    status, out, err = run()
+    assert (status, err) == (0, "") and out.count("\n") > 10
+
+
+def test_a_terminal_without_unicode(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "tokensieve", "demo", "--out", "o"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"test accuracy" in done.stdout

@@ -1,0 +1,421 @@
+"""Token importance: every column by brute force, the test by enumeration and simulation, calibration and coverage."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tokensieve.data.importance import Importance, signed_frequency, token_importance
+from tokensieve.errors import InputError
+from tokensieve.text.counts import Counts
+
+QUIET = settings(deadline=None, derandomize=True, max_examples=40)
+INTERVALS = [f"{name}{end}" for name in ("posterior", "alpha", "effect") for end in ("_low", "_high")]
+PER_CLASS = [
+    "class_documents",
+    "count_difference",
+    "posterior_difference",
+    "alpha",
+    "effect",
+    "p_value",
+    "q_value",
+    *INTERVALS,
+]
+
+
+def random_counts(seed: int, classes: int = 2, n: int = 30, types: int = 8, sizes: tuple[int, ...] = ()) -> Counts:
+    """Documents of very different lengths, one of them empty, every type somewhere."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.poisson(rng.gamma(1.0, 1.0, size=(n, 1)) * rng.gamma(1.0, 1.0, size=types))
+    matrix[0] = 0
+    matrix[1 + np.arange(types) % (n - 1), np.arange(types)] += 1
+    labels = np.repeat(np.arange(classes), sizes) if sizes else np.arange(n) % classes
+    return Counts.from_matrix(matrix, rng.permutation(labels), [f"class {k}" for k in range(classes)])
+
+
+def documents_with(shares: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarray:
+    """Documents of `length` tokens: type s with chance shares[k, s] in document k, the last type fills up."""
+    return rng.multinomial(length, np.column_stack([shares, 1 - shares.sum(axis=1)]))
+
+
+def brute_force(counts: Counts, s: int, k: int) -> dict[str, float]:
+    """Every column for one type and class, one document at a time, intervals by other formulas or another library."""
+    dense, n, classes = counts.matrix.toarray(), counts.n_documents, counts.n_classes
+    inside = outside = held_inside = held = 0.0
+    share, target, mine = np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
+    for x in range(n):
+        here, mine[x] = dense[x, s], counts.labels[x] == k
+        share[x] = here / dense[x].sum() if dense[x].sum() else 0.0
+        target[x] = (1.0 if mine[x] else -1.0) if classes == 2 else float(mine[x]) - 1 / classes
+        inside, outside = inside + here * mine[x], outside + here * (not mine[x])
+        held, held_inside = held + (here > 0), held_inside + (here > 0) * mine[x]
+    total = inside + outside
+    effective = total**2 / sum(dense[:, s] ** 2)
+    variance = 0.0
+    for j in range(classes):
+        part = share[counts.labels == j] * target[counts.labels == j]
+        variance += len(part) * part.var(ddof=1) / n**2
+    a, b = share[mine], share[~mine]
+    scale = 0.5 if classes == 2 else (classes - 1) / classes**2
+    error = np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+    z = stats.norm.isf(0.025)
+    alpha, effect = float(np.mean(target * share)), scale * (a.mean() - b.mean())
+    roots = np.roots([1 + z**2 / effective, -(2 * inside / total + z**2 / effective), (inside / total) ** 2])
+    return {
+        "class_documents": held_inside,
+        "count_difference": inside - outside,
+        "posterior_difference": (inside - outside) / total,
+        "posterior_low": 2 * min(roots.real) - 1,
+        "posterior_high": 2 * max(roots.real) - 1,
+        "alpha": alpha,
+        "alpha_low": alpha - z * np.sqrt(variance),
+        "alpha_high": alpha + z * np.sqrt(variance),
+        "effect": effect,
+        "effect_low": effect - scale * z * error,
+        "effect_high": effect + scale * z * error,
+        "documents": held,
+        "count": total,
+        "neutral": 2 * mine.mean() - 1,
+    }
+
+
+@pytest.mark.parametrize(("classes", "sizes"), [(2, ()), (2, (25, 5)), (3, ()), (4, (12, 10, 5, 3))])
+def test_every_column_by_brute_force(classes: int, sizes: tuple[int, ...]) -> None:
+    counts = random_counts(1, classes, sizes=sizes)
+    found = token_importance(counts)
+    for s in range(counts.n_types):
+        for k in range(classes):
+            for name, expected in brute_force(counts, s, k).items():
+                column = getattr(found, name)
+                mine = column[s, k] if column.ndim == 2 else column[k] if name == "neutral" else column[s]
+                assert mine == pytest.approx(expected, rel=1e-9, abs=1e-12), (name, s, k)
+    for k in range(classes):
+        order = np.argsort(found.p_value[:, k])
+        steps = found.p_value[order, k] * counts.n_types / np.arange(1, counts.n_types + 1)
+        adjusted = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+        np.testing.assert_allclose(found.q_value[order, k], adjusted, rtol=1e-12)
+
+
+def test_posterior_interval_is_wilsons_on_documents_that_hold_the_type_once() -> None:
+    counts = Counts.from_matrix(np.ones((40, 1)), np.r_[np.ones(31, int), np.zeros(9, int)])
+    found = token_importance(counts)
+    interval = stats.binomtest(31, 40).proportion_ci(method="wilson")
+    assert found.posterior_low[0, 1] == pytest.approx(2 * interval.low - 1, rel=1e-9)
+    assert found.posterior_high[0, 1] == pytest.approx(2 * interval.high - 1, rel=1e-9)
+
+
+def enumerated(counts: Counts, s: int, k: int) -> tuple[np.ndarray, float]:
+    """The sum of shares in class k under every relabelling of the documents, and the observed sum."""
+    dense = counts.matrix.toarray()
+    share = dense[:, s] / np.maximum(dense.sum(axis=1), 1)
+    every = {tuple(labels) for labels in permutations((counts.labels == k).tolist())}
+    return np.array([share[list(labels)].sum() for labels in sorted(every)]), float(share[counts.labels == k].sum())
+
+
+def test_mean_variance_and_skewness_are_those_of_all_relabellings() -> None:
+    counts = random_counts(3, n=8, types=4, sizes=(6, 2))
+    p = token_importance(counts).p_value
+    for s in range(4):
+        for k in (0, 1):
+            sums, observed = enumerated(counts, s, k)
+            z, skew = (observed - sums.mean()) / sums.std(), float(stats.skew(sums))
+            curve = stats.pearson3(skew)
+            assert p[s, k] == pytest.approx(min(1.0, 2 * min(curve.sf(z), curve.cdf(z))), rel=1e-6), (s, k)
+
+
+def test_p_values_are_near_the_exact_ones_of_all_relabellings() -> None:
+    """Mid-p by enumeration of the 9!/(6! 3!) = 84 relabellings: a sum so coarse that 0.15 is what a smooth curve can reach."""
+    close = []
+    for seed in range(6):
+        counts = random_counts(seed, n=9, types=5, sizes=(6, 3))
+        found = token_importance(counts).p_value[:, 1]
+        for s in range(5):
+            sums, observed = enumerated(counts, s, 1)
+            tie = np.isclose(sums, observed).mean() / 2
+            above, below = (sums > observed + 1e-12).mean() + tie, (sums < observed - 1e-12).mean() + tie
+            close.append(abs(found[s] - min(1.0, 2 * min(above, below))))
+    assert max(close) < 0.25
+    assert np.mean(close) < 0.08
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.1])
+def test_p_values_are_those_of_a_monte_carlo_permutation_test(rare: float) -> None:
+    rng = np.random.default_rng(11)
+    n, draws = 300, 20_000
+    labels = (np.arange(n) < rare * n).astype(int)
+    strength = np.linspace(0.0, 0.014 if rare == 0.5 else 0.025, 12)
+    matrix = documents_with(0.02 + labels[:, None] * strength[None, :], 40, rng)
+    counts = Counts.from_matrix(matrix, labels)
+    found = token_importance(counts).p_value[:12, 1]
+    share = matrix[:, :12] / 40
+    relabelled = np.stack([share[rng.permutation(n)[: int(rare * n)]].sum(axis=0) for _ in range(draws)])
+    observed = share[labels == 1].sum(axis=0)
+    above, below = ((relabelled >= observed - 1e-12).mean(axis=0), (relabelled <= observed + 1e-12).mean(axis=0))
+    tie = np.isclose(relabelled, observed).mean(axis=0) / 2
+    simulated = np.minimum(2 * np.minimum(above - tie, below - tie), 1.0)
+    settled = simulated > 200 / draws
+    assert 3 <= settled.sum() < 12
+    np.testing.assert_allclose(found[settled], simulated[settled], rtol=0.2)
+    assert (found[~settled] < 300 / draws).all()
+
+
+@pytest.mark.parametrize("sizes", [(150, 150), (270, 30), (294, 6), (1990, 10), (120, 100, 80)])
+def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(sizes: tuple[int, ...]) -> None:
+    """Zipf types in documents of very different lengths: P(any q < 0.05) ≤ 0.05 per class, p-values uniform or above."""
+    rng, runs, any_found, small, tested = np.random.default_rng(5), 40, 0, 0, 0
+    n = sum(sizes)
+    lengths = rng.geometric(1 / 60, size=n)
+    zipf = 1 / np.arange(1, 401)
+    matrix = np.stack([rng.multinomial(length, zipf / zipf.sum()) for length in lengths])
+    matrix = matrix[:, (matrix > 0).sum(axis=0) >= 3]
+    for _ in range(runs):
+        counts = Counts.from_matrix(
+            matrix, rng.permutation(np.repeat(np.arange(len(sizes)), sizes)), "abc"[: len(sizes)]
+        )
+        found = token_importance(counts)
+        any_found += int((found.q_value < 0.05).any(axis=0).sum())
+        small, tested = small + int((found.p_value < 0.05).sum()), tested + found.p_value.size
+    families = runs * len(sizes)
+    assert any_found <= stats.binom.isf(0.001, families, 0.05) * (2 if len(sizes) == 2 else 1)  # two classes mirror
+    assert 0.01 < small / tested < 0.06
+
+
+def test_rare_types_and_a_rare_class_yield_no_false_discoveries() -> None:
+    rng = np.random.default_rng(6)
+    matrix = np.zeros((400, 1500))
+    for s in range(1500):
+        matrix[rng.choice(400, 1 + s % 4, replace=False), s] = 1
+    matrix[:, 0] += 20
+    found = 0
+    for _ in range(10):
+        labels = rng.permutation(np.arange(400) < 8).astype(int)
+        found += int((token_importance(Counts.from_matrix(matrix, labels)).q_value < 0.05).any())
+    assert found <= 2
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.1])
+def test_planted_tokens_are_found_and_only_those(rare: float) -> None:
+    rng = np.random.default_rng(7)
+    n, planted, types = 600, 8, 200
+    labels = (np.arange(n) < rare * n).astype(int)
+    shares = np.full((n, types), 0.004)
+    shares[labels == 1, : planted // 2] = 0.016
+    shares[labels == 0, planted // 2 : planted] = 0.016
+    found = token_importance(Counts.from_matrix(documents_with(shares, 80, rng), labels))
+    hits = found.q_value[:types, 1] < 0.05
+    assert hits[:planted].all()
+    assert hits[planted:].sum() <= 3
+    assert (found.effect[: planted // 2, 1] > 0).all()
+    assert (found.effect[planted // 2 : planted, 1] < 0).all()
+
+
+@pytest.mark.parametrize("sizes", [(150, 150), (240, 60), (100, 120, 80)])
+def test_intervals_cover_the_truth_in_95_of_100_corpora(sizes: tuple[int, ...]) -> None:
+    """α and effect with the classes as large as they are; the posterior difference with documents drawn at random."""
+    rng, k, n = np.random.default_rng(8), len(sizes), sum(sizes)
+    chance = rng.uniform(0.01, 0.06, size=(k, 10))
+    weights = np.array(sizes)[:, None] * chance
+    total = weights.sum(axis=0)
+    rest = (total - weights) / (n - np.array(sizes))[:, None]
+    truth = {
+        "alpha": (2 * np.eye(2) - 1 if k == 2 else np.eye(k) - 1 / k) @ weights / n,
+        "effect": (0.5 if k == 2 else (k - 1) / k**2) * (chance - rest),
+        "posterior": 2 * weights / total - 1,
+    }
+    hits: dict[str, list[np.ndarray]] = {name: [] for name in truth}
+    for _ in range(150):
+        fixed, drawn = np.repeat(np.arange(k), sizes), rng.choice(k, n, p=np.array(sizes) / n)
+        for labels, names in ((fixed, ("alpha", "effect")), (drawn, ("posterior",))):
+            found = token_importance(Counts.from_matrix(documents_with(chance[labels], 50, rng), labels, "abc"[:k]))
+            for name in names:
+                low, high = getattr(found, f"{name}_low")[:10].T, getattr(found, f"{name}_high")[:10].T
+                hits[name].append((low <= truth[name]) & (truth[name] <= high))
+    for name, inside in hits.items():
+        assert 0.93 < np.mean(inside) < (0.98 if name == "posterior" else 0.97), (name, np.mean(inside))
+
+
+@pytest.mark.slow
+def test_intervals_cover_when_occurrences_pile_up_in_few_documents() -> None:
+    """Negative binomial counts: an interval that took occurrences for evidence would be far too short."""
+    rng, posterior, naive = np.random.default_rng(9), [], []
+    for _ in range(400):
+        labels = rng.integers(2, size=1000)
+        rate = rng.gamma(0.2, 5.0 * (1 + 0.5 * labels)[:, None] * np.ones((1, 5)))
+        counts = rng.poisson(rate)
+        matrix = np.column_stack([counts, 400 - counts.sum(axis=1)])
+        found = token_importance(Counts.from_matrix(matrix, labels))
+        posterior.append((found.posterior_low[:5, 1] <= 0.2) & (found.posterior_high[:5, 1] >= 0.2))
+        share = (found.posterior_difference[:5, 1] + 1) / 2
+        naive.append(2 * abs(share - 0.6) < 2 * 1.96 * np.sqrt(share * (1 - share) / found.count[:5]))
+    assert 0.93 < np.mean(posterior) < 0.98
+    assert np.mean(naive) < 0.75
+
+
+@QUIET
+@given(st.integers(0, 10**6))
+def test_two_classes_mirror_each_other(seed: int) -> None:
+    found = token_importance(random_counts(seed))
+    for name in ("posterior", "alpha", "effect"):
+        point = "posterior_difference" if name == "posterior" else name
+        np.testing.assert_allclose(getattr(found, point)[:, 0], -getattr(found, point)[:, 1], atol=1e-15)
+        np.testing.assert_allclose(
+            getattr(found, f"{name}_low")[:, 0], -getattr(found, f"{name}_high")[:, 1], atol=1e-14
+        )
+    np.testing.assert_allclose(found.p_value[:, 0], found.p_value[:, 1], rtol=1e-6)
+
+
+@QUIET
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]))
+def test_the_order_of_documents_and_types_does_not_matter(seed: int, classes: int) -> None:
+    counts = random_counts(seed, classes)
+    rng = np.random.default_rng(seed)
+    rows, types = rng.permutation(counts.n_documents), rng.permutation(counts.n_types)
+    base = token_importance(counts)
+    other = Counts.from_matrix(counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes)
+    found = token_importance(other)
+    for name in PER_CLASS:
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name
+        )
+
+
+@QUIET
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]))
+def test_renaming_the_classes_renames_the_columns(seed: int, classes: int) -> None:
+    counts = random_counts(seed, classes)
+    order = np.random.default_rng(seed).permutation(classes)
+    base = token_importance(counts)
+    found = token_importance(Counts.from_matrix(counts.matrix, order[counts.labels], counts.classes))
+    for name in PER_CLASS:
+        np.testing.assert_allclose(getattr(found, name)[:, order], getattr(base, name), rtol=1e-9, atol=1e-14)
+
+
+@QUIET
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]))
+def test_duplicated_documents_leave_effects_and_scaled_documents_leave_everything_but_counts(
+    seed: int, classes: int
+) -> None:
+    counts = random_counts(seed, classes)
+    base = token_importance(counts)
+    twice = token_importance(counts.rows(np.tile(np.arange(counts.n_documents), 2)))
+    for name in ("alpha", "effect", "posterior_difference"):
+        np.testing.assert_allclose(getattr(twice, name), getattr(base, name), atol=1e-14)
+    scaled = token_importance(Counts.from_matrix(3 * counts.matrix.toarray(), counts.labels, counts.classes))
+    for name in PER_CLASS:
+        if name != "count_difference":
+            np.testing.assert_allclose(getattr(scaled, name), getattr(base, name), rtol=1e-6, atol=1e-12, err_msg=name)
+
+
+def test_a_word_repeated_in_one_document_is_one_piece_of_evidence() -> None:
+    rng = np.random.default_rng(12)
+    labels = np.arange(100) % 2
+    once = documents_with(np.full((100, 3), 0.02), 100, rng)
+    once[:, 0] = 0
+    once[1, 0] = 1
+    many = once.copy()
+    many[1, 0] = 40
+    few, more = (token_importance(Counts.from_matrix(x, labels)) for x in (once, many))
+    assert more.count_difference[0, 1] == 40
+    assert more.p_value[0, 1] == pytest.approx(few.p_value[0, 1], rel=1e-6)
+    assert more.posterior_low[0, 1] == pytest.approx(few.posterior_low[0, 1], rel=1e-9)
+    assert more.q_value[0, 1] > 0.3
+    assert more.alpha_low[0, 1] < 0 < more.alpha_high[0, 1]
+
+
+def test_alpha_is_the_papers_with_equal_lengths() -> None:
+    rng = np.random.default_rng(13)
+    n, length = 40, 25
+    matrix, labels = rng.multinomial(length, np.full(9, 1 / 9), size=n), rng.integers(2, size=n)
+    counts = Counts.from_matrix(matrix, labels)
+    paper = (matrix[labels == 1].sum(axis=0) - matrix[labels == 0].sum(axis=0)) / (n * length)
+    found = token_importance(counts)
+    np.testing.assert_allclose(found.alpha[:, 1], paper, atol=1e-15)
+    np.testing.assert_allclose(signed_frequency(counts), paper, atol=1e-15)
+    np.testing.assert_array_equal(found.count_difference[:, 1], np.rint(paper * n * length))
+
+
+@pytest.mark.parametrize("classes", [3, 5])
+def test_alpha_of_many_classes_is_the_papers_with_equal_lengths(classes: int) -> None:
+    rng = np.random.default_rng(14)
+    n, length = 50, 12
+    matrix, labels = rng.multinomial(length, np.full(7, 1 / 7), size=n), np.arange(n) % classes
+    counts = Counts.from_matrix(matrix, labels, [str(k) for k in range(classes)])
+    found = token_importance(counts).alpha
+    for s in range(7):
+        for k in range(classes):
+            inside, outside = matrix[labels == k, s].sum(), matrix[labels != k, s].sum()
+            paper = ((classes - 1) / classes * inside - outside / classes) / (n * length)
+            assert found[s, k] == pytest.approx(paper, abs=1e-15)
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-15)
+    np.testing.assert_allclose(signed_frequency(counts, heads=classes), found, atol=1e-15)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_effect_is_alpha_with_equal_classes(classes: int) -> None:
+    found = token_importance(random_counts(15, classes, n=30))
+    np.testing.assert_allclose(found.effect, found.alpha, atol=1e-15)
+
+
+def test_effect_is_zero_for_a_type_that_says_nothing_however_unequal_the_classes() -> None:
+    labels = np.r_[np.zeros(90, int), np.ones(10, int)]
+    found = token_importance(Counts.from_matrix(np.tile([1, 2], (100, 1)), labels))
+    np.testing.assert_allclose(found.effect, 0, atol=1e-15)
+    np.testing.assert_array_equal(found.p_value, 1.0)
+    np.testing.assert_allclose(found.alpha[:, 1], [-0.8 / 3, -1.6 / 3])
+    np.testing.assert_allclose(found.neutral, [0.8, -0.8])
+    np.testing.assert_allclose(found.posterior_difference, np.tile(found.neutral, (2, 1)))
+    assert (found.category() == "irrelevant").all()
+
+
+def test_categories_and_the_frame_hold_the_same_table() -> None:
+    labels = np.arange(60) % 2
+    y = labels.astype(bool)
+    odd = np.zeros(60, dtype=bool)
+    odd[[0, 2]] = True  # two negative documents, so that a type is positive but not completely
+    matrix = np.column_stack(
+        [y, ~y, y | odd, ~y & ~odd | np.isin(np.arange(60), [1, 3]), np.ones(60), np.arange(60) == 1]
+    )
+    tokens = ["good", "<b>", "fine", "meh", "the", "=cmd()"]
+    counts = Counts.from_matrix(matrix.astype(int), labels, ["neg", "pos"], tokens)
+    found = token_importance(counts)
+    expected = ["completely positive", "completely negative", "positive", "negative", "irrelevant", "irrelevant"]
+    assert found.category()[:, 1].tolist() == expected
+    assert found.category(level=1e-30)[:, 1].tolist() == ["irrelevant"] * 6
+    frame = found.to_frame()
+    assert frame["token"].to_list() == tokens * 2
+    assert frame["class"].to_list() == ["neg"] * 6 + ["pos"] * 6
+    assert frame["category"].to_list()[6:] == expected
+    assert frame["documents"].to_list() == [30, 30, 32, 30, 60, 1] * 2
+    assert frame["count"].to_list() == [30, 30, 32, 30, 60, 1] * 2
+    for name in PER_CLASS:
+        np.testing.assert_array_equal(frame[name].to_numpy(), getattr(found, name).T.ravel())
+
+
+def test_a_type_without_documents_is_no_evidence() -> None:
+    counts = Counts.from_matrix(np.array([[1, 0], [2, 0], [1, 0], [3, 0]]), [0, 1, 1, 0])
+    found = token_importance(counts)
+    assert all(np.isfinite(getattr(found, name)).all() for name in PER_CLASS)
+    assert (found.p_value[1] == 1).all()
+    np.testing.assert_allclose(found.posterior_low[1], -1, rtol=1e-14)
+    np.testing.assert_allclose(found.posterior_high[1], 1, rtol=1e-14)
+    assert (found.category()[1] == "irrelevant").all()
+
+
+def test_a_class_without_documents_is_left_out_of_the_evidence() -> None:
+    counts = random_counts(16)
+    three = Counts.from_matrix(counts.matrix, counts.labels, ["a", "b", "c"])
+    found: Importance = token_importance(three)
+    assert (found.p_value[:, 2] == 1).all()
+    assert all(np.isfinite(getattr(found, name)).all() for name in PER_CLASS)
+    with pytest.raises(InputError, match="at least two classes"):
+        token_importance(Counts.from_matrix(np.ones((3, 2)), [1, 1, 1]))
+
+
+def test_no_types_at_all_give_an_empty_table() -> None:
+    found = token_importance(Counts.from_matrix(np.zeros((4, 0)), [0, 1, 0, 1]))
+    assert found.to_frame().height == 0

@@ -1,0 +1,145 @@
+"""Tiny transformers of every family, trained for real and saved in the standard format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+import transformers as tf
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from tokensieve.audit.demo import DEVICES, Reviews, demo_reviews
+
+FAMILIES = ("bert", "roberta", "distilbert", "electra", "deberta-v2", "modernbert", "gpt2", "llama")
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+HIDDEN, LAYERS, HEADS = 32, 2, 2
+EAGER = {"attn_implementation": "eager"}
+
+
+def train_tokenizer(kind: str, texts: list[str], size: int = 400) -> Any:
+    """A fast tokenizer of one of three kinds, learnt from the texts: word pieces, byte-level BPE, unigram."""
+    if kind == "wordpiece":
+        made, trainer = Tokenizer(models.WordPiece(unk_token="[UNK]")), trainers.WordPieceTrainer
+        made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        extra: dict[str, Any] = {}
+    elif kind == "bytes":
+        made, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
+        made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        extra = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
+    else:
+        made, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer
+        made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+        extra = {"unk_token": "[UNK]"}
+    made.train_from_iterator(
+        texts, trainer(vocab_size=size + 256 * (kind == "bytes"), special_tokens=SPECIALS, show_progress=False, **extra)
+    )
+    return made
+
+
+def framed(made: Any, decoder: bool) -> Any:
+    """The tokenizer as transformers knows it; an encoder's inputs stand between [CLS] and [SEP]."""
+    if not decoder:
+        made.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]", model_max_length=256,
+    )  # fmt: skip
+
+
+def config_of(family: str, pieces: int, classes: int = 2) -> Any:
+    """Configuration of a tiny model."""
+    ids = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "num_labels": classes, "vocab_size": pieces}
+    usual = {
+        "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 2 * HIDDEN,
+        "max_position_embeddings": 258, **ids,
+    }  # fmt: skip
+    made: dict[str, Any] = {
+        "bert": lambda: tf.BertConfig(**usual),
+        "roberta": lambda: tf.RobertaConfig(**usual),
+        "electra": lambda: tf.ElectraConfig(**usual, embedding_size=HIDDEN),
+        "deberta-v2": lambda: tf.DebertaV2Config(**usual, relative_attention=True, pos_att_type=["p2c", "c2p"]),
+        "modernbert": lambda: tf.ModernBertConfig(**usual, cls_token_id=2, sep_token_id=3),
+        "distilbert": lambda: tf.DistilBertConfig(
+            dim=HIDDEN, n_layers=LAYERS, n_heads=HEADS, hidden_dim=2 * HIDDEN, **ids
+        ),
+        "gpt2": lambda: tf.GPT2Config(n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_positions=258, **ids),
+        "llama": lambda: tf.LlamaConfig(**usual, num_key_value_heads=1),
+        "fnet": lambda: tf.FNetConfig(
+            hidden_size=HIDDEN,
+            num_hidden_layers=LAYERS,
+            intermediate_size=2 * HIDDEN,
+            max_position_embeddings=258,
+            **ids,
+        ),
+    }
+    return made[family]()
+
+
+def kind_of(family: str) -> str:
+    """The kind of tokenizer that the family uses."""
+    if family in ("bert", "distilbert", "electra", "fnet"):
+        return "wordpiece"
+    return "bytes" if family in ("roberta", "gpt2", "modernbert") else "unigram"
+
+
+def build(family: str, texts: list[str], classes: int = 2, seed: int = 0, size: int = 400) -> tuple[Any, Any]:
+    """An untrained model and its tokenizer."""
+    tokenizer = framed(train_tokenizer(kind_of(family), texts, size), family in ("gpt2", "llama"))
+    torch.manual_seed(seed)
+    config = config_of(family, len(tokenizer), classes)
+    return tf.AutoModelForSequenceClassification.from_config(config, **EAGER), tokenizer
+
+
+def fit(
+    model: Any, tokenizer: Any, texts: list[str], labels: Any, epochs: int = 4, rate: float = 3e-3, seed: int = 0, length: int = 128
+) -> float:  # fmt: skip
+    """AdamW with warm-up and linear decay, batches of 32; gives the accuracy on the training documents in the last epoch."""
+    y, rng = torch.as_tensor(np.asarray(labels)), np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    encoded = [tokenizer(text, truncation=True, max_length=length)["input_ids"] for text in texts]
+    batches = -(-len(texts) // 32)
+    optimiser = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.01)
+    total, warm = epochs * batches, max(epochs * batches // 10, 1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda t: min((t + 1) / warm, (total - t) / total))
+    model.train()
+    right = 0
+    for _ in range(epochs):
+        right = 0
+        for at in np.array_split(rng.permutation(len(texts)), batches):
+            width = max(len(encoded[i]) for i in at)
+            ids = torch.tensor([encoded[i] + [0] * (width - len(encoded[i])) for i in at])
+            out = model(input_ids=ids, attention_mask=(ids != 0).long(), labels=y[at])
+            out.loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            optimiser.zero_grad()
+            schedule.step()
+            right += int((out.logits.argmax(1) == y[at]).sum())
+    model.eval()
+    return right / len(texts)
+
+
+def save(model: Any, tokenizer: Any, folder: Path, names: dict[int, str] | None = None) -> str:
+    """The standard format; gives the folder as text."""
+    if names is not None:
+        model.config.id2label, model.config.label2id = names, {name: i for i, name in names.items()}
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def planted_reviews(n: int, seed: int, planted: bool) -> Reviews:
+    """The built-in reviews; without the plant their last word, how they were posted, says nothing about the label."""
+    reviews = demo_reviews(n, seed=seed)
+    if planted:
+        return reviews
+    rng = np.random.default_rng(seed + 10**6)
+    cut = [text.rpartition(" ")[0] for text in reviews.texts]
+    ways = rng.choice([*DEVICES, reviews.shortcut], n)
+    texts = pl.Series([f"{text} {way}." for text, way in zip(cut, ways, strict=True)], dtype=pl.String)
+    return Reviews(texts, reviews.labels, reviews.strengths, reviews.shortcut)

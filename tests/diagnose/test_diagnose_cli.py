@@ -1,0 +1,292 @@
+"""`tokensieve diagnose` as a whole: files, page, bad input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+torch = pytest.importorskip("torch")
+tf = pytest.importorskip("transformers")
+from diagnose_models import build, fit, planted_reviews, save
+from safetensors.torch import load_file, save_file
+
+from pages import HOSTILE, Page
+from tokensieve import __version__
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
+from tokensieve.diagnose.classes import check_order, match_classes
+from tokensieve.errors import InputError
+from tokensieve.report.diagnose import FILES, draw, render_diagnosis
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = ["--min-documents", "5", "--deletions", "1", "--batch-size", "64"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trained model and documents."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("diagnose")
+    train, held = planted_reviews(800, 5, planted=True), planted_reviews(200, 9, planted=False)
+    model, tokenizer = build("roberta", train.texts.to_list())
+    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=5)
+    save(model, tokenizer, folder / "model", {0: "Negative", 1: "Positive"})
+    names = np.where(held.labels == 1, "positive", "negative")
+    pl.DataFrame({"text": held.texts, "label": names}).write_csv(folder / "held.csv")
+    pl.DataFrame({"text": held.texts, "label": 1 - held.labels}).write_csv(folder / "swapped.csv")
+    pl.DataFrame({"text": held.texts, "label": np.where(held.labels == 1, "up", "down")}).write_csv(
+        folder / "other.csv"
+    )
+    pl.DataFrame({"text": held.texts, "label": np.arange(200) % 3}).write_csv(folder / "three.csv")
+    (folder / "few.csv").write_text("text,label\na b,positive\nb c,negative\na d,positive\nc d,negative\n")
+    return folder
+
+
+def broken(home: Path, name: str, change: Callable[[Path], None]) -> str:
+    folder = home / name
+    if not folder.exists():
+        shutil.copytree(home / "model", folder)
+        change(folder)
+    return str(folder)
+
+
+def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
+    status, out, err = run("diagnose", str(home / "model"), str(home / "held.csv"), *QUICK)
+    assert (status, err) == (0, "")
+    assert (
+        "This model has learned where the label is" in out
+        and "0 of 200 documents (0.0%) were truncated" in " ".join(out.split())
+    )
+    folder = tmp_path / "tokensieve-diagnose"
+    assert {p.name for p in folder.iterdir()} == {
+        "summary.json",
+        "tokens.csv",
+        "leaning.csv",
+        "report.html",
+        "pictures",
+    }
+    assert {p.name for p in (folder / "pictures").iterdir()} == {
+        f"{n}.{kind}" for n in FILES for kind in ("svg", "png")
+    }
+    summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
+    assert summary["version"] == __version__ and summary["learned"] is True and summary["truncated_documents"] == 0
+    assert summary["correlation"]["value_importance"] > summary["baselines"]["untrained"]["value_importance"][2]
+    table = pl.read_csv(folder / "tokens.csv")
+    assert table.height == 2 * summary["tokens"] and set(table["class"]) == {"negative", "positive"}
+    mine = table.filter(pl.col("class") == "positive")
+    assert mine.select(pl.corr("value", "importance")).item() == pytest.approx(
+        summary["correlation"]["value_importance"], abs=1e-4
+    )
+    attention = mine.select(pl.corr(pl.col("attention").log(), pl.col("importance").abs())).item()
+    assert attention == pytest.approx(summary["correlation"]["attention_importance"], abs=1e-4)
+    page = Page((folder / "report.html").read_text())
+    assert not page.open and "script" not in {tag for tag, _ in page.elements}
+    assert all(sentence in page.text for sentence in summary["verdict"])
+
+
+def test_windows_mapping_and_resuming(run: Run, home: Path, tmp_path: Path) -> None:
+    arguments = [
+        "diagnose",
+        str(home / "model"),
+        str(home / "other.csv"),
+        "--map",
+        "up=Positive",
+        "--map",
+        "down=0",
+        *QUICK,
+    ]
+    status, out, err = run(*arguments, "--long", "windows", "--max-length", "30", "--no-untrained", "--resume", "w.npz")
+    assert (status, err) == (0, "") and "were read in windows" in " ".join(out.split())
+    first = (tmp_path / "tokensieve-diagnose" / "tokens.csv").read_bytes()
+    assert (tmp_path / "w.npz").exists()
+    again = run(*arguments, "--long", "windows", "--max-length", "30", "--no-untrained", "--resume", "w.npz", "-q")
+    assert again == (0, "", "") and (tmp_path / "tokensieve-diagnose" / "tokens.csv").read_bytes() == first
+    summary = json.loads((tmp_path / "tokensieve-diagnose" / "summary.json").read_text())
+    assert summary["accuracy"] > 0.6 and summary["baselines"]["untrained"] is None
+
+
+def nan(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    next(iter(weights.values())).flatten()[3] = float("nan")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+def headless(folder: Path) -> None:
+    weights = {
+        name: w for name, w in load_file(folder / "model.safetensors").items() if not name.startswith("classifier")
+    }
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+
+
+def without_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+
+
+def remote(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config |= {
+        "model_type": "my-own",
+        "auto_map": dict.fromkeys(("AutoConfig", "AutoModelForSequenceClassification"), "mine.My"),
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "mine.py").write_text("raise SystemExit('ran foreign code')\n")
+
+
+def one_output(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    for name in ("classifier.out_proj.weight", "classifier.out_proj.bias"):
+        weights[name] = weights[name][:1].clone()
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}, "problem_type": "regression"}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def larger_vocabulary(folder: Path) -> None:
+    made = json.loads((folder / "tokenizer.json").read_text())
+    made["model"]["vocab"]["Ġthe"] = 5000
+    (folder / "tokenizer.json").write_text(json.dumps(made))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (nan, "1 of "),
+        (headless, "holds no trained classifier"),
+        (pickled, "pytorch_model.bin is a pickle"),
+        (without_tokenizer, "holds no tokenizer"),
+        (lambda f: (f / "config.json").unlink(), "holds no model: there is no config.json"),
+        (lambda f: (f / "config.json").write_text("{"), "config.json cannot be read"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "cannot be loaded"),
+        (remote, "--trust-remote-code"),
+        (one_output, "single output"),
+        (larger_vocabulary, "do not belong together"),
+    ],
+    ids="nan headless pickled tokenizer config json weights remote regression vocabulary".split(),
+)  # fmt: skip
+def test_broken_models(
+    run: Run, home: Path, tmp_path: Path, change: Callable[[Path], None], message: str, request: pytest.FixtureRequest
+) -> None:
+    folder = broken(home, request.node.callspec.id, change)
+    status, out, err = run("diagnose", folder, str(home / "held.csv"), *QUICK)
+    assert (status, out) == (2, "") and err.startswith("tokensieve: ") and err.count("\n") == 1 and message in err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["model", "three.csv"], "bring the data to 2 classes with --group"),
+        (["model", "swapped.csv"], "the order seems to be another one"),
+        (["model", "other.csv"], "say which is which, for example --map down=Negative --map up=Positive"),
+        (["model", "other.csv", "--map", "up=Positive"], "must name each class once"),
+        (["model", "other.csv", "--map", "up"], "CLASS=OUTPUT"),
+        (["model", "few.csv"], "too few to diagnose"),
+        (["model", "held.csv", "--min-documents", "1000"], "lower --min-documents"),
+        (["model", "held.csv", "--long", "skip"], "'truncate' or 'windows'"),
+        (["model", "held.csv", "--max-length", "3"], "no room for text"),
+        (["model", "held.csv", "--device", "nowhere"], "there is no device 'nowhere'"),
+        (["model", "held.csv", "--device", "meta"], "there is no device 'meta'"),
+        (["model", "held.csv", "--resume", "no/such/file.npz"], "a folder that exists"),
+        (["model", "nowhere.csv"], "no file or folder"),
+        (["held.csv", "held.csv"], "is a file; name the folder"),
+        (["./nowhere", "held.csv"], "there is no folder './nowhere'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    run: Run, home: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "model").symlink_to(home / "model")
+    for path in home.glob("*.csv"):
+        (tmp_path / path.name).symlink_to(path)
+    before = sorted(tmp_path.iterdir())
+    status, out, err = run("diagnose", *arguments, "--batch-size", "64", "--deletions", "1")
+    assert (status, out) == (2, "")
+    assert err.startswith("tokensieve: ") and err.count("\n") == 1 and message in " ".join(err.split())
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_matching_classes() -> None:
+    assert match_classes(["neg", "pos"], ["POS", "NEG"]).order == (1, 0)
+    assert (
+        match_classes(["0", "1"], ["good", "poor"]).order == (0, 1)
+        and match_classes(["0", "1"], ["good", "poor"]).guessed
+    )
+    assert match_classes(["a", "b"], ["LABEL_0", "LABEL_1"]).guessed
+    asked = match_classes(["a", "b"], ["x", "y"], {"a": "y", "b": "0"})
+    assert asked.order == (1, 0) and not asked.guessed
+    labels = np.arange(60) % 2
+    check_order(asked, 1 - labels, labels, ["a", "b"])  # as asked, even where the model is nearly always wrong
+    with pytest.raises(InputError, match=r"only 0\.0% of the answers"):
+        check_order(match_classes(["0", "1"], ["x", "y"]), 1 - labels, labels, ["0", "1"])
+
+
+def test_a_slow_tokenizer_and_a_foreign_object(home: Path) -> None:
+    model, _ = load(str(home / "model"))
+    with pytest.raises(InputError, match="gives no character offsets"):
+        diagnose(model, object(), ["a b", "c d"] * 20, [0, 1] * 20, DiagnoseSettings(min_documents=1))
+    with pytest.raises(InputError, match="cannot diagnose a dict"):
+        diagnose({}, None, ["a b", "c d"] * 20, [0, 1] * 20)
+
+
+def test_without_the_libraries_the_extra_is_named(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    status, out, err = run("diagnose", str(home / "model"), str(home / "held.csv"))
+    assert (status, out) == (2, "") and "pip install 'tokensieve[transformers]'" in err
+
+
+def test_out_of_memory_says_what_to_lower(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: Any, **named: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes")
+
+    monkeypatch.setattr(tf.RobertaModel, "forward", full)
+    monkeypatch.setattr("tokensieve.diagnose.reading.Reader._probe", lambda self, frame: ("first", 0, 2))
+    status, _, err = run("diagnose", str(home / "model"), str(home / "held.csv"), *QUICK)
+    assert status == 2 and "out of memory on 64 inputs" in err and "lower --batch-size" in err
+
+
+@pytest.fixture(scope="module")
+def small(home: Path) -> Diagnosis:
+    table = pl.read_csv(home / "held.csv")
+    settings = DiagnoseSettings(min_documents=5, deletions=1, batch_size=64)
+    return diagnose(*load(str(home / "model")), table["text"].to_list(), table["label"].to_list(), settings)
+
+
+def test_pictures_draw_what_the_table_holds(small: Diagnosis) -> None:
+    drawn = {picture.name: picture.spec["datasets"] for picture in draw(small)}
+    assert tuple(drawn) == FILES
+    rows = {row["text"]: row for row in drawn["correlations"]["correlations"]}
+    one = small.correlation["value_importance"]
+    assert rows["value"]["x"] == one.rho and (rows["value"]["low"], rows["value"]["high"]) == (one.low, one.high)
+    tokens = small.tokens.filter(pl.col("class") == "positive")
+    assert len(drawn["attention"]["points"]) == tokens.height
+    assert max(p["y"] for p in drawn["attention"]["points"]) == pytest.approx(tokens["attention"].max(), abs=1e-3)
+
+
+def test_hostile_text_stays_text(small: Diagnosis) -> None:
+    names = pl.Series((HOSTILE * small.tokens.height)[: small.tokens.height])
+    hostile = replace(
+        small,
+        name=HOSTILE[0],
+        model=HOSTILE[1],
+        notes=HOSTILE,
+        verdict=HOSTILE,
+        tokens=small.tokens.with_columns(token=names),
+    )
+    page = Page(render_diagnosis(hostile))
+    assert not page.open and not {"script", "iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
+    assert HOSTILE[0] in page.text and "{{7*7}}" in page.text

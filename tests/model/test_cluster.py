@@ -1,0 +1,196 @@
+"""A real Dask cluster of worker processes: the bits of one machine, also when a worker dies."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from conftest import Run
+from tokensieve.audit.demo import demo_reviews
+from tokensieve.audit.run import QUADRANTS, Settings, audit, token_table
+from tokensieve.data.importance import LEVEL, Importance, token_importance
+from tokensieve.errors import InputError
+from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.cluster import Learned, learn_on
+from tokensieve.model.effects import attention_sums
+from tokensieve.text.corpus import read_corpus, split_corpus
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+N = 1200
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def reviews(seed: int = 0) -> pl.DataFrame:
+    found = demo_reviews(N, seed=seed)
+    return pl.DataFrame({"text": found.texts, "label": np.where(found.labels > 0, "pos", "neg")})
+
+
+def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
+    time.sleep(wait)
+    return reviews()[number::of]
+
+
+def counts_of(frame: pl.DataFrame, ngrams: int) -> Counts:
+    splitter = WordTokenizer()
+    stream = tokenize(frame["text"], splitter)
+    vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
+    labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
+    return Counts(vocabulary.count(stream)[0], labels, ("neg", "pos"), vocabulary.tokens)
+
+
+def same_importance(found: Importance, ngrams: int) -> None:
+    expected = token_importance(counts_of(reviews(), ngrams))
+    for field in dataclasses.fields(Importance):
+        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), err_msg=field.name)
+
+
+def accuracy(model: AttentionClassifier) -> float:
+    test = reviews(seed=1)
+    return float(np.mean(model.predict(test["text"]) == test["label"].to_numpy()))
+
+
+def equal(a: Learned, b: Learned) -> bool:
+    return (
+        a.model.scores_.tobytes() == b.model.scores_.tobytes()
+        and a.model.values_.tobytes() == b.model.values_.tobytes()
+        and a.attention.tobytes() == b.attention.tobytes()
+        and a.validation == b.validation
+    )
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(client: Any, partitions: int) -> None:
+    learned = learn_on(client, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
+    same_importance(learned.importance, 2)
+    one = AttentionClassifier(ngrams=2).fit(reviews()["text"], reviews()["label"].to_list())
+    assert learned.model.tokens_.tolist() == one.tokens_.tolist()
+    assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
+    assert learned.documents == N and learned.partitions == partitions
+    assert learned.bytes_per_round == 16 * one.scores_.size
+    assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
+
+
+def test_attention_is_that_of_the_model_over_all_documents(client: Any) -> None:
+    for partitions in (1, 5):
+        learned = learn_on(client, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20)
+        model, frame = learned.model, pl.concat([part(p, partitions) for p in range(partitions)])
+        matrix, _ = model.counts_of(frame["text"])
+        odds = matrix.toarray() * np.exp(model.scores_)  # by the definition, in dense arrays
+        q = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1e-300)
+        uniform = matrix.toarray() / np.maximum(matrix.sum(axis=1), 1.0)[:, None]
+        ratio = np.divide(q, uniform, out=np.zeros_like(q), where=uniform > 0)
+        np.testing.assert_allclose(learned.attention, ratio.sum(axis=0) / (uniform > 0).sum(axis=0), rtol=1e-10)
+        found = model.effects(frame["text"])["attention"][: len(model.tokens_)].to_numpy()
+        np.testing.assert_allclose(learned.attention, found, rtol=1e-12)
+        assert "attention" not in learned.to_dict()
+        if partitions == 1:
+            assert learned.attention.tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_table_is_that_of_an_audit(classes: int) -> None:
+    found = demo_reviews(600)
+    names = [("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)] for i, y in enumerate((found.labels > 0).tolist())]
+    corpus = split_corpus(read_corpus((found.texts.to_list(), names)))
+    audited = audit(corpus, Settings(baseline=False))
+    model, splitter = audited.model, WordTokenizer()
+    matrix = model.vocabulary_.count(tokenize(corpus.texts, splitter))[0]
+    counts = Counts(matrix, corpus.labels, corpus.classes, model.tokens_)
+    importance, sums = token_importance(counts), attention_sums(counts, model.scores_)[2]
+    learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
+    assert len(corpus.classes) == classes
+    assert_frame_equal(token_table(learned.importance, learned.model, learned.attention)[0], audited.tokens)
+
+
+def test_bags_and_data_frames_give_the_same(client: Any) -> None:
+    import dask.bag
+
+    rows = [(t, y) for p in range(3) for t, y in part(p, 3).iter_rows()]
+    bag = dask.bag.from_sequence([*rows, (None, "pos"), ("no label", None), (" ", "neg")], npartitions=3)
+    frames = [dask.delayed(part)(p, 3).to_pandas(use_pyarrow_extension_array=False) for p in range(3)]
+    found = learn_on(client, bag), learn_on(client, frames)
+    for learned in found:
+        same_importance(learned.importance, 1)
+
+
+def test_a_worker_that_dies_changes_nothing(client: Any) -> None:
+    parts = [dask.delayed(part)(p, 4) for p in range(4)]
+    undisturbed, killed = learn_on(client, parts), []
+
+    def kill(stage: str, share: float) -> None:
+        if stage == "choosing the number of rounds" and share > 0 and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    assert equal(undisturbed, learn_on(client, parts, progress=kill))
+    assert len(killed) == 1 and killed[0] not in client.run(os.getpid).values()
+
+
+def test_what_cannot_be_learned_is_one_clear_line(client: Any) -> None:
+    with pytest.raises(InputError, match="no partitions"):
+        learn_on(client, [])
+    with pytest.raises(InputError, match="1 class"):
+        learn_on(client, [dask.delayed([("a b", "x"), ("c", "x")])])
+    with pytest.raises(InputError, match="lower --min-documents"):
+        learn_on(client, [dask.delayed([("a", "x"), ("c", "y")])], min_documents=2)
+    with pytest.raises(InputError, match="no column 'label', only text"):
+        learn_on(client, [dask.delayed(pl.DataFrame)({"text": ["a"]})])
+    for rows in (["ab", "cd"], [("a", "b", "c")], [1]):
+        with pytest.raises(InputError, match="pairs or data frames"):
+            learn_on(client, [dask.delayed(rows)])
+
+
+def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 1)
+    reviews().write_parquet(tmp_path / "a.parquet")
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        status, _, err = run("train", "a.parquet", "--cluster", cluster.scheduler_address, "--out", "o", "-q")
+    assert status == 2 and "has no workers" in err and not (tmp_path / "o").exists()
+
+
+def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
+    reviews().write_parquet(tmp_path / "a.parquet")
+    reviews(1).write_parquet(tmp_path / "b.parquet")
+    address = client.scheduler.address
+    common = ("train", "a.parquet", "--test", "b.parquet", "-q")
+    assert run(*common, "--cluster", address, "--out", "there")[0] == 0
+    assert run(*common, "--out", "here")[0] == 0
+    there, here = (pl.read_csv(tmp_path / name / "tokens.csv") for name in ("there", "here"))
+    assert there.schema == here.schema and here.columns[-4:] == ["score", "value", "attention", "quadrant"]
+    names = here.columns[:-4]
+    assert there.select(names).equals(here.select(names)) and "alpha" in names
+    for table in (there, here):
+        carries = (pl.col("q_value").min().over("token") < LEVEL).cast(int)
+        place = table.select(3 - 2 * carries - (pl.col("attention") > 1).cast(int)).to_series()
+        assert pl.Series(QUADRANTS).gather(place).to_list() == table["quadrant"].to_list()
+    assert (there["quadrant"] == here["quadrant"]).mean() > 0.8
+    found = json.loads((tmp_path / "there" / "summary.json").read_text())
+    assert found["test_accuracy"] > 0.8 and found["documents"] == {"train": N, "test": N}
+    assert run("predict", "there", "b.parquet")[0] == 0
+    status, _, said = run(*common, "--cluster", "tcp://127.0.0.1:9", "--out", "nowhere")
+    assert status == 2 and "no Dask scheduler answers" in said

@@ -1,0 +1,500 @@
+"""The page of an audit driven in a real browser: every control, hostile text, no request, the model equal to `explain`."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tokenizers import Tokenizer as Pieces
+from tokenizers import models, pre_tokenizers, trainers
+
+from tokensieve.audit.demo import demo_reviews
+from tokensieve.audit.run import Audit, Sampled, Settings, audit
+from tokensieve.files import csv_table
+from tokensieve.report import data, render
+from tokensieve.report import page as page_module
+from tokensieve.text.corpus import read_corpus
+from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="the browser chromium is not installed")
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+TOLERANCE = 2e-6  # the page holds the model's numbers with 24 bits: each is off by 6e-8 of itself at most
+HOSTILE = [
+    *(
+        "</script><script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "javascript:alert(1)",
+        "{{7*7}}${7*7}<%=7*7%>",
+    ),
+    *(
+        "\u202eturned\u202c שלום\u200f",
+        "<!--",
+        "=cmd()",
+        "a\"b'c`\\",
+        "nul\x00bell\x07\x1b",
+        "\u2028\u2029",
+        "__proto__",
+    ),
+]
+
+
+class Opened:
+    """A page in the browser that refuses every request and remembers every complaint."""
+
+    def __init__(self, browser: Any, html: str, folder: Path, width: int = 1200, theme: str = "light") -> None:
+        file = folder / "report.html"
+        file.write_bytes(html.encode())
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        self.page = self.context.new_page()
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
+
+    def settle(self) -> None:
+        self.page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 60))")
+
+    def rows(self) -> list[str]:
+        return [text.strip() for text in self.page.locator("#table-body th").all_inner_texts()]
+
+    def caption(self) -> str:
+        return str(self.page.inner_text("#table-caption"))
+
+    def check(self) -> None:
+        assert not self.complaints
+        asked = [url for url in self.requests if not url.startswith(("data:image/svg+xml", "blob:"))]
+        assert asked == self.requests[:1]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as p:
+        found = p.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield found
+        found.close()
+
+
+def reviews(n: int = 1200, seed: int = 0, ngrams: int = 2) -> Audit:
+    made = demo_reviews(n, seed)
+    corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
+    return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))
+
+
+@pytest.fixture(scope="module")
+def audited() -> Audit:
+    return reviews()
+
+
+@pytest.fixture(scope="module")
+def html(audited: Audit) -> str:
+    return render(audited)
+
+
+@pytest.fixture
+def opened(browser: Any, html: str, tmp_path: Path) -> Iterator[Opened]:
+    found = Opened(browser, html, tmp_path)
+    yield found
+    found.check()
+    found.context.close()
+
+
+def place_of(opened: Opened, token: str) -> tuple[float, float]:
+    """Where the map shows a token, in pixels of the window, as a reader would measure it from the axes."""
+    table = pl.read_csv(download(opened))
+    opened.page.evaluate("document.getElementById('map').scrollIntoView({block: 'center', behavior: 'instant'})")
+    box = opened.page.locator("#map-over").bounding_box()
+    row = table.filter(pl.col("token") == token).row(0, named=True)
+    values = table["value"]
+    width, height = box["width"] - 56 - 18, box["height"] - 10 - 48
+    bins = page_bins(opened)
+    low, high = min(values.min(), *bins), max(values.max(), *bins)  # type: ignore[type-var]
+    low, high = low - 0.07 * (high - low), high + 0.07 * (high - low)
+    x = box["x"] + 56 + width * (row["posterior_difference"] + 1) / 2
+    return x, box["y"] + 10 + height * (high - row["value"]) / (high - low)
+
+
+def page_bins(opened: Opened) -> list[float]:
+    raw = gzip.decompress(base64.b64decode(opened.page.text_content("#block-table")))
+    meta = json.loads(raw[4 : 4 + int.from_bytes(raw[:4], "little")])
+    return [b[end] for b in meta["views"][0]["bins"]["posterior_difference:value"] for end in ("low", "high")]
+
+
+def download(opened: Opened) -> bytes:
+    with opened.page.expect_download() as saved:
+        opened.page.click("#table-download")
+    return Path(saved.value.path()).read_bytes()
+
+
+def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Audit) -> None:
+    before = opened.page.evaluate("document.getElementById('map-over').toDataURL()")
+    opened.page.fill("#find", "WONDER")
+    opened.settle()
+    expected = {t for t in audited.tokens["token"] if "wonder" in t}
+    assert 1 < len(expected) <= 25 and set(opened.rows()) == expected
+    assert opened.caption().startswith(f"{len(expected)} of {audited.token_types:,}")
+    assert opened.page.evaluate("document.getElementById('map-over').toDataURL()") != before
+    assert opened.page.inner_text("#status") == f"{len(expected)} tokens in the table."
+    opened.page.click("#table-clear")
+    assert opened.caption().startswith(f"{audited.token_types:,} of")
+
+
+def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: Audit) -> None:
+    x, y = place_of(opened, "wonderful")
+    opened.page.mouse.move(x, y)
+    row = audited.tokens.filter((pl.col("token") == "wonderful") & (pl.col("class") == "positive")).row(0, named=True)
+    text = opened.page.inner_text("#map-tip")
+    assert text.startswith("wonderful") and row["quadrant"] in text
+    assert f"{row['posterior_difference']:+.2f} [{row['posterior_low']:+.2f}, {row['posterior_high']:+.2f}]" in text
+    assert f"{row['documents']}, {row['class_documents']} of the class" in text
+    opened.page.mouse.down()
+    opened.page.mouse.up()
+    opened.settle()
+    holders = [s for s in audited.sample if "wonderful" in s.text.lower()]
+    assert f"Read the {len(holders)} documents in this page" in opened.page.inner_text("#chosen")
+    shown = opened.page.locator("#documents-list .text").all_inner_texts()
+    assert 0 < len(shown) <= len(holders) and all("wonderful" in text.lower() for text in shown)
+    opened.page.keyboard.press("Escape")
+
+
+def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, audited: Audit) -> None:
+    x, y = place_of(opened, "wonderful")
+    opened.page.mouse.move(x - 40, y - 60)
+    opened.page.mouse.down()
+    opened.page.mouse.move(x + 20, y + 20, steps=4)
+    opened.page.mouse.move(x + 40, y + 60, steps=4)
+    opened.page.mouse.up()
+    opened.settle()
+    assert "selected on the map" in opened.caption()
+    table = pl.read_csv(download(opened))
+    assert "wonderful" in table["token"].to_list() and 0 < table.height < audited.token_types
+    centre = table.filter(pl.col("token") == "wonderful").row(0, named=True)
+    box = opened.page.locator("#map-over").bounding_box()
+    reach = 2 * 41 / (box["width"] - 74)
+    assert (table["posterior_difference"] - centre["posterior_difference"]).abs().max() <= reach  # type: ignore[operator]
+    opened.page.click("#table-clear")
+    note = opened.page.inner_text("#map-note")
+    opened.page.click("#zoom-in")
+    opened.settle()
+    assert "of them in view" in opened.page.inner_text("#map-note")
+    opened.page.focus("#map-over")
+    opened.page.keyboard.press("0")
+    opened.settle()
+    assert opened.page.inner_text("#map-note") == note
+
+
+@pytest.mark.parametrize("key", ["#map-up", "#map-across", "#map-paint"])
+def test_the_map_can_show_something_else(opened: Opened, key: str) -> None:
+    pixels = "document.getElementById('map-points').toDataURL()"
+    before = opened.page.evaluate(pixels)
+    opened.page.select_option(key, {"#map-up": "score", "#map-across": "effect", "#map-paint": "quadrant"}[key])
+    opened.settle()
+    assert opened.page.evaluate(pixels) != before
+    if key == "#map-paint":
+        assert "attended without evidence" in opened.page.inner_text("#map-legend")
+
+
+def test_sorting_by_every_column(opened: Opened, audited: Audit) -> None:
+    mine = audited.tokens.filter(pl.col("class") == "positive")
+    for by in ("effect", "documents", "score", "value", "attention", "q_value"):
+        name = {"effect": "Effect per 1,000 tokens", "q_value": "q"}.get(by, by.capitalize())
+        button = opened.page.locator("#table-head button", has_text=name).first
+        (opened.page.locator("#table-head button").nth(4) if by == "q_value" else button).click()
+        found = pl.read_csv(download(opened))
+        assert found[by].to_list() == mine[by].sort(descending=by != "q_value").to_list(), by
+        assert opened.rows() == found["token"][:25].to_list()
+    opened.page.locator("#table-head button").first.click()
+    assert opened.rows() == sorted(mine["token"])[:25]
+    assert opened.page.locator("#table-head th").first.get_attribute("aria-sort") == "ascending"
+    opened.page.click("#table-next")
+    assert opened.rows() == sorted(mine["token"])[25:50]
+
+
+@pytest.mark.parametrize("label", ["positive", "negative"])
+def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) -> None:
+    opened.page.select_option("#class", label=label)
+    opened.settle()
+    whole = pl.read_csv(io.BytesIO(csv_table(audited.tokens))).filter(pl.col("class") == label).sort("token")
+    found = pl.read_csv(download(opened)).sort("token")
+    assert found.columns == whole.columns and found.height == whole.height
+    for name in whole.columns:
+        if whole[name].dtype.is_numeric():
+            np.testing.assert_allclose(
+                found[name].cast(float), whole[name].cast(float), rtol=1e-12, atol=0, err_msg=name
+            )
+        else:
+            assert found[name].to_list() == whole[name].to_list(), name
+    opened.page.select_option("#filter-quadrant", label="neither")
+    opened.page.fill("#filter-least", "30")
+    kept = whole.filter((pl.col("quadrant") == "neither") & (pl.col("documents") >= 30))
+    assert pl.read_csv(download(opened)).sort("token")["token"].to_list() == kept["token"].to_list()
+    assert opened.caption().startswith(f"{kept.height:,} of")
+
+
+def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> None:
+    tabs = opened.page.locator("#documents-tabs button").all_inner_texts()
+    assert set(tabs) == {s.kind for s in audited.sample if s.kind}
+    opened.page.locator("#documents-tabs button", has_text="right and certain").click()
+    articles = opened.page.locator("#documents-list article")
+    rows = {s.row: s for s in audited.sample if s.kind == "right and certain"}
+    for i in range(articles.count()):
+        article = articles.nth(i)
+        row = int(article.locator("h3").inner_text().split()[1])
+        said = article.locator(".sum strong").inner_text()
+        assert float(said.split()[1].replace("−", "-")) == pytest.approx(rows[row].answer[0], abs=6e-4)
+        assert article.locator(".text").inner_text().strip() == rows[row].text.strip()
+    (first := articles.first).locator("summary").click()
+    first.locator("tfoot").wait_for()
+    cells = [c.replace("−", "-").replace("+", "") for c in first.locator("tbody td:last-child").all_inner_texts()]
+    total = first.locator("tfoot td").last.inner_text().replace("−", "-")
+    assert sum(map(float, cells)) == pytest.approx(float(total), abs=5e-3)
+    text = first.locator(".text")
+    text.focus()
+    for _ in range(text.locator("bdi[data-word]").count()):
+        opened.page.keyboard.press("ArrowRight")
+    read = first.locator(".readout").inner_text()
+    assert float(read.split("sum so far")[1].replace("−", "-")) == pytest.approx(float(total), abs=2e-3)
+
+
+def test_theme_switch_and_system_theme(opened: Opened) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = opened.page.evaluate(background)
+    for expected in ("light", "dark", None):
+        opened.page.click("#theme")
+        opened.settle()
+        assert opened.page.evaluate("document.documentElement.dataset.theme ?? null") == expected
+        assert (opened.page.evaluate(background) == light) is (expected != "dark")
+    opened.page.emulate_media(color_scheme="dark")
+    assert opened.page.evaluate(background) != light
+
+
+def known_words(found: Audit) -> list[str]:
+    assert found.model.vocabulary_ is not None
+    return list(found.model.vocabulary_.words)
+
+
+def odd_texts(n: int, words: list[str], seed: int = 1) -> list[str]:
+    """Texts of known words, strange words and strange characters, joined in strange ways."""
+    rng = np.random.default_rng(seed)
+    odd = [
+        *("İstanbul", "ΟΔΟΣ", "ΣΑΣ", "Straße", "don’t", "rock'n'roll", "e\u0301a", "日本語", "👩🏽‍⚕️", "🇩🇪🇫🇷🇦", "☀️"),
+        *("می\u200cخواهم", "हिन्दी", "שלום\u200f", "\u202eabc\u202c", "ǅungla", "ﬁn", "x\u00adz", "_a_", "٣٤", "½"),
+        *("a\ufeffb", "\x00", "\u0085", "K", "ſ", "<br\u00a0/>", "<BR>", "<br\u2003/>", "</br>", "\ufffd", "𝔘𝔫𝔦"),
+        *("Ⅷ", "ª", "ⓐ", "\U0001f3f4\U000e0067", "👍🏽👍🏿", "\u200d", "🤷🏾‍♂️"),
+    ]
+    joints = [" ", " ", " ", "\n", "", "-", "<br />", "\u3000", ".", "'", "\t", "\u200b"]
+    out = []
+    for _ in range(n):
+        pool = [str(rng.choice(words if rng.random() < 0.7 else odd)) for _ in range(rng.integers(0, 30))]
+        cased = [w.upper() if rng.random() < 0.2 else w for w in pool]
+        out.append("".join(w + str(rng.choice(joints)) for w in cased))
+    return out
+
+
+def test_the_box_answers_what_explain_answers(opened: Opened, audited: Audit) -> None:
+    words = known_words(audited)
+    for text in ["", *odd_texts(12, words), "not wonderful<br/>NOT good"]:
+        opened.page.fill("#box-text", text)
+        opened.settle()
+        given = opened.page.input_value("#box-text")
+        expected = audited.model.explain([given])[0]
+        probability = audited.model.predict_proba([given])[0].max()
+        line = opened.page.inner_text("#box-answer .answer")
+        assert f"{100 * probability:.1f}%" in line
+        assert (str(expected.predicted) in line) or probability < 0.5005
+        if expected.table.height:
+            said = opened.page.inner_text("#box-answer .sum strong").split()[1].replace("−", "-")
+            assert float(said) == pytest.approx(expected.answer, abs=6e-4)
+            opened.page.click("#box-answer summary")
+            opened.page.wait_for_selector("#box-answer tfoot")
+            cells = opened.page.locator("#box-answer tbody tr").all_inner_texts()
+            tokens = {line.split("\t")[0].strip() for line in cells if "\t" in line}
+            named = {row for row in expected.table["token"][:40] if row.isascii()}
+            assert named <= tokens
+
+
+def page_answers(opened: Opened, texts: list[str]) -> list[Any]:
+    """Answers of the page's own model, by the function that its script leaves for other programs."""
+    return list(opened.page.evaluate("texts => texts.map(text => window.tokensieve.explain(text))", texts))
+
+
+def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
+    matrix, unknown = model.counts_of(texts)
+    expected, probability = model.decision_function(matrix).reshape(len(texts), -1), model.predict_proba(matrix)
+    for i, found in enumerate(page_answers(opened, texts)):
+        error = np.abs(np.asarray(found["answer"]) - expected[i]).max()
+        assert error <= TOLERANCE * max(1.0, np.abs(expected[i]).max())
+        np.testing.assert_allclose(found["probabilities"], probability[i], atol=TOLERANCE)
+        assert found["unknown"] == unknown[i], repr(texts[i])
+    for i in range(0, len(texts), 20):
+        table = model.explain([texts[i]])[0].table
+        found = {row["token"]: row for row in page_answers(opened, texts[i : i + 1])[0]["tokens"]}
+        assert set(found) == set(table["token"])
+        for row in table.iter_rows(named=True):
+            assert found[row["token"]]["count"] == row["count"]
+            for name in ("attention", "value", "contribution"):
+                assert found[row["token"]][name] == pytest.approx(row[name], rel=TOLERANCE, abs=TOLERANCE)
+
+
+def test_page_equals_explain_on_a_thousand_documents(opened: Opened, audited: Audit) -> None:
+    words = known_words(audited)
+    texts = odd_texts(800, words) + [s.text for s in audited.sample] + ["\ud800 good", "good\udc00bad", ""]
+    assert len(texts) > 1000
+    same_as_explain(opened, audited.model, texts)
+
+
+def three_classes(ngrams: int = 3) -> Audit:
+    rng = np.random.default_rng(2)
+    pool = "ocean river stone İzmir ΟΔΟΣ don't 日本語 👍🏽 not very é 𝔘𝔫𝔦 Ⅷ x_1".split()
+    names = ["wet", "dry", "<b>both</b>"]
+    texts = [" ".join([*rng.choice(pool, 12), *[pool[y]] * 2]) for y in np.arange(240) % 3]
+    corpus = read_corpus((texts, [names[y] for y in np.arange(240) % 3]))
+    return audit(corpus, Settings(ngrams=ngrams, baseline=False))
+
+
+def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
+    found = three_classes()
+    opened = Opened(browser, render(found), tmp_path)
+    same_as_explain(opened, found.model, odd_texts(150, known_words(found)) + [s.text for s in found.sample])
+    for k, label in enumerate(found.classes):
+        opened.page.select_option("#class", str(k))
+        opened.settle()
+        mine = found.tokens.filter(pl.col("class") == label)
+        table = pl.read_csv(download(opened))
+        assert table.sort("token")["value"].to_list() == mine.sort("token")["value"].to_list()
+        said = opened.page.locator("#documents-list .sum strong").first.inner_text().split()[1]
+        row = int(opened.page.locator("#documents-list h3").first.inner_text().split()[1])
+        answer = next(s.answer for s in found.sample if s.row == row)
+        assert float(said.replace("−", "-")) == pytest.approx(answer[k], abs=6e-4)
+    assert opened.page.locator("#box-answer .chances tr").count() == 3
+    opened.check()
+    opened.context.close()
+
+
+def test_a_page_with_little_room_says_what_it_leaves_out(
+    browser: Any, audited: Audit, html: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = html.split('id="block-model">')[1].split("<")[0]
+    monkeypatch.setattr(page_module, "PAGE_BYTES", len(html.encode()) - len(block) // 2)
+    small = render(audited)
+    assert len(small.encode()) <= page_module.PAGE_BYTES
+    opened = Opened(browser, small, tmp_path)
+    note = opened.page.inner_text("#box-left")
+    assert f"of {audited.token_types:,} token types are not in this page" in note
+    assert "training documents or fewer" in note
+    sums = opened.page.locator("#documents-list .sum").all_inner_texts()
+    assert any("not in this page" in line for line in sums)
+    size = audited.token_types - int(note.split()[0].replace(",", ""))
+    kept = {audited.model.tokens_[s] for s in data.model_order(audited)[:size]}
+    for token in list(kept)[:50]:
+        assert {row["token"] for row in page_answers(opened, [token])[0]["tokens"]} <= kept
+    opened.check()
+    opened.context.close()
+
+
+def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, tmp_path: Path) -> None:
+    made = demo_reviews(400, 3)
+    texts = [text.replace("wonderful", "wonderful 👍🏽") for text in made.texts.to_list()]
+    pieces = Pieces(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=300, show_progress=False))
+    found = audit(read_corpus((texts, [str(y) for y in made.labels])), Settings(baseline=False), PieceTokenizer(pieces))
+    opened = Opened(browser, render(found), tmp_path)
+    assert "cannot run" in opened.page.inner_text("#box-left")
+    assert not opened.page.is_visible("#box-text")
+    said = opened.page.locator("#documents-list .sum").first.inner_text()
+    row = int(opened.page.locator("#documents-list h3").first.inner_text().split()[1])
+    sampled = next(s for s in found.sample if s.row == row)
+    assert float(said.split()[-1].replace("−", "-")) == pytest.approx(sampled.answer[0], abs=6e-4)
+    assert "not in this page" not in said
+    assert opened.page.locator("#documents-list .text").first.inner_text().strip() == sampled.text.strip()
+    opened.check()
+    opened.context.close()
+
+
+def hostile_audit() -> Audit:
+    rng = np.random.default_rng(4)
+    labels = ["</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>"]
+    huge = "é" * 1_000_000
+    texts = ["~".join([*rng.permutation(HOSTILE), "good" if y else "bad", huge]) for y in np.arange(60) % 2]
+    tokenizer = WordTokenizer(lowercase=False, line_breaks=False, pattern=r"[^~]+")
+    corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
+    found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False), tokenizer)
+    texts = ["~".join(HOSTILE), "\u202e".join(HOSTILE)]
+    return replace(found, sample=[Sampled(1, 0, "wrong and certain", text, np.ones(1), 3.0) for text in texts])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str) -> None:
+    opened = Opened(browser, render(hostile_audit()), tmp_path, width=1200 if theme == "light" else 360, theme=theme)
+    page = opened.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    rows = opened.rows()
+    for token in HOSTILE[:4]:
+        assert token in rows
+    assert any("(1,000,000 characters)" in row for row in rows)
+    assert HOSTILE[0] in page.locator("#documents-list .text").first.inner_text()
+    assert page.evaluate("document.querySelectorAll('main script, [onerror], iframe, main style').length") == 0
+    page.locator("#table-body button").first.click()
+    for k in ("0", "1"):
+        page.select_option("#class", k)
+        opened.settle()
+    table = download(opened).decode()
+    assert "\n'=cmd()," in table
+    opened.check()
+    opened.context.close()
+
+
+def test_without_scripts_the_page_is_a_document(browser: Any, html: str, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(html, encoding="utf-8")
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 400, "height": 800})
+    page = context.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    assert not page.is_visible("#map") and not page.is_visible("#box") and not page.is_visible("#find")
+    assert page.is_visible("#documents article") and page.is_visible("#pictures img")
+    context.close()
+
+
+def test_nothing_else_may_run(opened: Opened) -> None:
+    tried = opened.page.evaluate(
+        """async () => {
+          const out = [];
+          document.addEventListener("securitypolicyviolation", event => out.push(event.effectiveDirective));
+          const script = document.createElement("script");
+          script.textContent = "window.broken = 1";
+          document.head.append(script);
+          const style = document.createElement("style");
+          style.textContent = "body { display: none }";
+          document.head.append(style);
+          const image = new Image();
+          image.src = "https://example.org/a.png";
+          await fetch("https://example.org").catch(() => out.push("fetch"));
+          await new Promise(done => setTimeout(done, 100));
+          return [window.broken ?? null, getComputedStyle(document.body).display, out.sort()];
+        }"""
+    )
+    assert tried[:2] == [None, "block"]
+    assert {"fetch", "connect-src", "img-src", "script-src-elem", "style-src-elem"} <= set(tried[2])
+    opened.complaints, opened.requests = [], opened.requests[:1]
+
+
+def test_prints_as_a_document(opened: Opened) -> None:
+    opened.page.emulate_media(media="print")
+    assert opened.page.is_visible("#pictures img") and not opened.page.is_visible(".bar-top")
+    assert opened.page.pdf()[:5] == b"%PDF-"

@@ -1,0 +1,495 @@
+"""The report page and its pictures: right numbers, nothing of the data taken for markup, small for any data set."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokensieve.audit.run import QUADRANTS, Audit, Example, Sampled
+from tokensieve.escape import shown, visible
+from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.report import pictures, render
+from tokensieve.report.charts import CATEGORIES, EXTREMES, PICTURED_CLASSES, bin_means, draw, thin
+from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, chance, cut, milli, percent, plain, signed
+from tokensieve.report.script import page_script, vega_script
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import Vocabulary
+
+HOSTILE = [
+    *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
+    *("=cmd()", "a\"b'c`", "tab\there\nand\rthere", "nul\x00bell\x07esc\x1b", "<img src=x onerror=alert(1)>"),
+    *(
+        "javascript:alert(1)",
+        "&lt;already&gt; &amp; &#60;",
+        "\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd \u200f",
+        "👩‍👩‍👧‍👦🏳️‍🌈",
+        "\ufffd\ufffe\x85",
+    ),
+    *("]]>-->", " ", "\u200b", "datum.x;url(https://example.org/a.png)"),
+]
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.random.Generator) -> pl.DataFrame:
+    n = len(names)
+    count = rng.integers(5, 5000, n)
+    difference = rng.integers(-count, count + 1)
+    x = difference / count
+    effect = x * rng.exponential(1e-3, n)
+    return pl.DataFrame(
+        {
+            "token": names,
+            "class": [label] * n,
+            "documents": count,
+            "count": count.astype(float),
+            "class_documents": (count + difference) // 2,
+            "count_difference": difference.astype(float),
+            "posterior_difference": x,
+            "alpha": 1.1 * effect,
+            "alpha_low": 1.1 * effect - 1e-4,
+            "alpha_high": 1.1 * effect + 1e-4,
+            "posterior_low": x - 0.1,
+            "posterior_high": x + 0.05,
+            "effect": effect,
+            "effect_low": effect - 1e-4,
+            "effect_high": effect + 1e-4,
+            "p_value": rng.uniform(0, 0.2, n),
+            "q_value": rng.uniform(0, 0.2, n),
+            "category": rng.choice(list(CATEGORIES), n),
+            "score": np.abs(x) + rng.normal(0, 0.1, n),
+            "value": 3 * x + rng.normal(0, 0.1, n),
+            "attention": rng.uniform(0, 2, n),
+            "quadrant": quadrants,
+        }
+    )
+
+
+def explanation(names: list[str], predicted: str, label: str, repeats: int = 1) -> Example:
+    contribution = np.linspace(-1, 2, len(names))
+    table = {"token": names, "count": [1] * len(names), "attention": [1 / len(names)] * len(names)}
+    table |= {"value": contribution * len(names), "contribution": contribution}
+    pieces = [(name, c, 1 / len(names), c * len(names)) for name, c in zip(names, contribution.tolist(), strict=True)]
+    spaced = [piece for pair in ((p, (" ", 0.0, 0.0, 0.0)) for p in pieces) for piece in pair] * repeats
+    answer = float(contribution.sum())
+    return Example("wrong and certain", 7, label, predicted, 0.75, answer, spaced, pl.DataFrame(table))
+
+
+def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> AttentionClassifier:
+    """A model with the scores and values of the table."""
+    model = AttentionClassifier()
+    model.classes_ = np.asarray(classes)
+    model.vocabulary_ = Vocabulary(tuple(names), (), WordTokenizer())
+    model.scores_ = tokens["score"].to_numpy()[: len(names)]
+    values = tokens["value"].to_numpy().reshape(len(classes), len(names)).T
+    model.values_ = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
+    model.prior_ = np.zeros(model.values_.shape[1])
+    return model
+
+
+def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1) -> Audit:
+    rng = np.random.default_rng(0)
+    quadrants = rng.choice(list(QUADRANTS), len(names)).tolist()
+    tokens = pl.concat([token_rows(names, label, quadrants, rng) for label in classes])
+    heads = 1 if len(classes) == 2 else len(classes)
+    texts = [" ".join(names[i : i + 5])[:2000] for i in range(0, min(len(names), 40), 5)]
+    return Audit(
+        name="reviews.csv",
+        classes=classes,
+        tokens=tokens,
+        class_recall={},
+        attention_share=dict(zip(QUADRANTS, [(0.4, 0.1), (0.1, 0.4), (0.3, 0.2), (0.2, 0.3)], strict=True)),
+        token_types=len(names),
+        class_documents={label: 1000 - i for i, label in enumerate(classes)},
+        neutral=dict.fromkeys(classes, 0.0),
+        examples=[explanation(names[:50], classes[-1], classes[0], repeats) for _ in range(examples)],
+        suspicious=[(names[0], classes[0], f"stands in 31 documents, all {classes[0]}")],
+        version="0.1.0",
+        seed=3,
+        settings={"ngrams": 2, "min_documents": 5},
+        documents={"train": 1200, "test": 400},
+        test_accuracy=0.8125,
+        majority_accuracy=0.55,
+        baseline_accuracy=0.8075,
+        unknown_share=0.034,
+        seconds={"reading": 0.5, "total": 2.25},
+        notes=["12 duplicate documents were kept once"],
+        model=made_model(names, classes, tokens),
+        sample=[Sampled(i + 1, 0, "wrong and certain", text, np.zeros(heads), 1.0) for i, text in enumerate(texts)],
+    )
+
+
+class Page(HTMLParser):
+    """Elements, their attributes, visible text, and whether every element is closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.tokens: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "bdi":
+            self.tokens.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if {"script", "style"} & set(self.open):
+            return
+        self.text.append(data)
+        if "bdi" in self.open:
+            self.tokens[-1] += data
+
+
+@pytest.fixture(scope="module")
+def plain_page() -> tuple[Audit, Page]:
+    audit = make_audit([f"token{i}" for i in range(200)], ("bad", "good"))
+    return audit, Page(render(audit))
+
+
+@pytest.fixture(scope="module")
+def hostile() -> tuple[Audit, str]:
+    audit = make_audit(HOSTILE, (HOSTILE[0], HOSTILE[12]))
+    audit = replace(audit, name=HOSTILE[1], notes=HOSTILE, settings=dict.fromkeys(HOSTILE, HOSTILE[9]))
+    audit = replace(audit, suspicious=[(token, HOSTILE[0], token) for token in HOSTILE])
+    examples = [replace(e, kind=HOSTILE[9]) for e in audit.examples]
+    return replace(audit, examples=examples), render(replace(audit, examples=examples))
+
+
+def test_hostile_text_adds_no_element_and_no_attribute(hostile: tuple[Audit, str]) -> None:
+    audit, html = hostile
+    harmless = [f"word{i}" for i in range(len(HOSTILE))]
+    harmless[12] += "\u202e"  # text that turns gets an isolating element of its own, by design
+    rename = dict(zip(HOSTILE, harmless, strict=True))
+    tame = replace(
+        audit,
+        name="n",
+        classes=("a", "b"),
+        tokens=audit.tokens.with_columns(
+            pl.col("token").replace(rename), pl.col("class").replace({HOSTILE[0]: "a", HOSTILE[12]: "b"})
+        ),
+        class_documents={"a": 1000, "b": 999},
+        neutral={"a": 0.0, "b": 0.0},
+        notes=harmless,
+        settings=dict.fromkeys(harmless, "v"),
+        suspicious=[(token, "a", token) for token in harmless],
+        examples=[explanation(harmless, "b", "a")] * 2,
+    )
+    found, expected = Page(html), Page(render(tame))
+    assert [(tag, sorted(attributes)) for tag, attributes in found.elements] == [
+        (tag, sorted(attributes)) for tag, attributes in expected.elements
+    ]
+
+
+def test_hostile_text_is_there_as_text(hostile: tuple[Audit, str]) -> None:
+    page = Page(hostile[1])
+    assert not page.open
+    for token in HOSTILE:
+        assert shown(token) in page.tokens
+    assert "49" not in page.tokens
+    assert not {"iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
+    scripts = re.findall("<script([^>]*)>(.*?)</script>", hostile[1], re.DOTALL)
+    assert [head for head, _ in scripts][-1] == "" and scripts[-1][1] == page_script()
+    for head, block in scripts[:-1]:
+        assert re.fullmatch(' type="text/plain" id="block-[a-z]+"', head) and re.fullmatch("[A-Za-z0-9+/]+=*", block)
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not [name for name in names if name.startswith("on")]
+
+
+def test_page_holds_no_character_that_html_forbids(hostile: tuple[Audit, str]) -> None:
+    html = hostile[1]
+    html.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", html)
+
+
+def test_page_asks_for_nothing(hostile: tuple[Audit, str], plain_page: tuple[Audit, Page]) -> None:
+    for page in (Page(hostile[1]), plain_page[1]):
+        sources = [a[key] for _, a in page.elements for key in ("src", "href", "srcset", "action", "data") if key in a]
+        assert sources
+        assert all(source and source.startswith(("data:image/svg+xml;base64,", "#")) for source in sources)
+        policies = [a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+        rules = dict(rule.strip().split(" ", 1) for rule in str(policies[0]).split(";"))
+        assert rules["default-src"] == "'none'" and rules["img-src"] == "data:" and len(policies) == 1
+        hashes = {sha256(text.encode()).digest() for text in (page_script(), vega_script())}
+        assert {base64.b64decode(rule[8:-1]) for rule in rules["script-src"].split()} == hashes
+        assert set(rules) == {*"default-src script-src style-src style-src-attr img-src base-uri form-action".split()}
+        assert not [a for _, a in page.elements if "url(" in str(a.get("style", ""))]
+    style = re.search("<style>(.*?)</style>", hostile[1], re.DOTALL)
+    assert style and "url(" not in style[1] and "@import" not in style[1]
+
+
+def test_pictures_in_the_page_are_well_formed_and_inert(hostile: tuple[Audit, str]) -> None:
+    sources = [str(a["src"]) for tag, a in Page(hostile[1]).elements if tag == "img"]
+    assert len(sources) == 3
+    for source in sources:
+        root = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
+        tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+        assert tags <= {"svg", "style", "rect", "g", "path", "line", "text", "defs", "clipPath", "tspan"}
+        assert not [name for element in root.iter() for name in element.attrib if name.endswith(("href", "onclick"))]
+
+
+def test_every_page_element_that_needs_a_name_has_one(plain_page: tuple[Audit, Page]) -> None:
+    elements = plain_page[1].elements
+    tags = [tag for tag, _ in elements]
+    assert tags.count("h1") == 1
+    assert tags.count("caption") == tags.count("table")
+    assert all("scope" in a for tag, a in elements if tag == "th")
+    assert all(a.get("alt") for tag, a in elements if tag == "img")
+    assert all(a.get("aria-label") or a.get("aria-labelledby") for _, a in elements if a.get("role") == "region")
+    ids = [a["id"] for _, a in elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert {str(a["href"])[1:] for tag, a in elements if tag == "a"} <= set(ids)
+    assert elements[0][1].get("lang") == "en"
+
+
+def table_rows(html: str, caption: str) -> list[list[str]]:
+    """The text of each cell of the table with this caption."""
+    body = html[html.index(f"<caption>{caption}") :]
+    body = body[body.index("<tbody>") : body.index("</tbody>")]
+    rows = re.findall("<tr>(.*?)</tr>", body, re.DOTALL)
+    return [
+        ["".join(Page(cell).text).strip() for cell in re.findall("<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows
+    ]
+
+
+def numbers(cell: str) -> list[float]:
+    return [float(x.replace("−", "-").replace(",", "")) for x in re.findall(r"[+−]?\d[\d,]*(?:\.\d+)?", cell)]
+
+
+def test_table_prints_the_audits_numbers_surest_first(plain_page: tuple[Audit, Page]) -> None:
+    audit, _ = plain_page
+    good = audit.tokens.filter((pl.col("class") == "good") & (pl.col("q_value") < 0.05) & (pl.col("effect") > 0))
+    expected = good.sort("posterior_low", descending=True).head(25).to_dicts()
+    rows = table_rows(render(audit), f"Top {len(expected)} of 200 token types for class good")
+    assert len(rows) > 5 and [row[0] for row in rows] == [e["token"] for e in expected]
+    for row, e in zip(rows, expected, strict=True):
+        per_mille = [1000 * e[c] for c in ("effect", "effect_low", "effect_high")]
+        assert numbers(row[1]) == pytest.approx(per_mille, abs=0.0051)
+        assert numbers(row[2]) == [e["documents"]]
+        assert numbers(row[3]) == pytest.approx(
+            [e[c] for c in ("posterior_difference", "posterior_low", "posterior_high")], abs=0.0051
+        )
+        assert [x for cell in row[4:8] for x in numbers(cell)] == pytest.approx(
+            [e[c] for c in ("q_value", "score", "value", "attention")], abs=0.0051
+        )
+        assert row[8] == e["quadrant"]
+
+
+def test_disagreements_list_their_own_quadrant_only(plain_page: tuple[Audit, Page]) -> None:
+    audit, _ = plain_page
+    html = render(audit)
+    for quadrant, caption in (
+        ("attended without evidence", "token types attended without evidence"),
+        ("carries the label, ignored", "token types that carry the label but are ignored"),
+    ):
+        types = audit.tokens.filter(pl.col("quadrant") == quadrant)["token"].unique()
+        expected = audit.disagreement(quadrant, 15)["token"].to_list()
+        found = [row[0] for row in table_rows(html, f"{len(expected)} of {len(types)} {caption}")]
+        assert found == expected and set(found) <= set(types)
+
+
+def test_summary_compares_with_majority_and_baseline(plain_page: tuple[Audit, Page]) -> None:
+    audit, page = plain_page
+    text = " ".join("".join(page.text).split())
+    assert "answers 81.2% of the test documents correctly" in text
+    assert "26.2 points more than always answering the largest class" in text
+    assert "within chance of TF-IDF with logistic regression (+0.5 points)" in text
+    carrying = audit.tokens.filter(pl.col("quadrant").str.starts_with("carries"))["token"].n_unique()
+    assert f"{carrying} of 200 token types carry the label" in text
+    poor = "".join(Page(render(replace(audit, test_accuracy=0.56, baseline_accuracy=0.9, examples=[]))).text)
+    assert "not clearly more than always answering the largest class" in poor
+    assert "34.0 points less than TF-IDF" in poor
+    assert "Draw no conclusion" in poor and "No test documents to show" in poor
+
+
+def test_contributions_in_the_page_add_up_to_the_answer(plain_page: tuple[Audit, Page]) -> None:
+    audit, page = plain_page
+    rows = table_rows(render(audit), "Contributions that add up to the answer for row 7")
+    total = sum(float(row[-1].replace("−", "-")) for row in rows)
+    assert total == pytest.approx(audit.examples[0].answer, abs=1e-3)
+    assert f"answer {signed(audit.examples[0].answer, 3)}" in "".join(page.text)
+    shares = [a for tag, a in page.elements if tag == "span" and str(a.get("title")).startswith("contribution")]
+    assert len(shares) == 2 * sum(1 for p in audit.examples[0].pieces if p[1])
+
+
+def test_document_is_shown_whole_and_unchanged(plain_page: tuple[Audit, Page]) -> None:
+    text = "Ein <b>Satz</b>,\n\tzwei  Zeilen & Ende"
+    pieces = [(part, float(i % 2), 0.1, 2.0) for i, part in enumerate(re.split(r"(\w+)", text))]
+    audit = replace(plain_page[0], examples=[replace(plain_page[0].examples[0], pieces=pieces)])
+    body = re.search('<div class="text" dir="auto">(.*?)</div>', render(audit), re.DOTALL)
+    assert body and "".join(Page(body[1]).text) == text
+
+
+def test_direction_overrides_end_with_their_piece(plain_page: tuple[Audit, Page]) -> None:
+    pieces = [
+        ("one ", 0.0, 0.0, 0.0),
+        ("\u202etwo", 0.5, 1.0, 0.5),
+        (" \u2067", 0.0, 0.0, 0.0),
+        ("three", 0.5, 1.0, 0.5),
+    ]
+    audit = replace(plain_page[0], examples=[replace(plain_page[0].examples[0], pieces=pieces)])
+    body = re.search('<div class="text" dir="auto">(.*?)</div>', render(audit), re.DOTALL)
+    assert body and "".join(Page(body[1]).text) == "one \u202etwo \u2067three"
+    assert Page(body[1]).tokens == ["\u202etwo", " \u2067"]
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.lists(st.integers(0, 2500), max_size=12), st.integers(0, 2000))
+def test_cut_document_accounts_for_every_character(lengths: list[int], short: int) -> None:
+    pieces = [("x" * n, 0.1, 0.1, 1.0) for n in lengths] + [("y", 0.0, 0.0, 0.0)] * short
+    total = sum(len(p[0]) for p in pieces)
+    part = cut(pieces)
+    kept = [p[0] for p in part.head + part.tail]
+    whole = "".join(p[0] for p in pieces)
+    assert part.left_out >= 0
+    assert sum(map(len, kept)) + part.left_out == total
+    assert sum(map(len, kept)) <= DOCUMENT_CHARACTERS
+    assert len([k for k in kept if k]) <= DOCUMENT_PIECES + 2
+    assert whole.startswith("".join(p[0] for p in part.head)) and whole.endswith("".join(p[0] for p in part.tail))
+    assert part.left_out == 0 or total > DOCUMENT_CHARACTERS or len(pieces) > DOCUMENT_PIECES
+
+
+def test_long_document_says_how_much_was_left_out(plain_page: tuple[Audit, Page]) -> None:
+    example = replace(plain_page[0].examples[0], pieces=[("a" * 50_000_000, 0.1, 1.0, 0.1)])
+    html = render(replace(plain_page[0], examples=[example]))
+    assert "49,997,000 characters left out here" in html
+    assert len(html) < 2_000_000
+
+
+def test_a_token_of_a_megabyte_is_shortened_with_its_length_stated() -> None:
+    audit = make_audit(["é" * 1_000_000, "short", "<" * 500_000], ("bad", "good"))
+    html = render(audit)
+    assert "(1,000,000 characters)" in html
+    assert len(html.encode()) < 1_000_000
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.text(max_size=100))
+def test_shown_text_is_short_visible_and_keeps_what_can_be_kept(text: str) -> None:
+    result = shown(text, 40)
+    assert result.strip()
+    assert len(result) <= 40 + len("… (100 characters)")
+    assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", result)
+    assert visible(visible(text)) == visible(text)
+    if len(text) <= 40 and text.isprintable() and text.strip():
+        assert result == text
+
+
+def test_invisible_tokens_are_named() -> None:
+    assert shown("") == "(empty)"
+    assert shown(" ") == "U+0020"
+    assert shown("\u200b\u200e") == "U+200B U+200E"
+    assert shown(" " * 60) == "U+0020 U+0020 U+0020 U+0020… (60 characters)"
+    assert shown("a\x00b\x7f") == "a␀b␡"
+
+
+def test_number_formats() -> None:
+    assert [signed(x) for x in (1.234, -0.456, -0.001, float("nan"), None)] == ["+1.23", "−0.46", "0.00", "–", "–"]
+    assert [plain(1.5), milli(0.00123), percent(0.8766), percent(None)] == ["1.50", "+1.23", "87.7%", "–"]
+    assert [chance(0.0004), chance(0.0321), chance(float("nan"))] == ["< 0.001", "0.032", "–"]
+
+
+def test_bin_means_against_a_loop() -> None:
+    rng = np.random.default_rng(5)
+    x, y = rng.uniform(-1, 0.5, 400), rng.normal(size=400)
+    x[:3] = (-1.0, 1.0, 0.0)
+    found = bin_means(x, y)
+    expected = {}
+    for i in range(20):
+        low, high = -1 + i / 10, -0.9 + i / 10
+        inside = y[(x >= low - 1e-12) & ((x < high - 1e-12) | (i == 19))]
+        if len(inside):
+            expected[round(low + 0.05, 6)] = (inside.mean(), inside.mean() - inside.std(), inside.mean() + inside.std())
+    assert [round(c, 6) for c in found["x"]] == list(expected)
+    assert found.select("mean", "low", "high").to_numpy() == pytest.approx(np.array(list(expected.values())))
+    assert found["types"].sum() == 400
+
+
+def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
+    audit = make_audit([f"t{i}" for i in range(6000)], ("bad", "good"))
+    rows = audit.tokens.filter(pl.col("class") == "good")
+    kept = thin(rows, 2500, (*EXTREMES, "value"), seed=1)
+    assert kept.height == 2500 and kept["token"].n_unique() == 2500
+    for column in ("effect", "posterior_difference", "documents", "value"):
+        for ends in (rows.top_k(100, by=column), rows.bottom_k(100, by=column)):
+            assert set(ends["token"]) <= set(kept["token"])
+    assert thin(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
+    value = draw(audit)[0]
+    assert len(value.spec["datasets"]["points"]) == 2500
+    assert value.caption == "2,500 of 6,000 token types shown"
+    whole = bin_means(rows["posterior_difference"].to_numpy(), rows["value"].to_numpy())
+    assert value.spec["datasets"]["bins"] == whole.to_dicts()
+    assert "800 of 6,000 token types shown" in render(audit)
+
+
+def test_pictures_are_files_of_the_pages_specifications() -> None:
+    audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
+    files = pictures(audit)
+    assert set(files) == {f"{of}.{ending}" for of in ("value", "score", "top") for ending in ("svg", "png")}
+    for picture in draw(audit):
+        assert files[f"{picture.name}.svg"] == picture.svg().encode()
+        assert files[f"{picture.name}.png"].startswith(b"\x89PNG\r\n")
+        assert "prefers-color-scheme" in picture.svg(follow_theme=True)
+        assert "prefers-color-scheme" not in picture.svg()
+
+
+def test_numbers_that_are_missing_do_not_break_the_page() -> None:
+    audit = make_audit([f"t{i}" for i in range(30)], ("bad", "good"))
+    holes = audit.tokens.with_columns(
+        posterior_difference=pl.when(pl.col("documents") % 2 == 0).then(float("nan")).otherwise("posterior_difference"),
+        q_value=pl.lit(float("nan")),
+    )
+    page = Page(render(replace(audit, tokens=holes, baseline_accuracy=None)))
+    assert not page.open
+    assert "nan" not in "".join(page.text).lower()
+
+
+def test_empty_audit_still_gives_a_page() -> None:
+    audit = make_audit(["a", "b"], ("bad", "good"))
+    nothing = replace(
+        audit, tokens=audit.tokens.clear(), examples=[], suspicious=[], notes=[], documents={"train": 0, "test": 0}
+    )
+    text = "".join(Page(render(nothing)).text)
+    assert "No token type in at least 5 documents is attended without evidence" in text
+    assert "no token looks like a shortcut" in text
+
+
+@pytest.mark.slow
+def test_many_classes_get_tables_and_the_largest_get_pictures() -> None:
+    audit = make_audit([f"t{i}" for i in range(60)], tuple(f"topic {i}" for i in range(12)))
+    names = {picture.name for picture in draw(audit)}
+    assert names == {f"{of}-class-{k + 1}" for of in ("value", "score", "top") for k in range(PICTURED_CLASSES)}
+    html = render(audit)
+    assert html.count("<img ") == 3 * PICTURED_CLASSES
+    assert "Shown for the 8 largest of 12 classes" in html
+    for i in range(12):
+        assert f"of 60 token types for class topic {i}<" in html
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("types", "classes", "seconds"), [(200_000, 2, 8.0), (4_000, 60, 25.0)])
+def test_page_stays_under_five_megabytes(types: int, classes: int, seconds: float) -> None:
+    names = [f"{i} " + "<'&\">" * 30 for i in range(types)]
+    audit = make_audit(names, tuple(f"{i} " + "&" * 90 for i in range(classes)), examples=30, repeats=60)
+    start = time.process_time()
+    html = render(audit)
+    assert time.process_time() - start < seconds
+    assert len(html.encode()) < 5_000_000

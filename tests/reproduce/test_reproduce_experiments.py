@@ -1,0 +1,131 @@
+"""Every experiment at toy size: it runs, measures what it says, and gives the same figures for the same seed."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tokensieve.model.embeddings import evaluate
+from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.registry import EXPERIMENTS
+from tokensieve.reproduce.result import Bench, Finding
+
+D = {"d": 8, "steps": 30, "learning_rate": 0.05}
+IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}
+DEEP = {"d": 8, "epochs": 3, "learning_rate": 0.05, "batch_size": 32, "test_documents": 100}
+TOY: dict[str, dict[str, Any]] = {
+    "synthetic": {**D, "documents": 400, "n_types": 60, "length": 20, "n_irrelevant": 20},
+    "one-layer": {**D, **IMDB, **YELP},
+    "two-layer": {**DEEP, **IMDB, **YELP},
+    "key-query": {**DEEP, **IMDB},
+    "mlp": {**DEEP, **IMDB},
+    "multi-class": {**D, **YELP, "step_d": 4096},
+    "frozen": {**D, **IMDB, **YELP, "larger_rate": 0.1},
+    "one-step-only": {**D, **IMDB, "etas": [1.0, 100.0]},
+    "diagnosis": {**D, **IMDB, "frozen_rate": 0.1, "frozen_steps": 30},
+    "dimension": {**D, **IMDB, "dimensions": [8, 32, 128], "from": 32},
+    "beyond": {**D, "documents": 200, "independent_documents": 200, "epochs": 3, "dimensions": [8], "n_types": 30,
+               "length": 5, "n_relevant": 8},
+}  # fmt: skip
+MEASURED = {
+    "one-layer": {"bins-imdb", "tokens-imdb", "trajectory-imdb", "bins-yelp", "tokens-yelp", "trajectory-yelp"},
+    "mlp": {"bins", "bins-without", "tokens"},
+    "multi-class": {"bins-class-2", "tokens-class-2", "bins-class-4", "tokens-class-4", "other-reading"},
+    "frozen": {"accuracy", "curves"},
+    "beyond": {"rules", "dimensions"},
+}
+WORDS = {"positive": ["good", "fine", "superb"], "negative": ["bad", "poor", "awful"]}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    home, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+    plain = [f"word{k}" for k in range(12)]
+
+    def review(label: str) -> str:
+        mixed = WORDS["positive"] + WORDS["negative"]
+        return " ".join([*rng.choice(plain, 8), *rng.choice(WORDS[label], 2), *rng.choice(mixed, 1)])
+
+    labels = ["negative", "positive"] * 150
+    for part in ("train", "test"):
+        frame = pl.DataFrame({"text": [review(label) for label in labels], "label": labels})
+        frame.write_parquet(home / f"imdb_{part}.parquet")
+    stars = np.repeat([1, 2, 3, 4, 5], 60)
+    texts = [review("negative" if star < 3 else "positive") + f" star{star}" for star in stars]
+    pl.DataFrame({"text": texts, "stars": stars}).write_parquet(home / "yelp.parquet")
+    return Data(home)
+
+
+def measure(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
+    if EXPERIMENTS[id].torch:
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    folder.mkdir(exist_ok=True)
+    shares: list[float] = []
+    found = EXPERIMENTS[id].run(Bench(data, TOY[id], seed, lambda stage, share: shares.append(share), folder))
+    assert shares and all(0 <= share <= 1 + 1e-9 for share in shares)
+    assert shares == sorted(shares), "progress never goes back"
+    return found
+
+
+@pytest.mark.parametrize("id", [pytest.param(id, marks=pytest.mark.slow if id == "beyond" else ()) for id in TOY])
+def test_runs_at_toy_size(id: str, data: Data, tmp_path: Path) -> None:
+    found = measure(id, data, tmp_path)
+    assert found.ours and found.checks and found.pictures and found.notes
+    names = {check.name for check in found.checks}
+    assert len(names) == len(found.checks)
+    assert set(found.tables) >= MEASURED.get(id, set())
+    for name, table in found.tables.items():
+        assert table.height, name
+        if name.startswith("bins") and "tokens" + name.removeprefix("bins") in found.tables:
+            tokens = found.tables["tokens" + name.removeprefix("bins")]
+            assert table["types"].sum() == tokens.height == tokens["token"].n_unique()
+            weighted = (table["types"] * table["value_mean"]).sum() / tokens.height
+            assert weighted == pytest.approx(tokens["value"].mean(), abs=1e-9)
+
+
+def test_same_seed_same_figures(data: Data, tmp_path: Path) -> None:
+    one, again, other = (
+        measure("one-layer", data, tmp_path / name, seed) for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert repr(one.checks) == repr(again.checks) and one.ours == again.ours  # nan is no equal of itself
+    assert one.tables["bins-imdb"].equals(again.tables["bins-imdb"])
+    assert not one.tables["bins-imdb"].equals(other.tables["bins-imdb"])
+
+
+def test_words_of_the_label_are_found(data: Data, tmp_path: Path) -> None:
+    tokens = measure("one-layer", data, tmp_path).tables["tokens-imdb"]
+    value = dict(tokens.select("token", "value").iter_rows())
+    assert min(value[word] for word in WORDS["positive"]) > max(value[word] for word in WORDS["negative"])
+
+
+def test_one_step_has_the_formulas_slope(data: Data, tmp_path: Path) -> None:
+    [slope] = [check for check in measure("multi-class", data, tmp_path).checks if "slope" in check.name]
+    assert slope.value == pytest.approx(1, abs=0.05)
+
+
+def test_frozen_rows_are_measured_on_test_documents(data: Data, tmp_path: Path) -> None:
+    table = measure("frozen", data, tmp_path).tables["accuracy"]
+    kinds = {"frozen", "frozen, larger steps", "trained"}
+    assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 2
+    best = table.filter(pl.col("when") == "best")
+    trained, frozen = (
+        best.filter(pl.col("embeddings") == kind)["test_loss"].to_list() for kind in ("trained", "frozen")
+    )
+    assert all(a < b for a, b in zip(trained, frozen, strict=True)), "training embeddings lowers the loss"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_deep_tables_hold_the_models_numbers(data: Data, tmp_path: Path) -> None:
+    from tokensieve.reproduce.deeper import deep_figures, fit_kind
+
+    bench = Bench(data, TOY["two-layer"], 0, lambda stage, share: None, tmp_path)
+    split, found = fit_kind(bench, "one-layer", "imdb", bench.tell)
+    tokens, _, _ = deep_figures(split, found, "x", "X")
+    assert tokens["score"].to_list() == found.score.tolist()
+    loss, right = evaluate(split.train, found.score, found.value)
+    assert (loss, right) == pytest.approx((found.loss["train"], found.accuracy["train"]), abs=1e-5)

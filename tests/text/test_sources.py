@@ -1,0 +1,338 @@
+"""Rows out of every format: the same texts back, and every broken file named by row and line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tokensieve.errors import InputError
+from tokensieve.text import sources
+from tokensieve.text.corpus import read_corpus, read_texts
+
+quick = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]
+LABELS = ["positive", "negative", "positive", "negative"]
+HOSTILE = [
+    'q"uote',
+    '"',
+    "a\tb",
+    "line\nbreak",
+    "\r\n.",
+    "<script>alert(1)</script>",
+    "=cmd()",
+    "\u202eright to left",
+    "👍🏽",
+    "lone\ud800",
+    "\udfff",
+    "comma, semi;",
+    "'",
+    "\ufeffmark",
+    "ı İ ß",
+    "\x1b[31m",
+]
+hostile = st.lists(
+    st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_characters="\0"), max_size=12)).map(
+        lambda s: "x" + s
+    ),
+    min_size=4,
+    max_size=12,
+)
+
+
+def write_csv(path: Path, rows: list[list[Any]], **options: Any) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, **options).writerows(rows)
+    return path
+
+
+def fails(source: Any, *parts: str, **options: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        read_corpus(source, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message, message
+
+
+# ---- formats
+
+
+def write_every_format(folder: Path, frame: pl.DataFrame) -> list[Any]:
+    frame.write_csv(folder / "a.csv")
+    frame.write_csv(folder / "a.tsv", separator="\t")
+    frame.write_ndjson(folder / "a.jsonl")
+    frame.write_ndjson(folder / "a.ndjson")
+    frame.write_parquet(folder / "a.parquet")
+    plain = sorted(folder.glob("a.*"))
+    for path in plain:
+        Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    lists = (frame["text"].to_list(), frame["label"].to_list())
+    return [*plain, *folder.glob("*.gz"), str(plain[0]), frame, frame.to_pandas(), lists]
+
+
+@pytest.mark.parametrize("labels", [LABELS, [1, 0, 1, 0], [True, False, True, False], [5.0, 1.0, 5.0, 1.0]])
+def test_every_format_gives_the_same_corpus(tmp_path: Path, labels: list[Any]) -> None:
+    every = write_every_format(tmp_path, pl.DataFrame({"text": TEXTS, "label": labels}))
+    assert len(every) == 14
+    for source in every:
+        corpus = read_corpus(source)
+        assert corpus.texts.to_list() == TEXTS
+        assert [corpus.classes[i].lower() for i in corpus.labels] == [str(v).lower().removesuffix(".0") for v in labels]
+        assert corpus.labels.tolist() == [1, 0, 1, 0] and corpus.labels.dtype == np.int64
+        assert corpus.rows.tolist() == [1, 2, 3, 4] and corpus.test is None
+        assert corpus.intake.lines() == []
+        assert read_texts(source).texts.to_list() == TEXTS
+
+
+@quick
+@given(texts=hostile)
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "list", "polars", "pandas"])
+def test_hostile_texts_survive_every_format(tmp_path: Path, kind: str, texts: list[str]) -> None:
+    clean = ["".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in t) for t in texts]
+    labels = [["=a", "<b>"][i % 2] for i in range(len(texts))]
+    path = tmp_path / f"t.{kind}"
+    can_hold = kind in ("jsonl", "list", "pandas")
+    given_texts = texts if can_hold else clean
+    frame = {"text": given_texts, "label": labels}
+    source: Any = path
+    if kind in ("csv", "tsv"):
+        write_csv(
+            path,
+            [["text", "label"], *map(list, zip(given_texts, labels, strict=True))],
+            delimiter="\t" if kind == "tsv" else ",",
+        )
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in zip(texts, labels, strict=True)))
+    elif kind == "parquet":
+        pl.DataFrame(frame).write_parquet(path)
+    else:
+        source = {
+            "list": (given_texts, labels),
+            "polars": pl.DataFrame,
+            "pandas": lambda f: pd.DataFrame(f, dtype=object),
+        }[kind]
+        source = source(frame) if callable(source) else source
+    corpus = read_corpus(source)
+    assert corpus.texts.to_list() == clean
+    assert corpus.classes == ("<b>", "=a")
+    assert corpus.intake.replaced_surrogates == (
+        sum(a != b for a, b in zip(texts, clean, strict=True)) if can_hold else 0
+    )
+    assert read_texts(source).texts.to_list() == clean
+
+
+def test_byte_order_marks_encodings_and_line_ends(tmp_path: Path) -> None:
+    text = "text,label\r\ncafé a,x\r\ncafé b,y\r\ncafé c,x\r\ncafé d,y\r\n"
+    path = tmp_path / "a.csv"
+    for written, said in [("utf-8-sig", "utf-8"), ("latin-1", "latin-1"), ("cp1252", "cp1252"), ("utf-16", "utf-16")]:
+        path.write_bytes(text.encode(written))
+        assert read_corpus(path, encoding=said).texts.to_list() == ["café a", "café b", "café c", "café d"]
+    fails(path, "UTF-16", "--encoding utf-16")
+    fails(path, "no text encoding 'klingon'", encoding="klingon")
+    path.write_bytes(text.encode("utf-8"))
+    fails(path, "check --encoding", encoding="utf-16")
+    path.write_bytes(text.replace("\r\n", "\r").encode("utf-8"))
+    assert read_corpus(path).rows.tolist() == [1, 2, 3, 4]
+
+
+def test_blank_lines_and_line_breaks_in_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('\ntext,label\n"a b\nc",x\n\n"d ""e""\n\nf",y\ng,x\nh,y\n\n')
+    corpus = read_corpus(path)
+    assert corpus.texts.to_list() == ["a b\nc", 'd "e"\n\nf', "g", "h"]
+    assert corpus.rows.tolist() == [1, 2, 3, 4]
+
+
+def test_one_document_of_50_megabytes(tmp_path: Path) -> None:
+    huge = "word " * 10_000_000
+    path = write_csv(tmp_path / "a.csv", [["text", "label"], [huge, "a"], ["x", "b"], ["y", "a"], ["z", "b"]])
+    assert len(read_corpus(path).texts[0]) == len(huge)
+
+
+def make_folder(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode("utf-8"))
+    return root
+
+
+def test_folder_with_a_subfolder_per_label(tmp_path: Path) -> None:
+    folder = make_folder(
+        tmp_path / "d",
+        {
+            "pos/1.txt": "good\r\n",
+            "pos/2.txt": "fine",
+            "neg/1.txt": "bad",
+            "neg/2.txt": "é",
+            "readme.md": "no",
+            "empty/x.md": "no",
+        },
+    )
+    corpus = read_corpus(folder)
+    assert corpus.classes == ("neg", "pos") and corpus.labels.tolist() == [0, 0, 1, 1]
+    assert corpus.texts.to_list() == ["bad", "é", "good\r\n", "fine"]
+    assert read_texts(folder / "pos").texts.to_list() == ["good\r\n", "fine"]
+
+
+def test_the_layout_of_acl_imdb(tmp_path: Path) -> None:
+    folder = make_folder(
+        tmp_path / "aclImdb",
+        {
+            "imdb.vocab": "x",
+            "train/urls_pos.txt": "http",
+            "train/unsup/0_0.txt": "who knows",
+            "train/unsup/1_0.txt": "?",
+            "train/pos/0_9.txt": "good a",
+            "train/pos/1_9.txt": "good b",
+            "train/neg/0_1.txt": "bad a",
+            "train/neg/1_1.txt": "bad b",
+            "test/pos/0_9.txt": "good c",
+            "test/neg/0_1.txt": "bad a",
+        },
+    )
+    corpus = read_corpus(folder)
+    assert corpus.test is not None
+    assert corpus.texts.to_list() == ["bad a", "bad b", "good a", "good b"]
+    assert corpus.test.texts.to_list() == ["bad a", "good c"] and corpus.test.labels.tolist() == [0, 1]
+    assert corpus.intake.ignored == {"unsup": 2} and corpus.intake.test_overlap == 1
+    assert any("unsup" in line and line.endswith("2") for line in corpus.intake.lines())
+    alone = read_corpus(folder / "train", test=folder)
+    assert alone.test is not None and alone.test.texts.to_list() == corpus.test.texts.to_list()
+    assert read_texts(folder).texts.to_list() == ["bad a", "good c"]
+
+
+def test_folders_that_are_no_data_set(tmp_path: Path) -> None:
+    fails(tmp_path, "no data set", "one subfolder of .txt files per label")
+    make_folder(tmp_path, {"a.txt": "x"})
+    fails(tmp_path, "no data set")
+    make_folder(tmp_path, {"pos/a.txt": "x", "neg/b.txt": "x"})
+    (tmp_path / "neg" / "b.txt").write_bytes(b"caf\xe9\n")
+    fails(tmp_path, "b.txt", "line 1", "0xe9", "--encoding latin-1")
+
+
+# ---- bad input
+
+
+def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
+    write_csv(tmp_path / "reviews.csv", [["text", "label"]])
+    fails(tmp_path / "reveiws.csv", "no file or folder", "did you mean", "reviews.csv")
+    fails("nowhere/at/all.csv", "no file or folder", "imdb, yelp")
+    fails("x" * 5000, "cannot open")
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    fails(tmp_path / "a.xlsx", "'.xlsx'", ".csv .tsv .jsonl .ndjson .parquet")
+    (tmp_path / "noext").write_bytes(b"x")
+    fails(tmp_path / "noext", "without an extension")
+    (tmp_path / "a.parquet").write_bytes(b"text,label\n")
+    fails(tmp_path / "a.parquet", "no readable Parquet file")
+    whole = gzip.compress(b"text,label\n" + os.urandom(20_000).hex().encode())
+    for broken in (b"text,label\n", whole[:-100], whole[:200] + b"\0" * 50 + whole[250:]):
+        (tmp_path / "a.csv.gz").write_bytes(broken)
+        fails(tmp_path / "a.csv.gz", "damaged or no gzip file")
+    fails(["a", "b"], "cannot read a list")
+    fails((["a"], ["x", "y"]), "1 texts but 2 labels")
+    fails(("ab", "xy"), "pair of lists")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b"", ["is empty"]),
+        (b"text,label\n", ["has no rows"]),
+        (b"text,text\na,b\n", ["'text' occurs more than once"]),
+        (b"text,label\na,x\nb,y,z\n", ["row 2 (line 3)", "3 fields", "header has 2"]),
+        (b'text,label\n"a\nb",x\nc\n', ["row 2 (line 4)", "1 fields"]),
+        (b'text,label\na,x\n"b,y\nc,x\n', ["row 2 (line 3)", "never closed"]),
+        (b'text,label\na,x\n"b"c,y\n', ["row 2 (line 3)", "stray characters"]),
+        (b"text,label\na,x\n\nb\0c,y\n", ["row 2 (line 4)", "NUL"]),
+        (b"text,label\na,x\nb,y\ncaf\xe9,x\n", ["row 3 (line 4)", "0xe9", "not utf-8", "--encoding latin-1"]),
+        (b'text,label\na,x\n"b\nc\nd\xe9",y\n', ["row 2 (line 5)", "0xe9"]),
+        (b"te\xe9xt,label\na,x\n", ["header (line 1)", "0xe9"]),
+        (b"text,label\n" + b"a,x\n" * 5000 + b"\xff,x\n", ["row 5001 (line 5002)", "0xff"]),
+        (b"text;label\na;x\nb;y\n", ["separated by ';'"]),
+    ],
+)
+def test_broken_csv_is_named_by_row_and_line(tmp_path: Path, content: bytes, parts: list[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    fails(path, "a.csv", *parts)
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b"", ["has no rows"]),
+        (b'{"text": "a", "label": 1}\n{"text": "b", \n', ["line 2", "is not JSON"]),
+        (b'{"text": "a", "label": 1}\n\n[1, 2]\n', ["line 3", "JSON list"]),
+        (b'{"text": "a", "label": 1}\n{"text": "caf\xe9"}\n', ["line 2", "0xe9"]),
+        (b'{"text": "a", "label": 1}\n{"text": 7, "label": 1}\n', ["row 2", "holds int values, not text"]),
+        (b'{"text": "a", "label": 1}\n{"text": "b", "label": [1]}\n', ["row 2", "label is a list"]),
+        (b"[" * 100_000 + b"\n", ["line 1", "is not JSON"]),
+    ],
+)
+def test_broken_json_lines_are_named(tmp_path: Path, content: bytes, parts: list[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    fails(path, "a.jsonl", *parts)
+
+
+# ---- named data sets
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of Parquet files as the hub holds them, under the name imdb."""
+    import datasets
+
+    names = datasets.ClassLabel(names=["neg", "pos"])
+    features = datasets.Features({"text": datasets.Value("string"), "label": names})
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    for part, labels in [("train", [0, 1, 0, 1]), ("test", [1, 0, -1]), ("unsupervised", [-1, -1, -1])]:
+        data = datasets.Dataset.from_dict(
+            {"text": [f"{part} {i}" for i in range(len(labels))], "label": labels}, features
+        )
+        data.to_parquet(folder / f"{part}-00000-of-00001.parquet")
+    parts = "".join(f"  - split: {part}\n    path: {part}-*\n" for part in ("train", "test", "unsupervised"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: default\n  data_files:\n{parts}---\n")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setitem(sources.NAMED, "imdb", sources.Named(str(folder)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_named_data_set_from_local_files(hub: Path) -> None:
+    corpus = read_corpus("imdb")
+    assert corpus.test is not None
+    assert corpus.classes == ("neg", "pos") and corpus.labels.tolist() == [0, 1, 0, 1]
+    assert corpus.texts.to_list() == [f"train {i}" for i in range(4)] and corpus.test.labels.tolist() == [1, 0]
+    assert corpus.test.intake.missing_label == 1
+    assert corpus.intake.ignored == {"unsupervised": 3}
+    make_folder(hub / "imdb", {"a/1.txt": "1", "a/2.txt": "2", "b/1.txt": "3", "b/2.txt": "4"})
+    assert read_corpus("imdb").classes == ("a", "b")
+
+
+def test_named_data_set_without_library_or_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import datasets
+
+    def offline(*_: object) -> None:
+        raise ConnectionError("Couldn't reach the hub\nlong story")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets, "load_dataset", offline)
+    fails(
+        "yelp", "cannot load the data set 'yelp' (Yelp/yelp_review_full)", "Couldn't reach the hub", "check the network"
+    )
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    fails("imdb", "tokensieve[datasets]")

@@ -1,0 +1,259 @@
+"""Texts, tokens and counts in files: the same bits as in memory, whatever the source and however small the parts."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import Run
+from tokensieve.audit.demo import demo_reviews
+from tokensieve.audit.run import Settings, audit
+from tokensieve.data.importance import Importance, TokenSums, token_importance
+from tokensieve.model.adam import Schedule, train
+from tokensieve.text import counts, frequencies
+from tokensieve.text import spill as streaming
+from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+from tokensieve.text.counts import Counts
+from tokensieve.text.frequencies import Frequencies
+from tokensieve.text.spill import MatrixWriter, StoredTexts, TextWriter, characters
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+
+QUIET = settings(deadline=None, derandomize=True, max_examples=12)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 17 documents, 20,000 bytes or 1,000 entries; frequencies go to files from 50 keys on."""
+    monkeypatch.setattr(streaming, "DOCUMENTS", 17)
+    monkeypatch.setattr(streaming, "BYTES", 20_000)
+    monkeypatch.setattr(counts, "BLOCK", 1_000)
+    monkeypatch.setattr(frequencies, "ROWS", 50)
+
+
+def table(n: int = 400) -> list[tuple[str, str]]:
+    """Reviews of two kinds with repeats, an empty one, odd characters and a label to drop."""
+    reviews = demo_reviews(n)
+    rows = [(t, "neg pos".split()[y]) for t, y in zip(reviews.texts.to_list(), reviews.labels.tolist(), strict=True)]
+    return [
+        *rows,
+        *rows[:9],
+        (rows[0][0], "neg" if rows[0][1] == "pos" else "pos"),
+        (" ", "neg"),
+        ("naïve 这部 \U0001f600 film", "pos"),
+        ("gone", "zzz"),
+    ]
+
+
+def written(folder: Path, kind: str) -> Path:
+    path, rows = folder / f"a.{kind}", table()
+    if kind == "csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("text", "label"), *rows])
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in rows), encoding="utf-8")
+    else:
+        pl.DataFrame(rows, schema=["text", "label"], orient="row").write_parquet(path)
+    return path
+
+
+def mapped(part: Any) -> bool:
+    """Whether an array, or what it is a view of, lies in a file."""
+    return part is not None and (isinstance(part, np.memmap) or mapped(getattr(part, "base", None)))
+
+
+def same(a: Corpus, b: Corpus) -> None:
+    assert a.texts.to_list() == b.texts.to_list() and a.keys.equals(b.keys)
+    assert a.labels.tolist() == b.labels.tolist() and a.rows.tolist() == b.rows.tolist()
+    assert a.classes == b.classes and a.intake == b.intake
+    assert (a.test is None) == (b.test is None)
+    if a.test is not None and b.test is not None:
+        same(a.test, b.test)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+def test_a_streamed_corpus_is_the_one_in_memory(tmp_path: Path, kind: str, duplicates: Any, tiny: None) -> None:
+    path = written(tmp_path, kind)
+    options: dict[str, Any] = {"drop": ["zzz"], "duplicates": duplicates}
+    memory, stream = read_corpus(path, **options), read_corpus(path, stream=True, **options)
+    assert isinstance(memory.texts, pl.Series) and isinstance(stream.texts, StoredTexts)
+    same(memory, stream)
+    assert stream.intake.duplicates >= 9 and stream.intake.conflicts == 1 and stream.intake.empty == 1
+    same(split_corpus(memory, seed=3), split_corpus(stream, seed=3))
+    with_test = read_corpus(path, stream=True, test=path, **options)
+    same(read_corpus(path, test=path, **options), with_test)
+    assert with_test.intake.test_overlap == len(with_test.texts)
+    np.testing.assert_array_equal(characters(memory.texts), characters(stream.texts))
+
+
+@pytest.mark.parametrize("ngrams", [1, 3])
+def test_an_audit_of_a_stream_has_the_bits_of_that_in_memory(tmp_path: Path, ngrams: int, tiny: None) -> None:
+    path, chosen = written(tmp_path, "csv"), Settings(ngrams, 2, baseline=False)
+    memory, stream = (audit(read_corpus(path, drop=["zzz"], stream=s), chosen) for s in (False, True))
+    assert memory.tokens.equals(stream.tokens)
+    assert memory.model.scores_.tobytes() == stream.model.scores_.tobytes()
+    assert memory.model.values_.tobytes() == stream.model.values_.tobytes()
+    assert memory.model.tokens_.tolist() == stream.model.tokens_.tolist()
+    for name, value in memory.to_dict().items():
+        assert name == "seconds" or value == stream.to_dict()[name], name
+    assert [e.pieces for e in memory.examples] == [e.pieces for e in stream.examples]
+    assert [s.text for s in memory.sample] == [s.text for s in stream.sample]
+
+
+def test_a_stream_has_no_baseline_and_says_so(tmp_path: Path) -> None:
+    found = audit(read_corpus(written(tmp_path, "jsonl"), drop=["zzz"], stream=True), Settings())
+    assert found.baseline_accuracy is None
+    assert any("TF-IDF + logistic regression is not trained" in note for note in found.notes)
+
+
+def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_path: Path, tiny: None) -> None:
+    corpus = read_corpus(written(tmp_path, "csv"), drop=["zzz"], stream=True)
+    assert isinstance(corpus.texts, StoredTexts)
+    home = corpus.texts.folder.path
+    tokens = tokenize(corpus.texts, WordTokenizer())
+    vocabulary = learn_vocabulary(tokens, WordTokenizer(), 2, 2)
+    matrix, unknown = vocabulary.count(tokens)
+    texts = pl.Series(corpus.texts.to_list())
+    whole = tokenize(texts, WordTokenizer())
+    expected, missing = learn_vocabulary(whole, WordTokenizer(), 2, 2).count(whole)
+    assert mapped(matrix.data) and mapped(matrix.indices) and not mapped(expected.data)
+    assert (matrix != expected).nnz == 0 and unknown.tolist() == missing.tolist()
+    assert tokens.n_tokens == whole.n_tokens and home.is_dir() and sum(1 for _ in tokens) > 10
+    del corpus, tokens
+    assert not home.exists()
+    assert matrix.sum() == expected.sum()
+
+
+def test_an_empty_stream_and_an_empty_matrix() -> None:
+    writer = TextWriter()
+    texts, keys = writer.finish()
+    assert len(texts) == len(keys) == 0 and texts.to_list() == [] and characters(texts).tolist() == []
+    matrix = MatrixWriter(writer.folder, 10)
+    matrix.append(sp.csr_array((2, 5)))
+    found = matrix.finish(5)
+    assert found.shape == (2, 5) and found.nnz == 0
+
+
+def test_more_entries_than_four_byte_positions_hold_get_eight() -> None:
+    for most, kind in ((2**31 - 1, np.int32), (2**31, np.int64)):
+        writer = MatrixWriter(streaming.Folder(), most)
+        writer.append(sp.csr_array(np.eye(3)))
+        found = writer.finish(3)
+        assert found.indices.dtype == found.indptr.dtype == kind
+        np.testing.assert_array_equal(found.toarray(), np.eye(3))
+
+
+@QUIET
+@given(st.lists(st.dictionaries(st.integers(0, 60), st.integers(1, 5), max_size=40), max_size=12), st.integers(1, 9))
+def test_frequencies_in_files_are_those_of_one_dictionary(parts: list[dict[int, int]], minimum: int) -> None:
+    expected: dict[int, int] = {}
+    for part in parts:
+        for key, n in part.items():
+            expected[key] = expected.get(key, 0) + n
+    before = frequencies.ROWS
+    for rows in (before, 30, 1):
+        frequencies.ROWS = rows
+        try:
+            for kind in (pl.Int64, pl.String):
+                seen = Frequencies(kind)
+                for part in parts:
+                    seen.add(pl.Series(list(part), dtype=pl.Int64), np.array(list(part.values()), dtype=np.int64))
+                found = seen.frequent(minimum).to_list()
+                wanted = [k for k, n in expected.items() if n >= minimum]
+                assert found == (sorted(wanted) if kind == pl.Int64 else sorted(map(str, wanted)))
+        finally:
+            frequencies.ROWS = before
+
+
+def random_counts(seed: int, n: int = 60, types: int = 9, classes: int = 3) -> Counts:
+    rng = np.random.default_rng(seed)
+    matrix = rng.poisson(rng.gamma(0.5, 2.0, size=(n, 1)) * rng.gamma(1.0, 1.0, size=types))
+    return Counts.from_matrix(matrix, np.arange(n) % classes, [str(k) for k in range(classes)])
+
+
+@QUIET
+@given(st.integers(0, 10**6), st.permutations(range(60)), st.lists(st.integers(0, 60), max_size=5))
+def test_importance_of_parts_in_any_order_has_the_bits_of_the_whole(
+    seed: int, order: list[int], cuts: list[int]
+) -> None:
+    whole, rows = random_counts(seed), np.array(order)
+    total = TokenSums.zero(whole.n_types, whole.n_classes)
+    for part in np.split(rows, sorted(cuts)):
+        total = total + TokenSums.of(whole.rows(part))
+    found, expected = total.importance(whole.tokens, whole.classes), token_importance(whole)
+    for field in dataclasses.fields(Importance):
+        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), err_msg=field.name)
+
+
+def test_fixed_point_sums_are_exact() -> None:
+    from fractions import Fraction
+
+    whole = random_counts(5, n=200)
+    sums, dense = TokenSums.of(whole), whole.matrix.toarray()
+    for s in range(whole.n_types):
+        exact = sum(Fraction(float(x * x * x)) for x in dense[:, s] / np.maximum(dense.sum(axis=1), 1))
+        found = sum(Fraction(int(word), 2 ** (31 * (i + 1))) for i, word in enumerate(sums.cubes[s]))
+        assert abs(found - exact) < Fraction(200, 2**93)
+
+
+def test_training_on_some_rows_is_training_on_their_copy() -> None:
+    whole, rows = random_counts(1, classes=2), np.array([5, 1, 40, 7, 33, 2, 58])
+    u, w, schedule = np.zeros(9), np.zeros((9, 1)), Schedule(30, 3, seed=2)
+    inside = [u.copy() for _, u, _ in train(whole, u, w, schedule, 30, rows)]
+    copied = [u.copy() for _, u, _ in train(whole.rows(rows), u, w, schedule, 30)]
+    assert inside[-1].tobytes() == copied[-1].tobytes()
+
+
+def test_blocks_cover_the_documents_once(tiny: None) -> None:
+    whole = random_counts(2, n=500)
+    parts = list(whole.blocks())
+    assert len(parts) > 1 and all(p.matrix.nnz <= 1_000 for p in parts)
+    assert (sp.vstack([p.matrix for p in parts]) != whole.matrix).nnz == 0
+    np.testing.assert_array_equal(whole.present, sum(p.present for p in parts))
+    dense = whole.matrix.toarray() > 0
+    np.testing.assert_array_equal(whole.present, np.stack([dense[whole.labels == k].sum(axis=0) for k in range(3)], 1))
+
+
+def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, "csv")
+    common = ("train", str(path), "--drop", "zzz", "--ngrams", "2")
+    assert run(*common, "--out", "memory", "-q")[0] == run(*common, "--out", "stream", "--stream", "-q")[0] == 0
+    for name in ("tokens.csv", "model.safetensors", "model.json", "table.json"):
+        assert (tmp_path / "memory" / name).read_bytes() == (tmp_path / "stream" / name).read_bytes()
+    monkeypatch.setattr("tokensieve.cli.options.LARGE", 1000)
+    assert "--stream keeps it out of memory" in run(*common, "--out", "memory")[2]
+    assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
+
+
+def test_the_folder_of_a_killed_process_goes_with_the_next_one(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from tokensieve.text.spill import Folder; a = Folder(); a.new().write_text('x'); "
+        "print(a.path, flush=True); sys.stdin.read(1); os._exit(9)"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        left = Path(process.stdout.readline().strip())
+        ask = [sys.executable, "-c", "from tokensieve.text.spill import Folder; a = Folder(); print(a.path.exists())"]
+        alive = subprocess.run(ask, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
+        assert alive.stdout == "True\n" and (left / "0000001").exists()
+        process.stdin.write("x")
+    assert left.exists() and process.returncode == 9
+    subprocess.run(ask, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, capture_output=True)
+    assert list(tmp_path.iterdir()) == []

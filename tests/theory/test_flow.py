@@ -1,0 +1,255 @@
+"""Gradient flow: its gradient and Hessian, the curve against other methods, its clock, its verdicts, stopping and resuming."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from tokensieve.errors import InputError
+from tokensieve.model.attention import gradient
+from tokensieve.model.start import initialise
+from tokensieve.text.counts import Counts
+from tokensieve.theory.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
+from tokensieve.theory.flow import LEG, gradient_flow
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.landscape import Landscape, coordinates
+from tokensieve.theory.margin import max_margin
+from tokensieve.theory.one_step import one_step
+
+
+def one_step_problem(d: int = 64, eta: float = 800.0, seed: int = 0):
+    data = single_token(60, 24, 5, 6, seed=seed)
+    step = one_step(data.counts, *initialise(24, d, seed=seed), eta)
+    E = step.embeddings()
+    return data, E, E @ step.start.v, step.start.p
+
+
+def random_problem(seed: int, scale: float, d: int = 5):
+    rng = np.random.default_rng(seed)
+    matrix = rng.poisson(0.7, size=(25, 9))
+    matrix[0] = 0
+    matrix[1] = 0
+    matrix[1, 3] = 4
+    counts = Counts.from_matrix(matrix, rng.integers(2, size=25))
+    return counts, rng.standard_normal((9, d)), rng.standard_normal(9), scale * rng.standard_normal(d)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(seed=st.integers(0, 10**6), scale=st.floats(0.0, 30.0))
+def test_gradient_hessian_and_decay_agree_with_the_plain_gradient(seed: int, scale: float) -> None:
+    counts, E, w, p = random_problem(seed, scale)
+    plain = gradient(counts, E @ p, w)
+    slope = E.T @ plain.a
+    size = np.linalg.norm(slope)
+    land = Landscape(counts, E, w)
+    point = land.point(p)
+    assert point.loss == pytest.approx(plain.loss, rel=1e-14)
+    assert point.log_gradient == pytest.approx(math.log(size), abs=1e-7)
+    np.testing.assert_allclose(point.downhill, -slope / size, atol=1e-7)
+    H, downhill, log_size = land.hessian(p)
+    assert log_size == point.log_gradient
+    np.testing.assert_array_equal(downhill, point.downhill)
+    h = 1e-5
+    numeric = np.array(
+        [E.T @ (gradient(counts, E @ (p + h * e), w).a - gradient(counts, E @ (p - h * e), w).a) for e in np.eye(5)]
+    ) / (2 * h * size)
+    np.testing.assert_allclose(H, numeric, atol=2e-6 * max(1.0, np.abs(numeric).max()))
+    assert point.decay == pytest.approx(downhill @ H @ downhill, abs=1e-9 * np.abs(H).max())
+
+
+def test_nothing_underflows_at_any_norm() -> None:
+    """Two types, one document of each class: log‖∇L‖ has a closed form far beyond the smallest double."""
+    counts = Counts.from_matrix([[1, 1], [1, 2]], [1, 0])
+    E, w = np.eye(2), np.array([1.0, 0.0])
+    land = Landscape(counts, E, w)
+    for size in (5.0, 50.0, 5e3, 5e6):
+        point = land.point(np.array([size, -size]))
+        # a_1 = mean g q_1 q_2 with q_2/q_1 = c e^{−2 size} and g = −σ(−1), +σ(1): the gradient is a (1, −1).
+        sigma = 1 / (1 + math.exp(-1.0))
+        expected = math.log(math.sqrt(2) / 2 * (2 * sigma - (1 - sigma))) - 2 * size
+        assert point.log_gradient == pytest.approx(expected, rel=1e-12, abs=1e-3 if size == 5.0 else 1e-12)
+        assert point.decay == pytest.approx(-math.sqrt(2), rel=1e-3) or point.decay == pytest.approx(
+            math.sqrt(2), rel=1e-3
+        )
+
+
+def test_the_curve_is_the_ordinary_time_flow_and_the_limit_of_gradient_descent() -> None:
+    data, E, w, p = one_step_problem(eta=100.0)
+    counts = data.counts
+    flow = gradient_flow(counts, E, w, p, FlowSettings(max_norm=3.0, tolerance=1e-8))
+
+    def slope(_: float, x: np.ndarray) -> np.ndarray:
+        return np.asarray(-E.T @ gradient(counts, E @ x, w).a)
+
+    for row in (len(flow.arc) // 3, len(flow.arc) // 2, len(flow.arc) - 1):
+        t = math.exp(flow.log_time[row])
+        assert np.linalg.norm(stiff_at(slope, p, t) - flow.at(row)) < 1e-5
+    t, errors = math.exp(flow.log_time[-1]) / 10, []
+    exact = stiff_at(slope, p, t)
+    for steps in (250, 500):
+        x = p.copy()
+        for _ in range(steps):
+            x += t / steps * slope(0, x)
+        errors.append(np.linalg.norm(x - exact))
+    assert errors[1] == pytest.approx(errors[0] / 2, rel=0.1) and errors[1] < 0.05
+
+
+def stiff_at(slope, p: np.ndarray, t: float) -> np.ndarray:
+    return solve_ivp(slope, (0, t), p, method="LSODA", rtol=1e-11, atol=1e-13).y[:, -1]
+
+
+def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
+    data, E, w, p = one_step_problem(seed=2)
+    reference = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=30.0, tolerance=1e-10))
+    tolerances = np.array([1e-4, 1e-5, 1e-6, 1e-7])
+    errors = []
+    for tolerance in tolerances:
+        flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=30.0, tolerance=float(tolerance)))
+        errors.append(np.linalg.norm(flow.p - reference.p))
+    order = np.polyfit(np.log(tolerances), np.log(errors), 1)[0]
+    assert 0.7 < order < 1.3
+    assert errors[-1] < 1e-4
+
+
+def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> None:
+    data, E, w, p = one_step_problem(eta=800.0)
+    flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=2000.0))
+    assert flow.verdict == DIVERGES and flow.limit is None
+    assert flow.norm[-1] <= 2000.0 and flow.norm[-1] > 1999.0
+    assert flow.rises == 0 and np.all(np.diff(flow.loss) <= 1e-13)
+    target = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices])
+    angle = flow.angle(target.p)
+    assert angle[-1] < 0.01
+    assert flow.decay[-1] == pytest.approx(target.margin, rel=1e-3)
+    np.testing.assert_allclose(np.cos(angle), flow.cosine(target.p), atol=1e-12)
+    # log t grows as log‖∇L‖ falls: t ‖∇L‖ tends to 1/margin.
+    assert flow.log_time[-1] + flow.log_gradient[-1] == pytest.approx(-math.log(target.margin), abs=0.01)
+    np.testing.assert_allclose(flow.at(0), p, atol=1e-12)
+
+
+def test_conflicting_labels_give_a_finite_limit_with_zero_gradient() -> None:
+    """Documents of the same two types with both labels pull on the same score gap: the loss has a minimum at a finite gap."""
+    matrix = [[1, 1, 0]] * 5 + [[0, 1, 1]] * 5
+    counts = Counts.from_matrix(matrix, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
+    rng = np.random.default_rng(5)
+    E, w, p = rng.standard_normal((3, 4)), np.array([2.0, -1.5, 2.5]), rng.standard_normal(4)
+    flow = gradient_flow(counts, E, w, p)
+    assert flow.verdict == FINITE and flow.limit is not None and "finite point" in flow.reason
+    end = gradient(counts, E @ flow.limit, w)
+    assert np.linalg.norm(E.T @ end.a) < 1e-12 and flow.limit_curvature > 0
+    assert end.loss <= flow.loss[-1] and flow.to_dict()["limit_norm"] == pytest.approx(np.linalg.norm(flow.limit))
+    late = stiff_at(lambda _, x: -E.T @ gradient(counts, E @ x, w).a, p, 1e5)
+    np.testing.assert_allclose(late, flow.limit, atol=1e-7)
+
+
+@pytest.mark.parametrize("matrix", [[[3, 0], [0, 2]], [[1, 0], [5, 0]]])
+def test_documents_with_one_type_leave_p_where_it_is(matrix: list[list[int]]) -> None:
+    counts = Counts.from_matrix(matrix, [1, 0])
+    flow = gradient_flow(counts, np.eye(2, 3), np.array([1.0, -1.0]), np.ones(3))
+    assert flow.verdict == FINITE and "no score can change the loss" in flow.reason
+    np.testing.assert_array_equal(flow.p, np.ones(3))
+
+
+def test_balanced_scores_beside_growing_ones_stop_at_the_limit_of_double_precision() -> None:
+    """One pair of documents settles at a finite gap while another grows: the verdict is not a drift around the first."""
+    matrix = np.zeros((5, 4))
+    matrix[:3, :2] = 1
+    matrix[3:, 2:] = [[1, 1], [1, 1]]
+    counts = Counts.from_matrix(matrix, [1, 1, 0, 1, 1])
+    w = np.array([1.5, -1.0, 1.0, -1.0])
+    flow = gradient_flow(counts, np.eye(4), w, np.zeros(4), FlowSettings(max_norm=1e4, max_steps=2000))
+    assert flow.verdict == UNDECIDED and "rounding" in flow.reason
+    assert flow.rises == 0
+
+
+def test_a_budget_that_ends_is_undecided() -> None:
+    data, E, w, p = one_step_problem()
+    flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_steps=5))
+    assert flow.verdict == UNDECIDED and flow.to_dict()["steps"] == 5
+    flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_seconds=1e-9))
+    assert flow.verdict == UNDECIDED and flow.to_dict()["log_time"] is None
+
+
+def test_stopping_and_resuming_takes_the_same_steps(tmp_path: Path) -> None:
+    data, E, w, p = one_step_problem()
+    settings_ = FlowSettings(max_norm=3000.0, tolerance=1e-7)
+    whole = gradient_flow(data.counts, E, w, p, settings_)
+    assert len(whole.arc) > LEG + 30
+    path = tmp_path / "flow.npz"
+    gradient_flow(data.counts, E, w, p, replace(settings_, max_steps=LEG + 20)).save(path)
+    resumed = gradient_flow(data.counts, E, w, p, settings_, resume=Flow.load(path))
+    np.testing.assert_array_equal(resumed.coordinates, whole.coordinates)
+    np.testing.assert_array_equal(resumed.log_time, whole.log_time)
+    assert resumed.verdict == whole.verdict
+
+
+def test_a_checkpoint_holds_the_whole_state_and_its_settings_are_checked(tmp_path: Path) -> None:
+    data, E, w, p = one_step_problem()
+    path = tmp_path / "flow.npz"
+    seen: list[float] = []
+    settings_ = FlowSettings(max_norm=500.0)
+    flow = gradient_flow(data.counts, E, w, p, settings_, checkpoint=path, progress=lambda _, share: seen.append(share))
+    assert max(seen) == seen[-1] == pytest.approx(1.0, abs=1e-3)
+    loaded = Flow.load(path)
+    assert loaded.settings == settings_ and loaded.fingerprint == flow.fingerprint
+    np.testing.assert_array_equal(loaded.coordinates, flow.coordinates[: len(loaded.arc)])
+    for other in (replace(settings_, tolerance=1e-6), settings_):
+        changed = w if other.tolerance == 1e-6 else w * 1.01
+        with pytest.raises(InputError, match="start a new one"):
+            gradient_flow(data.counts, E, changed, p, other, resume=loaded)
+    (tmp_path / "broken.npz").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="not a saved flow"):
+        Flow.load(tmp_path / "broken.npz")
+
+
+def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:
+    data, E, w, p = one_step_problem(d=64)
+    settings_ = FlowSettings(max_norm=50.0, tolerance=1e-8)
+    flow = gradient_flow(data.counts, E, w, p, settings_)
+    reduced, basis = coordinates(E)
+    assert basis is not None and flow.coordinates.shape[1] == 24
+    np.testing.assert_allclose(reduced @ reduced.T, E @ E.T, atol=1e-12 * np.abs(E @ E.T).max())
+    inside = gradient_flow(
+        data.counts, reduced, w, basis.T @ p, replace(settings_, max_norm=float(np.linalg.norm(basis.T @ flow.p)))
+    )
+    assert np.linalg.norm(basis @ inside.p + flow.rest - flow.p) < 1e-3
+    assert np.abs(E @ flow.rest).max() < 1e-12
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_flipping_labels_and_values_or_permuting_types_leaves_the_curve(seed: int) -> None:
+    data, E, w, p = one_step_problem(d=30, eta=200.0, seed=seed)
+    settings_ = FlowSettings(max_norm=4.0, tolerance=1e-7)
+    flow = gradient_flow(data.counts, E, w, p, settings_)
+    flipped = Counts(data.counts.matrix, 1 - data.counts.labels, data.counts.classes, data.counts.tokens)
+    np.testing.assert_allclose(gradient_flow(flipped, E, -w, p, settings_).p, flow.p, atol=1e-4)
+    order = np.random.default_rng(seed).permutation(24)
+    shuffled = Counts.from_matrix(data.counts.matrix.toarray()[::-1][:, order], data.counts.labels[::-1].tolist())
+    np.testing.assert_allclose(gradient_flow(shuffled, E[order], w[order], p, settings_).p, flow.p, atol=1e-4)
+
+
+def test_bad_input_is_named() -> None:
+    data, E, w, p = one_step_problem()
+    with pytest.raises(InputError, match="do not fit"):
+        gradient_flow(data.counts, E[1:], w, p)
+    with pytest.raises(InputError, match="not finite"):
+        gradient_flow(data.counts, E, w * math.inf, p)
+    with pytest.raises(InputError, match="must be positive"):
+        gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=-1.0))
+    three = Counts(data.counts.matrix, data.counts.labels, ("a", "b", "c"), data.counts.tokens)
+    with pytest.raises(InputError, match="two classes"):
+        gradient_flow(three, E, w, p)
+
+
+def test_values_too_large_to_follow_are_refused() -> None:
+    data = single_token(20, 12, 4, 4, seed=0).counts
+    E = np.eye(12)
+    with pytest.raises(InputError, match="smaller step size"):
+        gradient_flow(data, E, np.full(12, 301.0), np.zeros(12))

@@ -1,0 +1,138 @@
+"""Generated data keeps the promises of its docstring, exactly where it says exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokensieve.data.importance import signed_frequency
+from tokensieve.errors import InputError
+from tokensieve.theory.generators import independent_tokens, single_token
+
+
+def dense(data) -> np.ndarray:
+    return data.counts.matrix.toarray()
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    pairs=st.integers(10, 40), half=st.integers(1, 5), irrelevant=st.integers(4, 20), length=st.integers(2, 5),
+    share=st.sampled_from([0.5, 0.5, 0.35]), seed=st.integers(0, 10**6),
+)  # fmt: skip
+def test_assumption_one_holds_exactly(
+    pairs: int, half: int, irrelevant: int, length: int, share: float, seed: int
+) -> None:
+    n = 4 * pairs
+    data = single_token(n, 2 * half + irrelevant, length, 2 * half, positive_share=share, seed=seed)
+    c, y = dense(data), data.counts.signs
+    assert np.sum(y > 0) == round(n * share)
+    assert set(np.unique(c)) <= {0.0, 1.0} and np.all(c.sum(axis=0) > 0)
+    for sign in (1, -1):
+        own = c[:, data.relevance == sign]
+        np.testing.assert_array_equal(own.sum(axis=1), (y == sign).astype(float))
+    alpha = signed_frequency(data.counts)
+    np.testing.assert_allclose(alpha[data.relevance == 0], 0, atol=1e-16)
+    np.testing.assert_array_equal(np.sign(alpha[data.relevance != 0]), data.relevance[data.relevance != 0])
+    if share == 0.5:
+        np.testing.assert_array_equal(data.counts.lengths, length)
+
+
+def test_pairs_share_all_irrelevant_tokens() -> None:
+    data = single_token(40, 30, 5, 6, seed=3)
+    rest = dense(data)[:, 6:]
+    positive, negative = rest[data.counts.labels == 1], rest[data.counts.labels == 0]
+    np.testing.assert_array_equal(positive, negative)
+
+
+def test_independent_tokens_have_the_stated_posterior_difference() -> None:
+    data = independent_tokens(4000, 20, 30, 8, delta_min=0.2, seed=1)
+    c, y = dense(data), data.counts.signs
+    np.testing.assert_array_equal(data.counts.lengths, 30)
+    assert data.relevance.sum() == pytest.approx(0, abs=1e-12) and np.abs(data.relevance).max() == 1
+    difference = (c.T @ y) / c.sum(axis=0)
+    np.testing.assert_allclose(difference, data.relevance, atol=4 / np.sqrt(4000 * 30 / 20))
+    assert np.all(c[y < 0][:, data.relevance == 1] == 0)
+    np.testing.assert_allclose(c.sum(axis=0), 4000 * 30 / 20, rtol=0.1)
+
+
+def test_several_relevant_tokens() -> None:
+    data = single_token(80, 40, 8, 10, relevant_per_document=3, seed=2)
+    c = dense(data)[:, :10]
+    np.testing.assert_array_equal(c.sum(axis=1), 3)
+    assert c.max() == 1
+    np.testing.assert_allclose(signed_frequency(data.counts)[10:], 0, atol=1e-16)
+
+
+def test_leak_makes_types_partly_relevant() -> None:
+    data = single_token(4000, 40, 6, 10, leak=0.2, seed=2)
+    c, y = dense(data)[:, :10], data.counts.signs
+    difference = (c.T @ y) / c.sum(axis=0)
+    np.testing.assert_allclose(difference, 0.6 * data.relevance[:10], atol=0.12)
+
+
+def test_a_negator_reverses_the_relevant_token() -> None:
+    data = single_token(80, 31, 6, 10, label_rule="negation", seed=4)
+    c, y = dense(data), data.counts.signs
+    negator = c[:, 30]
+    assert data.counts.tokens[30] == "negator" and negator.sum() == 20
+    sign = c[:, :10] @ data.relevance[:10]
+    np.testing.assert_array_equal(sign * (1 - 2 * negator), y)
+    alpha = signed_frequency(data.counts)
+    np.testing.assert_allclose(alpha[10:], 0, atol=1e-16)
+
+
+def test_xor_labels_are_products_and_carry_no_first_order_signal() -> None:
+    data = single_token(2000, 40, 6, 8, label_rule="xor", seed=4)
+    c, y = dense(data), data.counts.signs
+    parity = np.tile([1.0, -1.0], 2)
+    np.testing.assert_array_equal(c[:, :4].sum(axis=1), 1)
+    np.testing.assert_array_equal(c[:, 4:8].sum(axis=1), 1)
+    np.testing.assert_array_equal((c[:, :4] @ parity) * (c[:, 4:8] @ parity), y)
+    difference = (c.T @ y) / c.sum(axis=0)
+    assert np.abs(difference[:8]).max() < 0.2
+
+
+def test_the_seed_decides() -> None:
+    one, two, other = (single_token(40, 30, 5, 6, seed=s).counts.matrix.toarray() for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"n": 40, "n_types": 30, "length": 26, "n_relevant": 6}, "T = 26"),
+        ({"n": 40, "n_types": 30, "length": 0, "n_relevant": 6}, "T = 0"),
+        ({"n": 40, "n_types": 5, "length": 3, "n_relevant": 6}, "more types"),
+        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 3}, "even number"),
+        ({"n": 4, "n_types": 30, "length": 5, "n_relevant": 6}, "cannot use all"),
+        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "leak": 0.7}, "leak"),
+        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "positive_share": 1.0}, "positive_share"),
+        (
+            {"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "relevant_per_document": 4},
+            "relevant tokens per document",
+        ),
+        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 6, "label_rule": "and"}, "label rule"),
+        ({"n": 40, "n_types": 30, "length": 5, "n_relevant": 2, "label_rule": "xor"}, "two groups"),
+        ({"n": 40, "n_types": 7, "length": 1, "n_relevant": 6, "label_rule": "negation"}, "negator|cannot use"),
+    ],
+)
+def test_impossible_sizes_are_named(sizes: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        single_token(**sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"n": 1, "n_types": 4, "length": 3, "n_irrelevant": 0}, "two documents"),
+        ({"n": 9, "n_types": 4, "length": 3, "n_irrelevant": 5}, "irrelevant types of 4"),
+        ({"n": 9, "n_types": 4, "length": 3, "n_irrelevant": 1}, "even number"),
+        ({"n": 9, "n_types": 4, "length": 3, "n_irrelevant": 0, "delta_min": 0.0}, "delta_min"),
+    ],
+)
+def test_impossible_independent_sizes_are_named(sizes: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        independent_tokens(**sizes)

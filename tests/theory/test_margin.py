@@ -1,0 +1,213 @@
+"""The max-margin solver: closed forms, independent solvers, published set-ups, certificates, and what cannot be separated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize, nnls
+
+from tokensieve.errors import InputError
+from tokensieve.model.start import initialise
+from tokensieve.text.counts import Counts
+from tokensieve.theory import margin as margin_module
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.margin import Margin, max_margin, selection_of
+from tokensieve.theory.one_step import one_step
+
+
+def all_pairs(counts: Counts, mask: np.ndarray) -> np.ndarray:
+    """Every distinct (selected, other) pair, by the definition."""
+    m = counts.matrix
+    pairs = set()
+    for k in range(counts.n_documents):
+        entries = range(m.indptr[k], m.indptr[k + 1])
+        pairs |= {(m.indices[i], m.indices[j]) for i in entries for j in entries if mask[i] and not mask[j]}
+    return np.array(sorted(pairs)).reshape(-1, 2)
+
+
+def least_norm(D: np.ndarray) -> np.ndarray:
+    """Lawson & Hanson's least distance programming: min ‖z‖ with D z ≥ 1, through non-negative least squares."""
+    A = np.vstack([D.T, np.ones(len(D))])
+    target = np.zeros(D.shape[1] + 1)
+    target[-1] = 1
+    x, _ = nnls(A, target)
+    r = A @ x - target
+    return -r[:-1] / r[-1]
+
+
+def check_certificate(result: Margin, counts: Counts, E: np.ndarray, mask: np.ndarray) -> None:
+    """Recompute every figure over all pairs, written down one by one."""
+    pairs = all_pairs(counts, mask)
+    gaps = (E[pairs[:, 0]] - E[pairs[:, 1]]) @ result.p
+    assert result.smallest_margin == pytest.approx(gaps.min(), rel=1e-9)
+    assert gaps.min() >= 1 - 1e-8
+    D = E[result.pairs[:, 0]] - E[result.pairs[:, 1]]
+    np.testing.assert_allclose(D.T @ result.multipliers, result.p, atol=1e-8 * np.linalg.norm(result.p))
+    assert result.multipliers.min() >= 0
+    assert {tuple(pair) for pair in result.pairs} <= {tuple(pair) for pair in pairs}
+    np.testing.assert_allclose(D @ result.p, 1, atol=1e-6)
+    assert result.duality_gap <= 1e-8 and result.kkt_residual <= 1e-8
+    assert result.primal == pytest.approx(result.p @ result.p / 2, rel=1e-7)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 6, 30]), n=st.integers(1, 12), types=st.integers(3, 9))
+def test_any_feasible_problem_agrees_with_least_distance_programming(seed: int, d: int, n: int, types: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, 3, size=(n, types))
+    matrix[:, 0] += 1
+    counts = Counts.from_matrix(matrix, rng.integers(2, size=n))
+    E = rng.standard_normal((types, d))
+    u = E @ rng.standard_normal(d)
+    mask = u[counts.matrix.indices] >= np.quantile(u, 0.6)
+    result = max_margin(counts, E, mask)
+    pairs = all_pairs(counts, mask)
+    if not len(pairs):
+        assert result.status == "nothing to separate" and math.isinf(result.margin)
+        return
+    assert result.status == "solved"
+    check_certificate(result, counts, E, mask)
+    np.testing.assert_allclose(result.p, least_norm(E[pairs[:, 0]] - E[pairs[:, 1]]), rtol=1e-5, atol=1e-6)
+
+
+def test_two_orthogonal_types_by_hand() -> None:
+    counts = Counts.from_matrix([[2, 1]], [1])
+    result = max_margin(counts, np.array([[3.0, 0.0], [0.0, 4.0]]), selection_of(counts, {0: [0]}))
+    np.testing.assert_allclose(result.p, np.array([3.0, -4.0]) / 25, rtol=1e-12)
+    assert result.margin == pytest.approx(5.0) and result.primal == pytest.approx(1 / 50)
+    np.testing.assert_array_equal(result.pairs, [[0, 1]])
+    np.testing.assert_allclose(result.multipliers, [1 / 25])
+
+
+@pytest.mark.parametrize("types", [3, 6])
+def test_orthonormal_embeddings_in_closed_form(types: int) -> None:
+    """One selected type against m others of orthonormal embeddings: p = (m E_0 − Σ E_r)/(m + 1), margin √((m+1)/m)."""
+    m = types - 1
+    counts = Counts.from_matrix(np.ones((1, types)), [1])
+    result = max_margin(counts, np.eye(types, 10), selection_of(counts, {0: [0]}))
+    expected = np.zeros(10)
+    expected[:types] = np.array([m] + [-1.0] * m) / (m + 1)
+    np.testing.assert_allclose(result.p, expected, atol=1e-12)
+    assert result.margin == pytest.approx(math.sqrt((m + 1) / m))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (1, 3), (4, 2), (4, 3), (6, 3)])
+def test_the_predecessors_set_up(n: int, d: int) -> None:
+    """Tarzanagh et al. (2023): n sequences of their own Gaussian tokens, one token of each to be selected, d = 2 and 3.
+
+    Selections are read off a random direction, so that they are feasible; the independent solver is SLSQP on all pairs.
+    """
+    rng = np.random.default_rng(10 * n + d)
+    T = 4
+    E = rng.standard_normal((n * T, d))
+    counts = Counts.from_matrix(np.kron(np.eye(n), np.ones(T)), rng.integers(2, size=n))
+    u = E @ rng.standard_normal(d)
+    mask = selection_of(counts, {k: [k * T + int(np.argmax(u[k * T : (k + 1) * T]))] for k in range(n)})
+    result = max_margin(counts, E, mask)
+    check_certificate(result, counts, E, mask)
+    pairs = all_pairs(counts, mask)
+    D = E[pairs[:, 0]] - E[pairs[:, 1]]
+    start = result.p * 3 + rng.standard_normal(d) * 0.1
+    other = minimize(
+        lambda z: z @ z / 2, start, jac=lambda z: z, method="SLSQP", options={"ftol": 1e-15, "maxiter": 500},
+        constraints={"type": "ineq", "fun": lambda z: D @ z - 1, "jac": lambda _: D},
+    )  # fmt: skip
+    np.testing.assert_allclose(result.p, other.x, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [30, 1024])
+def test_assumption_one_at_both_sides_of_the_number_of_types(d: int) -> None:
+    data = single_token(200, 70, 8, 20, seed=0)
+    E = one_step(data.counts, *initialise(70, d, seed=1), eta=2000.0).embeddings()
+    mask = (data.relevance != 0)[data.counts.matrix.indices]
+    result = max_margin(data.counts, E, mask)
+    assert result.status == "solved"
+    check_certificate(result, data.counts, E, mask)
+    for near in (result.p + 0.01 * E[0], E[3]):
+        np.testing.assert_allclose(max_margin(data.counts, E, mask, near=near).p, result.p, rtol=1e-7, atol=1e-9)
+
+
+def test_infeasible_selections_come_with_a_proof() -> None:
+    counts = Counts.from_matrix([[1, 1], [1, 1]], [1, 0])
+    mask = selection_of(counts, {0: [0], 1: [1]})
+    result = max_margin(counts, np.random.default_rng(0).standard_normal((2, 5)), mask)
+    assert result.status == "infeasible" and result.margin == 0 and result.farkas <= 1e-8
+    assert result.multipliers.sum() == pytest.approx(1) and result.multipliers.min() >= 0
+    figures = result.to_dict()
+    assert figures["duality_gap"] is None and figures["status"] == "infeasible"
+
+
+def test_a_point_inside_the_hull_of_the_others_cannot_be_selected() -> None:
+    rng = np.random.default_rng(4)
+    others = rng.standard_normal((6, 3))
+    E = np.vstack([others.mean(axis=0), others])
+    counts = Counts.from_matrix(np.ones((1, 7)), [1])
+    result = max_margin(counts, E, selection_of(counts, {0: [0]}))
+    assert result.status == "infeasible"
+    D = E[result.pairs[:, 0]] - E[result.pairs[:, 1]]
+    assert np.linalg.norm(D.T @ result.multipliers) <= 1e-7
+
+
+def test_types_with_one_embedding_cannot_be_told_apart() -> None:
+    counts = Counts.from_matrix([[1, 1, 1]], [1])
+    E = np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]])
+    result = max_margin(counts, E, selection_of(counts, {0: [0]}))
+    assert result.status == "infeasible" and result.farkas == 0
+
+
+def test_repeated_and_lonely_types_constrain_nothing() -> None:
+    counts = Counts.from_matrix([[3, 0, 0], [0, 2, 0], [0, 0, 0]], [1, 0, 1])
+    result = max_margin(counts, np.eye(3), selection_of(counts, {0: [0], 1: [1]}))
+    assert result.status == "nothing to separate" and result.constraints == 0
+    np.testing.assert_array_equal(result.p, 0)
+
+
+@settings(deadline=None, derandomize=True, max_examples=15)
+@given(seed=st.integers(0, 10**6), factor=st.floats(1e-3, 1e3))
+def test_scaling_rotating_and_repeating(seed: int, factor: float) -> None:
+    data = single_token(24, 16, 4, 4, seed=seed)
+    rng = np.random.default_rng(seed)
+    E = rng.standard_normal((16, 20))
+    mask = (data.relevance != 0)[data.counts.matrix.indices]
+    base = max_margin(data.counts, E, mask)
+    rotation = np.linalg.qr(rng.standard_normal((20, 20)))[0]
+    turned = max_margin(data.counts, factor * E @ rotation, mask)
+    np.testing.assert_allclose(turned.p * factor, base.p @ rotation, rtol=1e-7, atol=1e-9)
+    twice = np.repeat(np.arange(24), 2)
+    doubled = data.counts.rows(twice)
+    again = max_margin(doubled, E, (data.relevance != 0)[doubled.matrix.indices])
+    np.testing.assert_allclose(again.p, base.p, rtol=1e-9, atol=1e-12)
+
+
+def test_clarabel_finishes_what_the_active_set_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = single_token(40, 20, 5, 6, seed=1)
+    E = np.random.default_rng(0).standard_normal((20, 30))
+    mask = (data.relevance != 0)[data.counts.matrix.indices]
+    expected = max_margin(data.counts, E, mask)
+    monkeypatch.setattr(margin_module, "STEPS", 1)
+    result = max_margin(data.counts, E, mask)
+    assert result.status == "solved" and result.duality_gap < 1e-6
+    np.testing.assert_allclose(result.p, expected.p, rtol=1e-4, atol=1e-6)
+
+
+def test_a_solver_that_stops_early_says_so() -> None:
+    data = single_token(200, 70, 8, 20, seed=3)
+    E = np.random.default_rng(0).standard_normal((70, 30))
+    result = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices], max_rounds=1)
+    assert result.status == "stopped early" and result.smallest_margin < 1
+
+
+def test_bad_input_is_named() -> None:
+    counts = Counts.from_matrix([[1, 1, 0]], [1])
+    with pytest.raises(InputError, match="document 0 does not hold type 2"):
+        selection_of(counts, {0: [2]})
+    with pytest.raises(InputError, match="document 5"):
+        selection_of(counts, {5: [0]})
+    with pytest.raises(InputError, match="do not fit"):
+        max_margin(counts, np.eye(3), np.ones(3, bool))
+    with pytest.raises(InputError, match="not finite"):
+        max_margin(counts, np.full((3, 2), np.nan), np.ones(2, bool))

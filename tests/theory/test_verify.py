@@ -1,0 +1,132 @@
+"""The whole chain: claims on exact data, honest verdicts elsewhere, and sweeps that resume."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tokensieve.errors import InputError
+from tokensieve.model.attention import gradient
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.theory.curve import DIVERGES, FINITE, FlowSettings
+from tokensieve.theory.generators import independent_tokens, single_token
+from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
+from tokensieve.theory.verify import default_step_size, verify
+
+
+def test_every_claim_holds_on_exact_data() -> None:
+    data = single_token(100, 40, 6, 10, seed=1)
+    stages: list[str] = []
+    found = verify(
+        data.counts, d=512, seed=1, settings=FlowSettings(max_norm=4000.0), progress=lambda name, _: stages.append(name)
+    )
+    assert [claim.holds for claim in found.claims] == [True] * 5
+    assert all(item.holds for item in found.assumptions)
+    assert found.flow.verdict == DIVERGES and found.important_share == 1.0 and found.important_documents == 100
+    assert found.margin is not None and found.margin.duality_gap <= 1e-8 and found.margin.kkt_residual <= 1e-8
+    assert found.agreement is not None and found.agreement.angle < 0.01
+    assert found.agreement.exponent == pytest.approx(-1, abs=0.02)
+    assert found.limit_error < 1e-12
+    assert list(dict.fromkeys(stages)) == ["one step", "flow", "selection", "margin", "assumptions", "done"]
+    figures = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert set(figures["one_step"]) >= {"slope", "expected_slope", "r2", "relative_remainder", "bound"}
+    assert set(figures["flow"]) >= {"norm", "log_time", "cosine", "angle", "important_selected"}
+    assert set(figures["margin"]) >= {"status", "duality_gap", "kkt_residual", "smallest_margin", "support_pairs"}
+    assert set(figures["assumptions"][0]) >= {"name", "holds", "detail"}
+
+
+def test_a_finite_limit_is_said_and_the_max_margin_statement_left_out() -> None:
+    matrix = [[1, 1, 0]] * 5 + [[0, 1, 1]] * 5
+    counts = Counts.from_matrix(matrix, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
+    found = verify(counts, d=8, eta=20.0, seed=5)
+    assert found.flow.verdict == FINITE and found.margin is None and found.agreement is None
+    outcome = {claim.name.split(" (")[1]: claim for claim in found.claims}
+    assert outcome["Lemma 4.2)"].holds is False
+    assert outcome["Theorem 4.3)"].holds is None and "does not apply" in outcome["Theorem 4.3)"].verdict
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["margin"]["status"] == "not applicable"
+
+
+def test_a_short_budget_is_undecided() -> None:
+    found = verify(independent_tokens(60, 20, 8, 6).counts, d=64, settings=FlowSettings(max_steps=3))
+    assert [claim.holds for claim in found.claims[1:]] == [None] * 4
+    assert found.selection is None and found.to_dict()["selection"] is None
+
+
+def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
+    data = single_token(60, 24, 5, 6)
+    path = tmp_path / "flow.npz"
+    first = verify(data.counts, d=64, settings=FlowSettings(max_norm=500.0), checkpoint=path)
+    assert path.exists()
+    again = verify(data.counts, d=64, settings=FlowSettings(max_norm=500.0), checkpoint=path)
+    np.testing.assert_array_equal(again.flow.coordinates, first.flow.coordinates)
+    with pytest.raises(InputError, match="start a new one"):
+        verify(data.counts, d=64, eta=10.0, checkpoint=path)
+
+
+def test_the_default_step_answers_documents_by_one() -> None:
+    counts = single_token(200, 70, 8, 20).counts
+    eta = default_step_size(counts)
+    alpha = (counts.signs / counts.lengths) @ counts.matrix.toarray() / 200
+    typical = np.mean(np.abs(counts.matrix.toarray() @ alpha / 8)) * eta / 2
+    assert typical == pytest.approx(1.0)
+    with pytest.raises(InputError, match="no signal"):
+        default_step_size(Counts.from_matrix([[1, 1], [1, 1]], [1, 0]))
+
+
+def test_a_sweep_resumes_and_counts_failures(tmp_path: Path) -> None:
+    small = {"n": [40], "n_types": [20], "length": [4], "n_relevant": [6], "max_norm": [200.0]}
+    cases = [*grid(small | {"seed": [0, 1], "d": [64]}), Case(n=4, seed=5)]
+    shares: list[float] = []
+    first = run_sweep(cases[:1], tmp_path)
+    whole = run_sweep(cases, tmp_path, progress=lambda _, share: shares.append(share))
+    assert shares == [pytest.approx(2 / 3), 1.0]
+    assert whole.rows[0] == first.rows[0]
+    assert whole.outcomes == {"diverges": 2, "failed": 1} and "cannot use all" in whole.rows[2]["error"]
+    assert [row["seed"] for row in whole.rows] == [0, 1, 5]
+    assert len(list(tmp_path.glob("*.json"))) == 3
+
+
+@pytest.mark.slow
+def test_parallel_sweeps_give_the_same_rows(tmp_path: Path) -> None:
+    cases = grid(
+        {"n": [40], "n_types": [20], "length": [4], "n_relevant": [6], "max_norm": [200.0], "seed": [0, 1], "d": [64]}
+    )
+    alone = run_sweep(cases, tmp_path / "alone").rows
+    together = run_sweep(cases, tmp_path / "together", jobs=2).rows
+    for one, two in zip(alone, together, strict=True):
+        assert one["angle"] == pytest.approx(two["angle"], rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["negation", "xor"])
+def test_pair_labels_run_to_a_verdict(rule: str) -> None:
+    row = run_case(
+        Case(n=80, n_types=31, length=6, n_relevant=8, label_rule=rule, d=256, max_norm=500.0, max_steps=400)
+    )
+    assert row["error"] is None and row["verdict"] in ("diverges", "finite limit", "undecided at the budget")
+
+
+@pytest.mark.slow
+def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
+    """300 reviews in 8 dimensions: no direction separates their selections, and the gradient vanishes at a finite ‖p‖."""
+    folder = Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    if not (folder / "imdb_train.parquet").exists():
+        pytest.skip(f"no IMDB reviews in {folder}; set TOKENSIEVE_DATA")
+    reviews = pl.read_parquet(folder / "imdb_train.parquet").sample(300, shuffle=True, seed=0)
+    stream = tokenize(reviews["text"], WordTokenizer())
+    vocabulary = learn_vocabulary(stream, WordTokenizer(), 1, 20)
+    labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
+    counts = Counts(vocabulary.count(stream)[0], labels, ("negative", "positive"), vocabulary.tokens)
+    found = verify(counts, d=8)
+    assert found.flow.verdict == FINITE and found.flow.limit is not None
+    assert "max-margin statement does not apply" in found.claims[-1].verdict
+    at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)
+    along = gradient(counts, found.embeddings @ found.flow.at(0), found.values)
+    assert np.linalg.norm(found.embeddings.T @ at_limit.a) < 1e-9 * np.linalg.norm(found.embeddings.T @ along.a)
