@@ -135,7 +135,7 @@ def _verify(
     import numpy as np
 
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.study import Study
+    from tokensieve.theory.study import Study
     from tokensieve.report.terminal_theory import show_study
     from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
     from tokensieve.theory.verify import verify as run
