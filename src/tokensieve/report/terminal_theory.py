@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tokensieve.escape import shown
-from tokensieve.theory.study import Study
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.theory.assumptions import Assumption
 from tokensieve.theory.curve import Verdict
+from tokensieve.theory.study import Study
 
 OUTCOMES = {True: ("holds", BLUE), False: ("fails", ORANGE), None: ("not decided", "yellow")}
 

@@ -153,4 +153,4 @@ class Track:
             InputError: the file is damaged, no checkpoint, or of another run.
         """
         found = checkpoint.load(path, mark)
-        return None if found is None else cls(**found[0], **found[1])
+        return None if found is None else cls(**found[0], seconds=float(found[1]["seconds"]))

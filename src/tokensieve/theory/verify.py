@@ -247,7 +247,11 @@ def _norm_claim(flow: Flow) -> Claim:
 def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim:
     name = "only selected tokens matter in the limit (Lemma 4.4)"
     if selection is None or flow.verdict == Verdict.FINITE:
-        why = "does not apply: p does not diverge" if flow.verdict == Verdict.FINITE else "undecided: the curve is too short"
+        why = (
+            "does not apply: p does not diverge"
+            if flow.verdict == Verdict.FINITE
+            else "undecided: the curve is too short"
+        )
         return Claim(name, None, why)
     words = f"answers are within {error:.3g} of the mean value of selected tokens; {selection.ties} documents select several types"
     # Inside a tie the softmax keeps a ratio of its own: only without ties does the mean have to be met.
