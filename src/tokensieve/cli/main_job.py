@@ -66,7 +66,7 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """The main job on built-in generated reviews whose truth is known, offline."""
-    from tokensieve.audit.demo import demo_reviews
+    from tokensieve.auditing.demo import demo_reviews
     from tokensieve.report.terminal import show_truth
     from tokensieve.text.corpus import read_corpus
 
@@ -103,7 +103,7 @@ def audit(
     documents.advise(quiet)
     settings: dict[str, Any] = {"seed": seed, "baseline": baseline}
     if fail_on is not None:
-        from tokensieve.audit.budget import Budget
+        from tokensieve.auditing.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
     found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
@@ -197,8 +197,8 @@ def explain(
 
 def _audit(job: _Job) -> Any:
     """Read, audit, write everything or nothing, and show the result."""
-    from tokensieve.audit.run import Settings
-    from tokensieve.audit.run import audit as run
+    from tokensieve.auditing.run import Settings
+    from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
     from tokensieve.report.terminal import show_audit
