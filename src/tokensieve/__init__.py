@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tokensieve.audit.budget import Budget
     from tokensieve.audit.demo import demo_reviews
     from tokensieve.audit.mask import mask_texts
-    from tokensieve.audit.run import Audit, Settings, audit
+    from tokensieve.audit.result import Audit, Settings
+    from tokensieve.audit.run import audit
     from tokensieve.data.importance import Importance, TokenSums, token_importance
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
@@ -42,7 +43,8 @@ _HOMES = {
     "audit.budget": "Budget",
     "audit.demo": "demo_reviews",
     "audit.mask": "mask_texts",
-    "audit.run": "Audit Settings audit",
+    "audit.result": "Audit Settings",
+    "audit.run": "audit",
     "data.importance": "Importance TokenSums token_importance",
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",

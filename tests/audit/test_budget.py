@@ -15,7 +15,8 @@ from conftest import Run
 from tokensieve.audit.budget import Budget
 from tokensieve.audit.demo import demo_reviews
 from tokensieve.audit.mask import mask_texts
-from tokensieve.audit.run import Settings, audit
+from tokensieve.audit.result import Settings
+from tokensieve.audit.run import audit
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.tokenizers import WordTokenizer

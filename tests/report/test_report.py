@@ -16,12 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.audit.run import QUADRANTS, Audit, Example, Sampled
+from tokensieve.audit.agreement import QUADRANTS
+from tokensieve.audit.documents import Example, Kind, Sampled
+from tokensieve.audit.points import EXTREMES, bin_means, thin
+from tokensieve.audit.result import Audit
 from tokensieve.escape import shown, visible
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report import pictures, render
-from tokensieve.report.charts import CATEGORIES, EXTREMES, PICTURED_CLASSES, bin_means, draw, thin
-from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, chance, cut, milli, percent, plain, signed
+from tokensieve.report.charts import CATEGORIES, PICTURED_CLASSES, draw
+from tokensieve.report.numbers import signed
+from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, cut
 from tokensieve.report.script import page_script, vega_script
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary
@@ -82,7 +86,7 @@ def explanation(names: list[str], predicted: str, label: str, repeats: int = 1) 
     pieces = [(name, c, 1 / len(names), c * len(names)) for name, c in zip(names, contribution.tolist(), strict=True)]
     spaced = [piece for pair in ((p, (" ", 0.0, 0.0, 0.0)) for p in pieces) for piece in pair] * repeats
     answer = float(contribution.sum())
-    return Example("wrong and certain", 7, label, predicted, 0.75, answer, spaced, pl.DataFrame(table))
+    return Example(Kind.WRONG_CERTAIN, 7, label, predicted, 0.75, answer, spaced, pl.DataFrame(table))
 
 
 def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> AttentionClassifier:
@@ -125,7 +129,7 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         seconds={"reading": 0.5, "total": 2.25},
         notes=["12 duplicate documents were kept once"],
         model=made_model(names, classes, tokens),
-        sample=[Sampled(i + 1, 0, "wrong and certain", text, np.zeros(heads), 1.0) for i, text in enumerate(texts)],
+        sample=[Sampled(i + 1, 0, Kind.WRONG_CERTAIN, text, np.zeros(heads), 1.0) for i, text in enumerate(texts)],
     )
 
 
@@ -399,12 +403,6 @@ def test_invisible_tokens_are_named() -> None:
     assert shown("\u200b\u200e") == "U+200B U+200E"
     assert shown(" " * 60) == "U+0020 U+0020 U+0020 U+0020… (60 characters)"
     assert shown("a\x00b\x7f") == "a␀b␡"
-
-
-def test_number_formats() -> None:
-    assert [signed(x) for x in (1.234, -0.456, -0.001, float("nan"), None)] == ["+1.23", "−0.46", "0.00", "–", "–"]
-    assert [plain(1.5), milli(0.00123), percent(0.8766), percent(None)] == ["1.50", "+1.23", "87.7%", "–"]
-    assert [chance(0.0004), chance(0.0321), chance(float("nan"))] == ["< 0.001", "0.032", "–"]
 
 
 def test_bin_means_against_a_loop() -> None:

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from conftest import Run
 from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.run import Settings, audit
+from tokensieve.audit.result import Settings
+from tokensieve.audit.run import audit
 from tokensieve.data.importance import Importance, TokenSums, token_importance
 from tokensieve.model.adam import Schedule, train
 from tokensieve.text import counts, frequencies

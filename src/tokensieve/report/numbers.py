@@ -1,0 +1,52 @@
+"""Numbers as pages and terminal write them; live/format.js writes them alike, which a table of cases in the tests checks."""
+
+from __future__ import annotations
+
+import math
+
+
+def signed(x: float | None, digits: int = 2) -> str:
+    """+1.23, −0.45, 0.00 (zero has no sign); – where there is no number."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    text = f"{x:+.{digits}f}"
+    return text[1:] if not text.strip("+-0.") else text.replace("-", "−")
+
+
+def plain(x: float | None, digits: int = 2) -> str:
+    """As `signed`, without the plus."""
+    return signed(x, digits).removeprefix("+")
+
+
+def milli(x: float | None, digits: int = 2) -> str:
+    """x times 1,000, signed."""
+    return signed(None if x is None else 1000 * x, digits)
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """[−0.45, +1.23]."""
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def percent(x: float | None, digits: int = 1) -> str:
+    """0.5 → 50.0%; only all of something is 100.0%, and only nothing is 0.0%: what lies between is > 99.9% or < 0.1%."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    text, step = f"{100 * x:.{digits}f}", 10.0**-digits
+    if x < 1 and float(text) >= 100:
+        return f"> {100 - step:.{digits}f}%"
+    if x > 0 and float(text) <= 0:
+        return f"< {step:.{digits}f}%"
+    return f"{text}%"
+
+
+def count(x: float) -> str:
+    """12211 → 12,211."""
+    return f"{x:,.0f}"
+
+
+def chance(x: float | None) -> str:
+    """A p- or q-value: three digits, or < 0.001."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    return "< 0.001" if x < 0.001 else f"{x:.3f}"
