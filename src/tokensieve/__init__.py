@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tokensieve.audit.budget import Budget
-    from tokensieve.audit.demo import demo_reviews
-    from tokensieve.audit.mask import mask_texts
-    from tokensieve.audit.result import Audit, Settings
-    from tokensieve.audit.run import audit
+    from tokensieve.auditing.budget import Budget
+    from tokensieve.auditing.demo import demo_reviews
+    from tokensieve.auditing.mask import mask_texts
+    from tokensieve.auditing.result import Audit, Settings
+    from tokensieve.auditing.run import audit
     from tokensieve.data.importance import Importance, TokenSums, token_importance
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from tokensieve.theory.verify import verify
 
 _HOMES = {
-    "audit.budget": "Budget",
-    "audit.demo": "demo_reviews",
-    "audit.mask": "mask_texts",
-    "audit.result": "Audit Settings",
-    "audit.run": "audit",
+    "auditing.budget": "Budget",
+    "auditing.demo": "demo_reviews",
+    "auditing.mask": "mask_texts",
+    "auditing.result": "Audit Settings",
+    "auditing.run": "audit",
     "data.importance": "Importance TokenSums token_importance",
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tokensieve.audit.agreement import QUADRANTS
-from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.result import Audit, Settings
-from tokensieve.audit.run import audit
+from tokensieve.auditing.agreement import QUADRANTS
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.text.corpus import Corpus, read_corpus

@@ -18,10 +18,10 @@ import pytest
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
-from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.documents import Sampled
-from tokensieve.audit.result import Audit, Settings
-from tokensieve.audit.run import audit
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.documents import Sampled
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
 from tokensieve.files import csv_table
 from tokensieve.report import data, render
 from tokensieve.report import page as page_module

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.audit.agreement import QUADRANTS
-from tokensieve.audit.documents import Example, Kind, Sampled
-from tokensieve.audit.points import EXTREMES, bin_means, thin
-from tokensieve.audit.result import Audit
+from tokensieve.auditing.agreement import QUADRANTS
+from tokensieve.auditing.documents import Example, Kind, Sampled
+from tokensieve.auditing.points import EXTREMES, bin_means, thin
+from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown, visible
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report import pictures, render

@@ -39,7 +39,7 @@ def mask(
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again with certain tokens cut out, all other columns as they were."""
-    from tokensieve.audit.mask import mask_texts
+    from tokensieve.auditing.mask import mask_texts
     from tokensieve.files import check_writable, write_all
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
 

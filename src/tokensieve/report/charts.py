@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 import vl_convert
 
-from tokensieve.audit.points import EXTREMES, bins_of, thin
+from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.escape import shown
 from tokensieve.report.numbers import plain, signed
 
 if TYPE_CHECKING:
-    from tokensieve.audit.result import Audit
+    from tokensieve.auditing.result import Audit
 
 POINTS_PER_PICTURE = 2_500
 POINTS_IN_ALL = 2_400  # of an audit's pictures together: the page holds them for readers without scripts

@@ -18,14 +18,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.audit.agreement import QUADRANTS, Quadrant
-from tokensieve.audit.points import bins_of, thin
+from tokensieve.auditing.agreement import QUADRANTS, Quadrant
+from tokensieve.auditing.points import bins_of, thin
 from tokensieve.report import charts
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, tokenize
 
 if TYPE_CHECKING:
-    from tokensieve.audit.result import Audit
+    from tokensieve.auditing.result import Audit
 
 ROWS = 20_000  # of the token table, all classes together
 LONGEST = 256  # characters of a token that the page holds whole

@@ -7,8 +7,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.audit.agreement import QUADRANTS
-from tokensieve.audit.points import thin
+from tokensieve.auditing.agreement import QUADRANTS
+from tokensieve.auditing.points import thin
 from tokensieve.diagnose.diagnosing import Diagnosis
 from tokensieve.diagnose.verdict import signed
 from tokensieve.escape import shown

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from tokensieve.audit.agreement import Quadrant
+from tokensieve.auditing.agreement import Quadrant
 from tokensieve.escape import shown, visible
 from tokensieve.report import charts, data, numbers, script
 
 if TYPE_CHECKING:
-    from tokensieve.audit.documents import Example
-    from tokensieve.audit.result import Audit
+    from tokensieve.auditing.documents import Example
+    from tokensieve.auditing.result import Audit
 
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tokensieve.audit.agreement import Quadrant
-from tokensieve.audit.demo import Reviews
-from tokensieve.audit.result import Audit
+from tokensieve.auditing.agreement import Quadrant
+from tokensieve.auditing.demo import Reviews
+from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.classifier import AttentionClassifier, Explanation
 from tokensieve.model.highlight import pieces

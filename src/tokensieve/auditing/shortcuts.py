@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tokensieve.audit.agreement import FLOOR
+from tokensieve.auditing.agreement import FLOOR
 from tokensieve.data.importance import LEVEL
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts, Floats

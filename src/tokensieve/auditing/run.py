@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.audit.agreement import QUADRANTS, token_table
-from tokensieve.audit.baseline import baseline_accuracy
-from tokensieve.audit.budget import rows_to_review
-from tokensieve.audit.documents import Answered, examples, sample
-from tokensieve.audit.result import Audit, Settings
-from tokensieve.audit.shortcuts import suspicious_tokens
+from tokensieve.auditing.agreement import QUADRANTS, token_table
+from tokensieve.auditing.baseline import baseline_accuracy
+from tokensieve.auditing.budget import rows_to_review
+from tokensieve.auditing.documents import Answered, examples, sample
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import accuracy, decide

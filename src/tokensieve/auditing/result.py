@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 from scipy.stats import binomtest
 
-from tokensieve.audit.agreement import Quadrant, disagreeing, quadrant_sizes, surest
-from tokensieve.audit.budget import Budget
-from tokensieve.audit.documents import Example, Sampled
+from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
+from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.documents import Example, Sampled
 from tokensieve.model.classifier import AttentionClassifier
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
