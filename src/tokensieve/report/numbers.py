@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+_WIDE = Context(prec=400)
+
+
+def _fixed(x: float, digits: int) -> str:
+    """As the page's toFixed: of two equally near numbers the one further from zero, where Python's format takes the even one."""
+    return f"{Decimal(x).quantize(Decimal((0, (1,), -digits)), ROUND_HALF_UP, _WIDE):f}"
 
 
 def signed(x: float | None, digits: int = 2) -> str:
     """+1.23, −0.45, 0.00 (zero has no sign); – where there is no number."""
     if x is None or not math.isfinite(x):
         return "–"
-    text = f"{x:+.{digits}f}"
-    return text[1:] if not text.strip("+-0.") else text.replace("-", "−")
+    text = _fixed(abs(x), digits)
+    return text if not text.strip("0.") else f"{'−' if x < 0 else '+'}{text}"
 
 
 def plain(x: float | None, digits: int = 2) -> str:
@@ -32,7 +40,7 @@ def percent(x: float | None, digits: int = 1) -> str:
     """0.5 → 50.0%; only all of something is 100.0%, and only nothing is 0.0%: what lies between is > 99.9% or < 0.1%."""
     if x is None or not math.isfinite(x):
         return "–"
-    text, step = f"{100 * x:.{digits}f}", 10.0**-digits
+    text, step = _fixed(100 * x, digits), 10.0**-digits
     if x < 1 and float(text) >= 100:
         return f"> {100 - step:.{digits}f}%"
     if x > 0 and float(text) <= 0:
@@ -49,4 +57,4 @@ def chance(x: float | None) -> str:
     """A p- or q-value: three digits, or < 0.001."""
     if x is None or not math.isfinite(x):
         return "–"
-    return "< 0.001" if x < 0.001 else f"{x:.3f}"
+    return "< 0.001" if x < 0.001 else _fixed(x, 3)

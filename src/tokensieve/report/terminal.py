@@ -176,7 +176,7 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
             "",
             f"{found.table['attention'].sum():.4f}",
             "",
-            signed(found.table["contribution"].sum(), 6),
+            signed(float(found.table["contribution"].sum()), 6),
         )
         console.print(table)
     else:
