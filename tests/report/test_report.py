@@ -313,7 +313,7 @@ def test_disagreements_list_their_own_quadrant_only(plain_page: tuple[Audit, Pag
 def test_summary_compares_with_majority_and_baseline(plain_page: tuple[Audit, Page]) -> None:
     audit, page = plain_page
     text = " ".join("".join(page.text).split())
-    assert "answers 81.2% of the test documents correctly" in text
+    assert "answers 81.3% of the test documents correctly" in text
     assert "26.2 points more than always answering the largest class" in text
     assert "within chance of TF-IDF with logistic regression (+0.5 points)" in text
     carrying = audit.tokens.filter(pl.col("quadrant").str.starts_with("carries"))["token"].n_unique()
@@ -431,11 +431,11 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
             assert set(ends["token"]) <= set(kept["token"])
     assert thin(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
     value = draw(audit)[0]
-    assert len(value.spec["datasets"]["points"]) == 2500
-    assert value.caption == "2,500 of 6,000 token types shown"
+    assert len(value.spec["datasets"]["points"]) == 1200
+    assert value.caption == "1,200 of 6,000 token types shown"
     whole = bin_means(rows["posterior_difference"].to_numpy(), rows["value"].to_numpy())
     assert value.spec["datasets"]["bins"] == whole.to_dicts()
-    assert "800 of 6,000 token types shown" in render(audit)
+    assert "1,200 of 6,000 token types shown" in render(audit)
 
 
 def test_pictures_are_files_of_the_pages_specifications() -> None:
