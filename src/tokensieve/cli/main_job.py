@@ -197,7 +197,7 @@ def explain(
 
 def _audit(job: _Job) -> Any:
     """Read, audit, write everything or nothing, and show the result."""
-    from tokensieve.auditing.run import Settings
+    from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
@@ -218,10 +218,12 @@ def _audit(job: _Job) -> Any:
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
         if job.report:
-            from tokensieve.report import pictures, render
+            from tokensieve.report import charts, render
 
-            files["report.html"] = render(result)
-            files |= {f"pictures/{name}": drawn for name, drawn in (pictures(result) if job.draw else {}).items()}
+            figures = charts.draw(result)
+            files["report.html"] = render(result, figures)
+            drawn = charts.drawn(figures if job.draw else [])
+            files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap
