@@ -69,7 +69,7 @@ def select(counts: Counts, scores: Floats, slack: float = 0.0) -> Selection:
         )
     m = counts.matrix
     document = documents_of(counts)
-    behind = _highest(counts, scores)[document] - scores[m.indices]
+    behind = highest(counts, scores)[document] - scores[m.indices]
     mask = behind <= slack
     chosen = np.bincount(document, mask, counts.n_documents)
     held = np.diff(m.indptr)
@@ -179,7 +179,17 @@ def documents_of(counts: Counts) -> Ints:
     return np.repeat(np.arange(counts.n_documents), np.diff(counts.matrix.indptr))
 
 
-def _highest(counts: Counts, scores: Floats) -> Floats:
+def highest(counts: Counts, scores: Floats) -> Floats:
+    """Highest score of each document, shape (n,); −∞ for a document without types."""
     out = np.full(counts.n_documents, -np.inf)
     np.maximum.at(out, documents_of(counts), scores[counts.matrix.indices])
+    return out
+
+
+def top_types(counts: Counts, u: Floats) -> Ints:
+    """The type of highest score of each document, shape (n,); −1 for a document without types."""
+    out = np.full(counts.n_documents, -1, np.int64)
+    document = documents_of(counts)
+    best = np.flatnonzero(u[counts.matrix.indices] == highest(counts, u)[document])
+    out[document[best]] = counts.matrix.indices[best]
     return out
