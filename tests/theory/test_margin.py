@@ -144,7 +144,7 @@ def test_equal_embeddings_are_never_solved_by_a_huge_p() -> None:
         result = max_margin(counts, E, mask)
         outcomes.add(result.status)
         assert result.status != "stopped early" and np.linalg.norm(result.p) < 1e6
-        assert not result.status == "infeasible" or result.farkas <= 1e-12
+        assert result.status != "infeasible" or result.farkas <= 1e-12
     assert outcomes == {"solved", "infeasible"}
 
 

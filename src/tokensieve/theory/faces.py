@@ -30,7 +30,7 @@ from tokensieve.theory.margin import Margin, max_margin
 from tokensieve.theory.phases import FAR, Phase, Prediction, predict, start_at
 from tokensieve.theory.reduced import Equilibrium, Face, equilibrium, face_of, restricted
 from tokensieve.theory.selection import documents_of, one_sided
-from tokensieve.theory.slow import Exponentials, laplacian_form
+from tokensieve.theory.slow import End, Exponentials, laplacian_form
 
 # Predictions begin at one of these log t, the first from which the rest of the curve is met; shorter curves decide nothing.
 BEGIN = (20.0, 22.0, 24.0, 26.0, 28.0)
@@ -162,7 +162,8 @@ def find_limit(
     elif not flow.log_time[-1] >= EARLIEST:
         found = Limit(
             Fate.UNDECIDED,
-            f"the curve ends at log t = {flow.log_time[-1]:.3g}; about {BEGIN[0]:g} is needed: a larger --max-norm or --max-seconds",
+            f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {BEGIN[0]:g} is needed: give a larger --max-norm or "
+            "more --max-seconds",
         )
     else:
         found = _diverging(counts, reduced, w, flow, seconds, progress)
@@ -246,10 +247,13 @@ def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Pre
     )  # fmt: skip
     if prediction.trouble:
         return limit
-    if not len(phi.pairs):
-        return replace(limit, fate=Fate.POINT, reason="every type of every document stays tied: p converges")
+    if not len(phi.pairs) or phase.path.end is End.STILL:
+        norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
+        return replace(
+            limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum"
+        )
     margin = max_margin(counts, E, face.mask, near=phase.points[-1])
-    limit = replace(limit, margin=margin)
+    limit = replace(limit, margin=margin if flow.basis is None else replace(margin, p=flow.basis @ margin.p))
     velocity = _velocity(phase)
     aimed = face.outside.T @ margin.p
     balance = _balance(phi, aimed, phase) if margin.status == "solved" else None

@@ -29,7 +29,7 @@ RELAX_TOLERANCE, RELAX = 1e-6, 24.0
 # Faces before the prediction is given up.
 FACES = 200
 # log t up to which the slow flow is followed.
-FAR = 1e6
+FAR = 1e5
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,15 @@ from scipy.integrate import BDF
 from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.theory.landscape import span_of
 from tokensieve.theory.log_time import log_time_solver
-from tokensieve.theory.reduced import Equilibrium, Face, log_total
+from tokensieve.theory.reduced import SETTLED, Equilibrium, Face, log_total
 from tokensieve.theory.selection import documents_of
 
 # An unselected type whose weight in its document rises to e^{−NEAR} ends the face.
 NEAR = 8.0
+# q hardly moves when it moves by less than this per unit of log t.
+STILL = 1e-3
 # Terms below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-17
 
@@ -177,7 +180,7 @@ def follow(
     clock: float,
     log_time: float,
     far: float,
-    tolerance: tuple[float, float] = (1e-9, 1e-7),
+    tolerance: tuple[float, float] = (1e-9, 1e-5),
     steps: int = 3000,
 ) -> SlowPath:
     """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
@@ -218,9 +221,21 @@ def follow(
         q, clock, before = solver.y, float(solver.t), near
         points.append(q)
         times.append(float(np.logaddexp(offset, clock)))
+        if _at_rest(phi, q, clock):
+            return SlowPath(End.STILL, np.array(points), np.array(times), clock)
         if times[-1] >= far:
             return SlowPath(End.FAR, np.array(points), np.array(times), clock)
     return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
+
+
+def _at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
+    """Whether q has come to rest at a strict minimum of Φ: it hardly moves, and t · curvature is large wherever a gap can move."""
+    if phi.slope(q)[1] + clock > math.log(STILL):
+        return False
+    H, _, log_size = phi.hessian(q)
+    B = span_of(phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]])
+    curvature = np.linalg.eigvalsh(B.T @ H @ B)
+    return bool(curvature[0] > 0 and clock + log_size + math.log(curvature[0]) > SETTLED)
 
 
 def _crossing(phi: Exponentials, solver: BDF, pairs: Ints) -> float:
