@@ -30,7 +30,10 @@ def write_reviews(path: Path, n: int = 200) -> Path:
 def test_generated_documents(run: Run, tmp_path: Path) -> None:
     status, out, err = run("verify", *SMALL, "--seed", "2")
     assert (status, err) == (0, "")
-    assert sum(line.startswith("holds  ") for line in out.splitlines()) == 5 and "all 7 hypotheses of the theory hold" in out
+    assert (
+        sum(line.startswith("holds  ") for line in out.splitlines()) == 5
+        and "all 7 hypotheses of the theory hold" in out
+    )
     folder = tmp_path / "tokensieve-verify"
     assert {p.name for p in folder.iterdir()} == FILES
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)

@@ -95,7 +95,7 @@ class Limit:
         prediction: the phases, None for a finite limit that the flow itself reached.
         basis, rest: of the prediction's coordinates, as in `Flow`.
         compared: first and last log t at which prediction and flow were compared, and the largest relative error.
-        seconds: wall time.
+        seconds, margin_seconds: wall time, and what the margin problem took of it.
     """
 
     fate: Fate
@@ -115,6 +115,7 @@ class Limit:
     rest: Floats | None = None
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: float = 0.0
+    margin_seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""
@@ -252,7 +253,9 @@ def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Pre
         return replace(
             limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum"
         )
+    begun = time.monotonic()
     margin = max_margin(counts, E, face.mask, near=phase.points[-1])
+    limit = replace(limit, margin_seconds=time.monotonic() - begun)
     limit = replace(limit, margin=margin if flow.basis is None else replace(margin, p=flow.basis @ margin.p))
     velocity = _velocity(phase)
     aimed = face.outside.T @ margin.p

@@ -208,7 +208,7 @@ def equilibrium(counts: Counts, E: Floats, w: Floats, face: Face, z: Floats) -> 
 def _answers(counts: Counts, u: Floats, w: Floats, mask: NDArray[np.bool_]) -> Floats:
     """f_X with every softmax restricted to a selection, shape (n,)."""
     q, document = weights(counts, u, mask), documents_of(counts)
-    return np.bincount(document, q * w[counts.matrix.indices], counts.n_documents)
+    return np.asarray(np.bincount(document, q * w[counts.matrix.indices], counts.n_documents), dtype=np.float64)
 
 
 def weights(counts: Counts, u: Floats, mask: NDArray[np.bool_]) -> Floats:

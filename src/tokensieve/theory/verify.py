@@ -164,6 +164,8 @@ def verify(
         assumptions=check_assumptions(counts, step), claims=[], seconds=clock.seconds,
     )  # fmt: skip
     clock.start("done")
+    clock.seconds["margin"] = limit.margin_seconds
+    clock.seconds["faces"] -= limit.margin_seconds
     return replace(found, claims=check_claims(found))
 
 
