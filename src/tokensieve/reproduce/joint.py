@@ -50,7 +50,7 @@ def fit(bench: Bench, split: Split, label: str, tell: Progress, start: Start | N
     how: dict[str, Any] = {"learning_rate": wanted["learning_rate"], "steps": wanted["steps"], "seed": bench.seed}
     how["record_every"] = max(1, wanted["steps"] // 20)
     others = {"validation": split.validation, "test": split.test}
-    checkpoint = bench.folder / f"{label}.npz"
+    checkpoint = bench.folder / f"{label}.safetensors"
     shown: Progress = lambda stage, share: tell(f"{label}: {stage}", share)  # noqa: E731
     return train_embeddings(split.train, start, TrainingSettings(**(how | changes)), others, checkpoint, shown)
 
