@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.run import Audit, Settings, audit
-    from tokensieve.data.importance import Importance, TokenSums, token_importance
+    from tokensieve.data.importance import Category, Importance, importance_of, token_importance
+    from tokensieve.data.sums import TokenSums
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
@@ -43,7 +44,8 @@ _HOMES = {
     "auditing.demo": "demo_reviews",
     "auditing.mask": "mask_texts",
     "auditing.run": "Audit Settings audit",
-    "data.importance": "Importance TokenSums token_importance",
+    "data.importance": "Category Importance importance_of token_importance",
+    "data.sums": "TokenSums",
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
