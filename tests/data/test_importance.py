@@ -147,7 +147,9 @@ def test_every_column_by_brute_force(classes: int, sizes: tuple[int, ...]) -> No
 def test_posterior_interval_is_wilsons_on_documents_that_hold_the_type_once() -> None:
     counts = Counts.from_matrix(np.ones((40, 1)), np.r_[np.ones(31, int), np.zeros(9, int)])
     found = token_importance(counts)
-    level = 1 - 2 * float(stats.norm.sf(stats.t.isf(0.025, 43)))  # Wilson's with Student's quantile for 40 documents and 3
+    level = 1 - 2 * float(
+        stats.norm.sf(stats.t.isf(0.025, 43))
+    )  # Wilson's with Student's quantile for 40 documents and 3
     interval = stats.binomtest(31, 40).proportion_ci(level, method="wilson")
     assert found.posterior_low[0, 1] == pytest.approx(2 * interval.low - 1, rel=1e-9)
     assert found.posterior_high[0, 1] == pytest.approx(2 * interval.high - 1, rel=1e-9)

@@ -242,11 +242,11 @@ def _differences(
         return alpha, effect, scale * by_class[0].sum(axis=1, keepdims=True)
     pairs = []
     for j in columns:
-        rest = [
-            np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in (first, second, sizes, inverse)
-        ]
+        rest = [np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in (first, second, sizes, inverse)]
         mean, low, high = means(*rest)
-        pairs.append((*combined(np.array([[scale], [-scale]]), mean, low, high), scale * mean.sum(axis=1, keepdims=True)))
+        pairs.append(
+            (*combined(np.array([[scale], [-scale]]), mean, low, high), scale * mean.sum(axis=1, keepdims=True))
+        )
     middle, low, high, reach = (np.concatenate(parts, axis=1) for parts in zip(*pairs, strict=True))
     return alpha, (middle, low, high), reach
 

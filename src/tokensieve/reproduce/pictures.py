@@ -7,10 +7,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.report.charts import CATEGORIES, INK, MUTED, Picture, finish
+from tokensieve.report.charts import INK, MUTED, SIDES, Picture, finish
 
 POINTS = 600
-OURS, THEIRS = CATEGORIES["completely positive"], CATEGORIES["completely negative"]
+OURS, THEIRS = SIDES["completely positive"], SIDES["completely negative"]
 
 
 def bin_picture(
@@ -77,7 +77,7 @@ def line_picture(name: str, title: str, rows: pl.DataFrame, x: str, y: str, by: 
     """Lines of y against x, one for each value of `by`."""
     data = rows.select(x=pl.col(x), y=pl.col(y), by=pl.col(by).cast(pl.String)).to_dicts()
     scale = alt.Scale(type="log" if log_x else "linear", nice=False, padding=12)
-    palette = list(CATEGORIES.values())
+    palette = list(SIDES.values())
     chart = (
         alt.Chart(alt.NamedData("lines"))
         .mark_line(strokeWidth=2.3, point=True)
