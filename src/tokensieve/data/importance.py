@@ -188,7 +188,8 @@ def importance_of(sums: TokenSums, tokens: NDArray[Any], classes: tuple[str, ...
     documents, count = sums.present.sum(axis=1), sums.count.sum(axis=1)
     columns = np.array([1]) if k == 2 else np.arange(k)  # of two classes, the first mirrors the second
     first, second = as_floats(sums.shares[:, :, 0]), as_floats(sums.shares[:, :, 1])
-    total = tuple(as_floats(w)[:, None] for w in (*np.moveaxis(sums.shares.sum(axis=1), 1, 0), sums.cubes))
+    powers = tuple(as_floats(w)[:, None] for w in (*np.moveaxis(sums.shares.sum(axis=1), 1, 0), sums.cubes))
+    total = powers[0], powers[1], powers[2]
     p = permutation_p(first[:, columns], total, sizes[columns], n)
     inside = sums.count[:, columns]
     posterior = share_interval(

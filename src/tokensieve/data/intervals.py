@@ -176,7 +176,8 @@ def permutation_p(inside: Floats, total: tuple[Floats, Floats, Floats], sizes: F
     with np.errstate(divide="ignore"):
         below, above = np.minimum(skew, sd / mean), np.maximum(skew, -sd / (s1 - mean))
     p = 2 * np.minimum(_upper_tail(z, above), _upper_tail(-z, -below))
-    return np.where(flat, 1.0, np.clip(p, 0.0, 1.0))
+    out: Floats = np.where(flat, 1.0, np.clip(p, 0.0, 1.0))
+    return out
 
 
 def _upper_tail(z: Floats, skew: Floats) -> Floats:
@@ -186,7 +187,7 @@ def _upper_tail(z: Floats, skew: Floats) -> Floats:
     shape = 4 / safe**2
     x = np.maximum(shape + 2 * z / safe, 0.0)
     out = np.where(skew > 0, gammaincc(shape, x), gammainc(shape, x))
-    return np.where(normal, ndtr(-z), out)
+    return np.asarray(np.where(normal, ndtr(-z), out))
 
 
 def false_discovery(p: Floats) -> Floats:
