@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from tokensieve.data.importance import LEVEL, Category, Importance, signed_frequency, token_importance
+from tokensieve.data.intervals import permutation_p
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 
@@ -163,9 +164,42 @@ def enumerated(counts: Counts, s: int, k: int) -> tuple[np.ndarray, float]:
     return np.array([share[list(labels)].sum() for labels in sorted(every)]), float(share[counts.labels == k].sum())
 
 
+def relabelling_p(counts: Counts) -> np.ndarray:
+    """p by the moments of relabelling alone, whatever the lengths of documents, shape (|S|, K)."""
+    dense = counts.matrix.toarray()
+    x = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1)
+    inside = np.stack([x[counts.labels == k].sum(axis=0) for k in range(counts.n_classes)], axis=1)
+    first, second, third = ((x**power).sum(axis=0)[:, None] for power in (1, 2, 3))
+    return permutation_p(inside, (first, second, third), counts.class_sizes.astype(float), counts.n_documents)
+
+
+@QUIET
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]))
+def test_p_is_that_of_relabelling_or_larger_where_a_class_is_shorter(seed: int, classes: int) -> None:
+    counts = random_counts(seed, classes)
+    found, alone = token_importance(counts).p_value, relabelling_p(counts)
+    assert (found >= alone * (1 - 1e-6))[alone < 0.5].all()
+    filler = counts.lengths.max() - counts.lengths
+    equal = Counts.from_matrix(
+        np.column_stack([counts.matrix.toarray(), filler]), counts.labels, [str(k) for k in range(classes)]
+    )
+    np.testing.assert_allclose(token_importance(equal).p_value, relabelling_p(equal), rtol=1e-6)
+
+
+def test_equal_rates_in_a_rare_class_of_short_documents_are_not_discoveries() -> None:
+    rng, small, tested = np.random.default_rng(31), 0, 0
+    labels = np.repeat([0, 1], (400, 20))
+    for _ in range(15):
+        lengths = np.maximum(rng.lognormal(4, 0.5, 420) * np.where(labels == 1, 0.4, 1.5), 5).astype(int)
+        chances = np.tile(np.r_[np.full(40, 0.012), 1 - 40 * 0.012], (420, 1))
+        found = token_importance(Counts.from_matrix(rng.multinomial(lengths, chances), labels))
+        small, tested = small + int((found.p_value[:40, 1] < LEVEL).sum()), tested + 40
+    assert small / tested < 0.075  # 0.2 by relabelling alone
+
+
 def test_mean_variance_and_skewness_are_those_of_all_relabellings() -> None:
     counts = random_counts(3, n=8, types=4, sizes=(6, 2))
-    p = token_importance(counts).p_value
+    p = relabelling_p(counts)
     for s in range(4):
         for k in (0, 1):
             sums, observed = enumerated(counts, s, k)
@@ -179,7 +213,7 @@ def test_p_values_are_near_the_exact_ones_of_all_relabellings() -> None:
     close = []
     for seed in range(6):
         counts = random_counts(seed, n=9, types=5, sizes=(6, 3))
-        found = token_importance(counts).p_value[:, 1]
+        found = relabelling_p(counts)[:, 1]
         for s in range(5):
             sums, observed = enumerated(counts, s, 1)
             tie = np.isclose(sums, observed).mean() / 2

@@ -32,9 +32,9 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def simulation() -> ModuleType:
-    """benchmarks/coverage.py, so that test and published table have one generator."""
+    """benchmarks/intervals.py, so that test and published table have one generator."""
     sys.path.insert(0, str(BENCHMARKS))
-    spec = importlib.util.spec_from_file_location("coverage_benchmark", BENCHMARKS / "coverage.py")
+    spec = importlib.util.spec_from_file_location("intervals_benchmark", BENCHMARKS / "intervals.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

@@ -31,6 +31,7 @@ from tokensieve.data.intervals import (
     combined,
     dispersion,
     false_discovery,
+    length_excess,
     mean_interval,
     permutation_p,
     quantile,
@@ -190,7 +191,8 @@ def importance_of(sums: TokenSums, tokens: NDArray[Any], classes: tuple[str, ...
     first, second = as_floats(sums.shares[:, :, 0]), as_floats(sums.shares[:, :, 1])
     powers = tuple(as_floats(w)[:, None] for w in (*np.moveaxis(sums.shares.sum(axis=1), 1, 0), sums.cubes))
     total = powers[0], powers[1], powers[2]
-    p = permutation_p(first[:, columns], total, sizes[columns], n)
+    excess = length_excess(as_floats(sums.inverse_lengths), sizes)
+    p = permutation_p(first[:, columns], total, sizes[columns], n, excess[columns])
     inside = sums.count[:, columns]
     posterior = share_interval(
         inside,

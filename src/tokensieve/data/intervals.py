@@ -18,11 +18,11 @@ end of the interval of Σ a_j μ_j uses the distances to those ends of the means
 **Shares of occurrences** (`share_interval`): Wilson's interval on an effective number of documents.
 
 t is Student's quantile with EXTRA degrees of freedom beyond the number of documents that contain the type: its dispersion is
-known from no more than those. EXTRA was chosen in `benchmarks/coverage.py`; coverage there is 94 to 99 %, and up to 100 % where
+known from no more than those. EXTRA was chosen in `benchmarks/intervals.py`; coverage there is 94 to 99 %, and up to 100 % where
 fewer than five documents contain the type: so few cannot be told apart more finely, hence their intervals err to the wide side.
 
-**Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail. `agreeing` lets the interval of a
-difference exclude zero exactly where p < LEVEL.
+**Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail, corrected where the classes differ
+in length (`length_excess`). `agreeing` lets the interval of a difference exclude zero exactly where p < LEVEL.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def share_interval(
     return 2 * share - 1, np.clip(2 * (centre - half) - 1, -1, 1), np.clip(2 * (centre + half) - 1, -1, 1)
 
 
-def permutation_p(inside: Floats, total: tuple[Floats, Floats, Floats], sizes: Floats, n: int) -> Floats:
+def permutation_p(
+    inside: Floats, total: tuple[Floats, Floats, Floats], sizes: Floats, n: int, excess: Floats | float = 1.0
+) -> Floats:
     """Two-sided p of Σ_{X of class k} x_X under random relabelling with fixed class sizes, shape (|S|, C).
 
     With M_j = Σ(x − x̄)^j and m of n documents drawn:  Var = m(n−m)/(n(n−1)) M_2,
@@ -163,6 +165,7 @@ def permutation_p(inside: Floats, total: tuple[Floats, Floats, Floats], sizes: F
         total: Σx, Σx², Σx³ over all documents, each of shape (|S|, 1).
         sizes: m, documents of each class, shape (C,).
         n: documents.
+        excess: variance of the class's share beyond that under relabelling, at least 1 (`length_excess`), shape (C,).
     """
     s1, s2, s3 = total
     m2 = np.maximum(s2 - s1**2 / n, 0.0)
@@ -172,12 +175,31 @@ def permutation_p(inside: Floats, total: tuple[Floats, Floats, Floats], sizes: F
     mean = s1 * sizes / n
     flat = ~(m2 > 1e-12 * s2) | (variance == 0)
     sd = np.where(flat, 1.0, np.sqrt(variance))
-    z, skew = np.where(flat, 0.0, (inside - mean) / sd), np.where(flat, 0.0, third / sd**3)
+    z = np.where(flat, 0.0, (inside - mean) / sd / np.sqrt(excess))
+    skew = np.where(flat, 0.0, third / sd**3)
     with np.errstate(divide="ignore"):
         below, above = np.minimum(skew, sd / mean), np.maximum(skew, -sd / (s1 - mean))
     p = 2 * np.minimum(_upper_tail(z, above), _upper_tail(-z, -below))
     out: Floats = np.where(flat, 1.0, np.clip(p, 0.0, 1.0))
     return out
+
+
+def length_excess(inverse: Floats, sizes: Floats) -> Floats:
+    """How much more the difference of class means varies than relabelling shows, because documents differ in length, shape (K,).
+
+    The share of a type with rate r varies as r/T. With m documents in the class and n − m in the others, relabelling sees
+    Σ 1/T · r/(m(n − m)) where the truth is Σ_in 1/T · r/m² + Σ_out 1/T · r/(n − m)²: a rare class of short documents varies more.
+    Without this, such a class gives p < 0.05 to every fifth type of equal rates. Never below 1, so that p only grows.
+
+    Args:
+        inverse: Σ 1/T over the documents of each class, shape (K,).
+        sizes: documents of each class, shape (K,).
+    """
+    inside, outside = np.maximum(sizes, 1.0), np.maximum(sizes.sum() - sizes, 1.0)
+    whole = inverse.sum()
+    if whole <= 0:
+        return np.ones_like(inside)
+    return np.maximum((inverse * outside / inside + (whole - inverse) * inside / outside) / whole, 1.0)
 
 
 def _upper_tail(z: Floats, skew: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """Do the intervals hold what they promise, and are discoveries real? Simulated documents whose truth is known by construction.
 
-    python benchmarks/coverage.py [--corpora 24] [--seed 0]            (about two minutes on one core)
+    python benchmarks/intervals.py [--corpora 24] [--seed 0]            (about two minutes on one core)
 
 **Coverage.** A corpus has class sizes 1:1 or 1:20 and documents of 80 tokens each, of log-normal lengths (5 to some hundreds), or
 of such lengths three times as long in one class. Each type has a rate per class: 40 % of the types the same in both, the others
