@@ -48,6 +48,7 @@ class Settings:
         ngrams: longest run of words that is a token type.
         min_documents: a type must stand in that many training documents.
         seed: of the split and of training.
+        value_rate: initial step size for the classifier's values.
         test_share: share of the documents set aside for testing where the corpus has no test set.
         baseline: whether TF-IDF + logistic regression is trained beside the model.
         budget: what no single token may exceed (`Audit.over_budget`), or None.
@@ -56,6 +57,7 @@ class Settings:
     ngrams: int = 1
     min_documents: int = 3
     seed: int = 0
+    value_rate: float = 0.1
     test_share: float = 0.2
     baseline: bool = True
     budget: Budget | None = None
@@ -236,13 +238,16 @@ def audit(
         notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
-    train, test, vocabulary = _count(corpus, settings, tokenizer or WordTokenizer(), tell)
+    splitter = tokenizer or WordTokenizer()
+    train, test, vocabulary = _count(corpus, settings, splitter, tell)
     clock.lap("tokenizing")
     tell("importance", 0.0)
     importance = token_importance(train.counts)
     clock.lap("importance")
     tell("training", 0.0)
-    model = AttentionClassifier(settings.ngrams, settings.min_documents, random_state=settings.seed)
+    model = AttentionClassifier(
+        settings.ngrams, settings.min_documents, splitter, value_rate=settings.value_rate, random_state=settings.seed
+    )
     model.fit_counts(train.counts, vocabulary)
     f = model.decision_function(test.counts.matrix)
     clock.lap("training")

@@ -26,6 +26,7 @@ from tokensieve.cli.options import (
     NgramsOption,
     PicturesOption,
     QuietOption,
+    RateOption,
     SeedOption,
     SourceArgument,
     SplitOption,
@@ -79,6 +80,7 @@ def audit(
     stream: StreamOption = False,
     ngrams: NgramsOption = 1,
     min_documents: MinimumOption = 3,
+    value_rate: RateOption = 0.1,
     tokenizer: TokenizerOption = None,
     keep_case: CaseOption = False,
     baseline: BaselineOption = True,
@@ -96,7 +98,8 @@ def audit(
 
     read = reader(source, text, label, group, drop, test, split, encoding, duplicates, stream)
     advise(source, stream, quiet)
-    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
+    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed}
+    settings |= {"baseline": baseline, "value_rate": value_rate}
     options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
     if fail_on is not None:
         from tokensieve.auditing.budget import Budget
@@ -133,6 +136,7 @@ def train(
     stream: StreamOption = False,
     ngrams: NgramsOption = 1,
     min_documents: MinimumOption = 3,
+    value_rate: RateOption = 0.1,
     tokenizer: TokenizerOption = None,
     keep_case: CaseOption = False,
     cluster: ClusterOption = None,
@@ -146,9 +150,12 @@ def train(
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
-        train_on_cluster(read, cluster, out, quiet, _splitter(tokenizer, keep_case), ngrams, min_documents, seed)
+        train_on_cluster(
+            read, cluster, out, quiet, _splitter(tokenizer, keep_case), ngrams, min_documents, seed, value_rate
+        )
         return
-    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
+    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed}
+    settings |= {"baseline": False, "value_rate": value_rate}
     options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
     _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, options=options, **settings)
 

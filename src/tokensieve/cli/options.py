@@ -44,6 +44,7 @@ EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of tex
 DuplicatesOption = Annotated[str, typer.Option("--duplicates", help="Repeated text with the same label: keep or drop.")]
 NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
 MinimumOption = Annotated[int, typer.Option("--min-documents", help="A token must stand in so many documents.", min=1)]
+RateOption = Annotated[float, typer.Option("--value-rate", help="Initial step size for the token values.", min=1e-6)]
 TokenizerOption = Annotated[
     str | None, typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE")
 ]

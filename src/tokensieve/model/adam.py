@@ -36,7 +36,7 @@ class Schedule:
     steps: int
     batch_size: int = 64
     score_rate: float = 0.01
-    value_rate: float = 0.2
+    value_rate: float = 0.1
     seed: int = 0
 
 

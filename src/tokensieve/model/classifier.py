@@ -104,7 +104,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tokenizer: Any = None,
         batch_size: int = 64,
         score_rate: float = 0.01,
-        value_rate: float = 0.2,
+        value_rate: float = 0.1,
         max_epochs: int = 4,
         validation_share: float = 0.1,
         random_state: Any = 0,

@@ -88,6 +88,7 @@ def learn_on(
     min_documents: int = 3,
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
+    value_rate: float = 0.1,
     progress: Progress | None = None,
 ) -> Learned:
     """Vocabulary, importance and classifier from documents that lie on a cluster.
@@ -101,6 +102,7 @@ def learn_on(
         min_documents: a type must stand in that many documents.
         tokenizer: words if None.
         seed: of the order of documents.
+        value_rate: initial step size for the values.
         progress: called with (stage, share done).
 
     Raises:
@@ -128,7 +130,7 @@ def learn_on(
     tell("importance", 0.0)
     sums: TokenSums = cluster.total(cluster.each(TokenSums.of, counts)).result()
     importance = sums.importance(vocabulary.tokens, classes)
-    model = AttentionClassifier(ngrams, min_documents, random_state=seed)
+    model = AttentionClassifier(ngrams, min_documents, splitter, value_rate=value_rate, random_state=seed)
     state, rounds, validation = _train(cluster, counts, sums.class_sizes, model, seed, tell)
     tell("attention", 0.0)
     received = cluster.total(cluster.each(_received, counts, state)).result() / np.maximum(importance.documents, 1)

@@ -16,13 +16,23 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text.tokenizers import tokenizer_from_dict
 from tokensieve.text.vocabulary import Vocabulary
 
-FORMAT = 1
+FORMAT = 2
 RULE = (
     "Words: where tokenizer.line_breaks, replace matches of (?i)<br\\s*/?> by a space; where tokenizer.lowercase, fold to Unicode "
     "lower case; take all matches of tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode). Count each word, and each "
     "run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); divide by "
     "the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for classes[1]; else "
     "one per class, the largest wins. A text without known tokens is answered by prior."
+)
+SETTINGS = (
+    "ngrams",
+    "min_documents",
+    "batch_size",
+    "score_rate",
+    "value_rate",
+    "max_epochs",
+    "validation_share",
+    "random_state",
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -42,6 +52,7 @@ def model_files(model: AttentionClassifier) -> dict[str, bytes]:
         "kind": "tokensieve.AttentionClassifier",
         "classes": model.classes_.tolist(),
         "steps": model.n_steps_,
+        "settings": {name: _plain(getattr(model, name)) for name in SETTINGS},
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
     }
@@ -110,9 +121,10 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any]) -> Attention
     grams = tuple(numbers[f"grams{n}"] for n in range(2, 2 + sum(name.startswith("grams") for name in numbers)))
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer_from_dict(description["tokenizer"]))
     heads = 1 if len(description["classes"]) == 2 else len(description["classes"])
+    settings = description["settings"]
     if numbers["scores"].shape != (vocabulary.n_types,) or numbers["values"].shape != (vocabulary.n_types, heads):
         raise ValueError("numbers and vocabulary do not agree")
-    model = AttentionClassifier(ngrams=1 + len(grams))
+    model = AttentionClassifier(tokenizer=vocabulary.tokenizer, **{name: settings[name] for name in SETTINGS})
     model.classes_, model.vocabulary_ = np.asarray(description["classes"]), vocabulary
     model.scores_, model.values_, model.prior_ = numbers["scores"], numbers["values"], numbers["prior"]
     model.n_features_in_ = vocabulary.n_types
@@ -124,6 +136,13 @@ def _vocabulary(model: AttentionClassifier) -> Vocabulary:
     if model.vocabulary_ is None:
         raise InputError("only a model fitted on texts can be saved: this one was fitted on counts and knows no tokens")
     return model.vocabulary_
+
+
+def _plain(value: Any) -> int | float | None:
+    """A setting as a JSON value; a random generator has none, and is drawn anew by a clone."""
+    if isinstance(value, np.integer):
+        return int(value)
+    return value if isinstance(value, int | float) else None
 
 
 def _digest(description: dict[str, Any], numbers: bytes) -> str:
