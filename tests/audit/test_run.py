@@ -64,7 +64,7 @@ def test_attention_and_quadrants_against_a_loop() -> None:
     from tokensieve.text.counts import Counts
 
     counts = Counts(matrix, train.labels, train.classes, vocabulary.tokens)
-    q = attention(counts, found.model.scores_)
+    q = attention(counts.matrix, found.model.scores_)
     received: dict[str, list[float]] = {token: [] for token in vocabulary.tokens}
     shares, uniform = dict.fromkeys(QUADRANTS, 0.0), dict.fromkeys(QUADRANTS, 0.0)
     good = found.tokens.filter(pl.col("class") == "good")

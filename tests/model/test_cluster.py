@@ -121,7 +121,7 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     model, splitter = audited.model, WordTokenizer()
     matrix = model.vocabulary_.count(tokenize(corpus.texts, splitter))[0]
     counts = Counts(matrix, corpus.labels, corpus.classes, model.tokens_)
-    importance, sums = token_importance(counts), attention_sums(counts, model.scores_)[2]
+    importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]
     learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
     assert len(corpus.classes) == classes
     assert_frame_equal(token_table(learned.importance, learned.model, learned.attention)[0], audited.tokens)

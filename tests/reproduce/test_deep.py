@@ -313,7 +313,7 @@ def test_the_best_epoch_is_taken_and_training_stops() -> None:
     assert len(losses) < 61
     assert result.best_epoch == int(np.argmin(losses)) == len(losses) - 3 > 0
     for name, part in (("train", counts), ("validation", validation), ("test", test)):
-        f = exact_answers(part, result.score, result.value)
+        f = exact_answers(part.matrix, result.score, result.value)
         assert result.loss[name] == pytest.approx(loss_and_slope(f, part.labels)[0].mean(), rel=1e-5)
         assert result.accuracy[name] == np.mean((f[:, 0] > 0) == (part.labels == 1))
     assert result.loss["validation"] == losses[result.best_epoch]

@@ -22,7 +22,7 @@ from tokensieve.escape import shown
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.effects import attention_sums
-from tokensieve.model.highlight import Piece, pieces
+from tokensieve.model.explanation import Piece, pieces
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus, split_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -372,7 +372,7 @@ def _table(
     importance: Importance, model: AttentionClassifier, counts: Counts
 ) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
     """The table, and the quadrants' shares of attention and of uniform attention."""
-    sums = attention_sums(counts, model.scores_)
+    sums = attention_sums(counts.matrix, model.scores_)
     table, which = token_table(importance, model, sums[2] / np.maximum(importance.documents, 1))
     masses = [np.bincount(which, x, 4) / np.sum(x) for x in sums[:2]]
     return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
@@ -393,7 +393,7 @@ def _examples(model: AttentionClassifier, test: _Part, f: Floats, predicted: Int
         text = test.corpus.texts[int(i)]
         explained = model.explain([text])[0]
         labels = test.corpus.classes[test.counts.labels[i]], test.corpus.classes[predicted[i]]
-        row, shares = int(test.corpus.rows[i]), pieces(model, text, 1 if f.ndim == 1 else int(predicted[i]))
+        row, shares = int(test.corpus.rows[i]), pieces(model.trained_, text, 1 if f.ndim == 1 else int(predicted[i]))
         out.append(Example(kind, row, *labels, float(p[i, predicted[i]]), explained.answer, shares, explained.table))
     return out
 

@@ -173,14 +173,14 @@ def predict(
     import polars as pl
 
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.storage import load_model
+    from tokensieve.model.storage import read_model
     from tokensieve.text.corpus import read_texts
 
     if out:
         check_writable(out)
-    classifier = load_model(model)
+    classifier = read_model(model)
     texts = read_texts(source, text=text, encoding=encoding)
-    answered = classifier.answer(texts.texts)
+    answered = classifier.answer(*classifier.count(texts.texts))
     frame = answered.insert_column(0, pl.Series("row", texts.rows))
     table = csv_table(frame)
     if out:
@@ -202,17 +202,18 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Take one answer apart: the contribution of every token, which add up to the answer."""
-    from tokensieve.model.storage import load_model
+    from tokensieve.model.explanation import explain as take_apart
+    from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import show_explanation
 
-    classifier = load_model(model)
+    classifier = read_model(model)
     if text == "-":
         text = sys.stdin.buffer.read().decode(errors="replace")
-    classes = [str(c) for c in classifier.classes_]
+    classes = [str(c) for c in classifier.classes]
     if label is not None and label not in classes:
         raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")
-    wanted = None if label is None else classifier.classes_[classes.index(label)]
-    found = classifier.explain([text], wanted)[0]
+    wanted = None if label is None else classifier.classes[classes.index(label)]
+    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
         print(json.dumps(found.to_dict(), ensure_ascii=False))
     else:

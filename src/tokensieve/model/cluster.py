@@ -325,12 +325,12 @@ def _average(total: tuple[Floats, Floats, int]) -> Table:
 
 def _loss(counts: Counts, rows: Ints, state: Table, prior: Floats) -> tuple[float, int]:
     part = counts.rows(rows)
-    f = answers(part, *state)
+    f = answers(part.matrix, *state)
     f[np.diff(part.matrix.indptr) == 0] = prior
     return float(loss_and_slope(f, part.labels)[0].sum()), len(rows)
 
 
 def _received(counts: Counts, state: Table) -> Floats:
     """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
-    sums: Floats = attention_sums(counts, state[0])[2]
+    sums: Floats = attention_sums(counts.matrix, state[0])[2]
     return sums

@@ -13,8 +13,8 @@ from rich.text import Text
 from tokensieve.auditing.demo import Reviews
 from tokensieve.auditing.run import QUADRANTS, Audit
 from tokensieve.escape import shown
-from tokensieve.model.classifier import AttentionClassifier, Explanation
-from tokensieve.model.highlight import pieces
+from tokensieve.model.explanation import Explanation, pieces
+from tokensieve.model.trained import Model
 
 MANY = 6
 LISTED = 20
@@ -144,10 +144,10 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
     console.print(Text(f"the planted shortcut {reviews.shortcut!r} {verdict}"))
 
 
-def show_explanation(model: AttentionClassifier, text: str, found: Explanation) -> None:
+def show_explanation(model: Model, text: str, found: Explanation) -> None:
     """The text shaded by contribution, and the sum."""
     console = Console(highlight=False)
-    k = [str(c) for c in model.classes_].index(str(found.explained))
+    k = [str(c) for c in model.classes].index(str(found.explained))
     shares = pieces(model, text, k)
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
     line = Text()
