@@ -10,8 +10,10 @@ import pytest
 from sklearn.base import clone
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.run import QUADRANTS, Audit, Settings, audit
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.text.corpus import Corpus, read_corpus, split_corpus

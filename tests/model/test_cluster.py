@@ -17,8 +17,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from conftest import Run
+from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.run import QUADRANTS, Settings, audit, token_table
+from tokensieve.auditing.result import Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
@@ -124,7 +126,7 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]
     learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
     assert len(corpus.classes) == classes
-    assert_frame_equal(token_table(learned.importance, learned.model, learned.attention)[0], audited.tokens)
+    assert_frame_equal(token_table(learned.importance, learned.model.trained_, learned.attention)[0], audited.tokens)
 
 
 def test_bags_and_data_frames_give_the_same(client: Any) -> None:

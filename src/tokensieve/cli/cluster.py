@@ -25,7 +25,7 @@ def train_on_cluster(
     """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
     import numpy as np
 
-    from tokensieve.auditing.run import token_table
+    from tokensieve.auditing.agreement import token_table
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
     from tokensieve.text.corpus import split_corpus
@@ -53,7 +53,7 @@ def train_on_cluster(
             int((model.predict(texts) == np.asarray(corpus.classes)[labels]).sum())
             for texts, labels in _batches(corpus.test)
         )
-        table, _ = token_table(learned.importance, model, learned.attention)
+        table, _ = token_table(learned.importance, model.trained_, learned.attention)
         sizes = np.bincount(corpus.labels, minlength=k)
         summary = learned.to_dict() | {
             "documents": {"train": len(corpus.texts), "test": len(corpus.test.texts)},

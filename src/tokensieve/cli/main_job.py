@@ -237,7 +237,7 @@ def _audit(
     """Read, audit, write everything or nothing, and show the result."""
     from dataclasses import replace
 
-    from tokensieve.auditing.run import Settings
+    from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
@@ -257,10 +257,11 @@ def _audit(
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
         if report:
-            from tokensieve.report import pictures, render
+            from tokensieve.report import charts, render
 
-            files["report.html"] = render(result)
-            files |= {f"pictures/{name}": picture for name, picture in (pictures(result) if draw else {}).items()}
+            figures = charts.draw(result)
+            files["report.html"] = render(result, figures)
+            files |= {f"pictures/{name}": picture for name, picture in charts.drawn(figures if draw else []).items()}
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap
