@@ -181,7 +181,7 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     address = client.scheduler.address
     common = ("train", "a.parquet", "--test", "b.parquet", "-q")
     assert run(*common, "--cluster", address, "--out", "there")[0] == 0
-    assert run(*common, "--out", "here")[0] == 0
+    assert run(*common, "--tokens", "--out", "here")[0] == 0
     there, here = (pl.read_csv(tmp_path / name / "tokens.csv") for name in ("there", "here"))
     assert there.schema == here.schema and here.columns[-4:] == ["score", "value", "attention", "quadrant"]
     names = here.columns[:-4]

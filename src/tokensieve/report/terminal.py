@@ -23,7 +23,7 @@ LISTED = 20
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 
 
-def show_audit(audit: Audit, out: Path, report: bool) -> None:
+def show_audit(audit: Audit, out: Path) -> None:
     """Accuracies, top tokens per class, disagreements and the files written."""
     console = Console(highlight=False)
     train, test = audit.documents["train"], audit.documents["test"]
@@ -53,11 +53,7 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(Text(f"  {shown(token, 30)}", style="bold") + Text(f" {shown(reason, 120)}"))
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
     console.print(Text(f"{audit.seconds['total']:.1f} s ({seconds})", style="dim"))
-    what = (
-        f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
-        if report
-        else "the model, tokens.csv and summary.json"
-    )
+    what = f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
     console.print(Text(f"{what} in {out}"))
 
 
