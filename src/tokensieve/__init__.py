@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from tokensieve.auditing.budget import Budget
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.auditing.mask import mask_texts
-    from tokensieve.auditing.run import Audit, Settings, audit
+    from tokensieve.auditing.result import Audit, Settings
+    from tokensieve.auditing.run import audit
     from tokensieve.data.importance import Category, Importance, importance_of, token_importance
     from tokensieve.data.sums import TokenSums
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
-    from tokensieve.model.classifier import AttentionClassifier, Explanation
+    from tokensieve.model.classifier import AttentionClassifier
     from tokensieve.model.cluster import learn_on
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
+    from tokensieve.model.explanation import Explanation
+    from tokensieve.model.fit import FitSettings, fit
     from tokensieve.model.start import initialise
-    from tokensieve.model.storage import load_model, model_files, table
+    from tokensieve.model.storage import load_model, model_files, read_model, table
+    from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
@@ -43,17 +47,21 @@ _HOMES = {
     "auditing.budget": "Budget",
     "auditing.demo": "demo_reviews",
     "auditing.mask": "mask_texts",
-    "auditing.run": "Audit Settings audit",
+    "auditing.result": "Audit Settings",
+    "auditing.run": "audit",
     "data.importance": "Category Importance importance_of token_importance",
     "data.sums": "TokenSums",
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
-    "model.classifier": "AttentionClassifier Explanation",
+    "model.classifier": "AttentionClassifier",
     "model.cluster": "learn_on",
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
+    "model.explanation": "Explanation",
+    "model.fit": "FitSettings fit",
     "model.start": "initialise",
-    "model.storage": "load_model model_files table",
+    "model.storage": "load_model model_files read_model table",
+    "model.trained": "Model",
     "report.charts": "pictures",
     "report.page": "render",
     "text.corpus": "Corpus read_corpus split_corpus",

@@ -199,7 +199,7 @@ def length_excess(inverse: Floats, sizes: Floats) -> Floats:
     whole = inverse.sum()
     if whole <= 0:
         return np.ones_like(inside)
-    return np.maximum((inverse * outside / inside + (whole - inverse) * inside / outside) / whole, 1.0)
+    return np.asarray(np.maximum((inverse * outside / inside + (whole - inverse) * inside / outside) / whole, 1.0))
 
 
 def _upper_tail(z: Floats, skew: Floats) -> Floats:
