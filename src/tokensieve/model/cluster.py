@@ -1,7 +1,7 @@
 """Vocabulary, importance and training over the partitions of a Dask cluster.
 
 Every result is a pure function of the partitions and their order: which worker computes what, and how often after one has died,
-does not change a bit. Vocabulary and importance are those of one machine, to the bit (`tokensieve.data.importance.TokenSums`).
+does not change a bit. Vocabulary and importance are those of one machine, to the bit (`tokensieve.data.sums.TokenSums`).
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.data.importance import Importance, TokenSums
+from tokensieve.data.importance import Importance, importance_of
+from tokensieve.data.sums import TokenSums
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, loss_and_slope
@@ -88,6 +89,7 @@ def learn_on(
     min_documents: int = 3,
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
+    value_rate: float = 0.1,
     progress: Progress | None = None,
 ) -> Learned:
     """Vocabulary, importance and classifier from documents that lie on a cluster.
@@ -101,6 +103,7 @@ def learn_on(
         min_documents: a type must stand in that many documents.
         tokenizer: words if None.
         seed: of the order of documents.
+        value_rate: initial step size for the values.
         progress: called with (stage, share done).
 
     Raises:
@@ -126,9 +129,9 @@ def learn_on(
         _counted, parts, cluster.run(Vocabulary, vocabulary.words, vocabulary.grams, splitter), classes
     )
     tell("importance", 0.0)
-    sums: TokenSums = cluster.total(cluster.each(TokenSums.of, counts)).result()
-    importance = sums.importance(vocabulary.tokens, classes)
-    model = AttentionClassifier(ngrams, min_documents, random_state=seed)
+    sums: TokenSums = cluster.total(cluster.each(_sums, counts)).result()
+    importance = importance_of(sums, vocabulary.tokens, classes)
+    model = AttentionClassifier(ngrams, min_documents, splitter, value_rate=value_rate, random_state=seed)
     state, rounds, validation = _train(cluster, counts, sums.class_sizes, model, seed, tell)
     tell("attention", 0.0)
     received = cluster.total(cluster.each(_received, counts, state)).result() / np.maximum(importance.documents, 1)
@@ -323,12 +326,16 @@ def _average(total: tuple[Floats, Floats, int]) -> Table:
 
 def _loss(counts: Counts, rows: Ints, state: Table, prior: Floats) -> tuple[float, int]:
     part = counts.rows(rows)
-    f = answers(part, *state)
+    f = answers(part.matrix, *state)
     f[np.diff(part.matrix.indptr) == 0] = prior
     return float(loss_and_slope(f, part.labels)[0].sum()), len(rows)
 
 
+def _sums(counts: Counts) -> TokenSums:
+    return TokenSums.of(counts.matrix, counts.labels, counts.n_classes)
+
+
 def _received(counts: Counts, state: Table) -> Floats:
     """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
-    sums: Floats = attention_sums(counts, state[0])[2]
+    sums: Floats = attention_sums(counts.matrix, state[0])[2]
     return sums
