@@ -25,7 +25,7 @@ TOY: dict[str, dict[str, Any]] = {
     "two-layer": {**DEEP, **IMDB, **YELP},
     "key-query": {**DEEP, **IMDB},
     "mlp": {**DEEP, **IMDB},
-    "multi-class": {**D, "yelp": {"types": 18, "groups": "joined 2-3"}, "step_d": 4096, "importance": "relative"},
+    "multi-class": {**D, "yelp": {"types": 18, "groups": "joined 2-3"}, "step_d": 4096, "importance": "relative", "rank": "paper"},
     "frozen": {**D, **IMDB, **YELP, "larger_rate": 0.1, "figures": "test"},
     "one-step-only": {**D, **IMDB, "etas": [1.0, 100.0]},
     "diagnosis": {**D, **IMDB, "frozen_rate": 0.1, "frozen_steps": 30},

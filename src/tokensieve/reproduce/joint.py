@@ -64,7 +64,7 @@ def fit_kind(bench: Bench, kind: str, name: str, tell: Progress) -> tuple[Split,
     split = load(bench, name)
     most: int = bench.settings["test_documents"]
     test = split.test.rows(np.arange(min(most, split.test.n_documents)))
-    given = {f.name for f in fields(DeepSettings)} & set(bench.settings)
+    given = ({f.name for f in fields(DeepSettings)} - {"seed"}) & set(bench.settings)
     settings = DeepSettings(kind, seed=bench.start_seed, **{name: bench.settings[name] for name in given})
     shown: Progress = lambda stage, share: tell(f"{name}: {stage}", share)  # noqa: E731
     others = {"validation": split.validation, "test": test}

@@ -11,12 +11,14 @@ from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import accuracies, fit, load, said_accuracy
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
-from tokensieve.reproduce.shape import bins, edges_of, paper_checks, spearman
+from tokensieve.reproduce.shape import bins, edges_of, paper_checks, rank_under_noise, spearman
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.one_step import one_step
 
 RELATIVE, ABSOLUTE = "relative", "without 1/T"  # how importance is compared with the paper's
-COMMON = {"learning_rate": 0.01, "yelp": {"types": paper.TYPES["yelp"], "groups": "joined 2-3"}, "importance": RELATIVE}
+PAPER, NOISE = "paper", "noise"  # what the rank correlation is judged by
+YELP = {"types": paper.TYPES["yelp"], "groups": "joined 2-3"}
+COMMON = {"learning_rate": 0.01, "yelp": YELP, "importance": RELATIVE, "rank": PAPER}
 SETTINGS = {
     "quick": {"d": 256, "step_d": 2048, "steps": 60, **COMMON},
     "paper": {"d": 2048, "step_d": 16_384, "steps": 200, **COMMON},
@@ -28,9 +30,16 @@ READINGS = (
         "its own bins can be used as they are (types beyond them are left out)",
         {"importance": ABSOLUTE},
     ),
-    Reading("joined-3-4", "the classes are 1, 2, 3–4 and 5 stars", {"yelp": COMMON["yelp"] | {"groups": "joined 3-4"}}),  # type: ignore[operator]
-    Reading("without-3", "the classes are 1, 2, 4 and 5 stars", {"yelp": COMMON["yelp"] | {"groups": "without 3"}}),  # type: ignore[operator]
+    Reading("joined-3-4", "the classes are 1, 2, 3–4 and 5 stars", {"yelp": YELP | {"groups": "joined 3-4"}}),
+    Reading("without-3", "the classes are 1, 2, 4 and 5 stars", {"yelp": YELP | {"groups": "without 3"}}),
     Reading("fewer-steps", "training ends about where the validation loss is least", {"steps": 20}),
+    Reading(
+        "within-noise",
+        "most bins away from zero hold one to three types here, and even a curve that truly rises would pass the rank criterion of "
+        "class 2 about every second time: the rank correlation is judged by the 5 % quantile of what such a curve shows",
+        {"rank": NOISE},
+        later=True,
+    ),
 )
 NOTES = (
     "The paper does not say which four classes: ours are 1, 2–3, 4 and 5 stars in equal numbers, so class 2 is 2–3 stars and "
@@ -54,7 +63,10 @@ def run(bench: Bench) -> Finding:
         tokens, table = _measure(split.train, k, run.values[-1][:, k - 1], theirs, bench.settings["importance"])
         rank, beside = spearman(table["x"], table["value_mean"]), spearman(theirs["x"], theirs["value"])
         checks += paper_checks(table, "value", f"E_sᵀv_{k} with table C, class {k}", fewest=1)
-        checks.append(Check(f"class {k}: Spearman of E_sᵀv_{k} with the importance", rank, beside - 0.1, paper=beside))
+        low, middle = rank_under_noise(table, "value")
+        least = low if bench.settings["rank"] == NOISE else beside - 0.1
+        checks.append(Check(f"class {k}: Spearman of E_sᵀv_{k} with the importance", rank, least, paper=beside))
+        checks.append(Check(f"class {k}: Spearman that a rising curve would show under our noise, median", middle))
         tables |= {f"bins-class-{k}": table, f"tokens-class-{k}": tokens}
         title = f"Class {k} of 4, Yelp: value"
         views.append(
@@ -63,7 +75,7 @@ def run(bench: Bench) -> Finding:
     slope = _slope_ratio(split, bench)
     checks.append(Check("slope of E_sᵀv_k after one step, over the formula's", slope, 0.99, 1.01, paper=1.0))
     ours = (
-        f"correlation with table C {checks[0].value:.3f} (class 2) and {checks[3].value:.3f} (class 4); one-step slope "
+        f"correlation with table C {checks[0].value:.3f} (class 2) and {checks[4].value:.3f} (class 4); one-step slope "
         f"{slope:.4f} of the formula's; {said_accuracy(run)}"
     )
     return Finding(ours, tuple(checks), tables, tuple(views), NOTES, accuracies(run, "Yelp, 4 classes"))

@@ -141,12 +141,18 @@ class Reading:
     Attributes:
         name: on the command line.
         why: what is read otherwise, and what it might explain.
-        settings: what it changes; the value of a name may be a function of the settings before.
+        settings: what it changes.
+        later: whether it was thought of after figures of the default reading had been seen.
     """
 
     name: str
     why: str
     settings: Mapping[str, Any]
+    later: bool = False
+
+    def in_words(self) -> str:
+        """What is read otherwise, and whether that was thought of before the runs."""
+        return self.why + (" (added after figures of the default reading had been seen)" if self.later else "")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from scipy import stats
+from scipy.optimize import isotonic_regression
 
 from tokensieve.data.importance import token_importance
 from tokensieve.reproduce.result import Check
@@ -142,6 +143,33 @@ def ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
         bent = [np.abs(x - c) ** g for c in size * np.linspace(-0.2, 0.2, 41) for g in np.linspace(0.3, 4, 38)]
         curves = {"|x|": [np.abs(x)], "|x − c|^γ": bent}
     return {name: max(correlation(shape, y) for shape in shapes) for name, shapes in curves.items()}
+
+
+def rank_under_noise(table: pl.DataFrame, of: str, draws: int = 500, seed: int = 0) -> tuple[float, float]:
+    """Spearman over bins that a curve which truly rises would show, given how far our own types spread within bins.
+
+    The truth is taken to be the rising curve nearest to our bin means (isotonic regression weighted by types); a bin's mean gets
+    a normal error of σ/√types, with σ pooled over the bins of at least three types, the fullest one (around zero) left out.
+
+    Args:
+        table: bins with types, {of}_mean and {of}_sd.
+        of: "value" or "score".
+        draws: simulated rows.
+        seed: of the draws.
+
+    Returns:
+        The 5 % quantile and the median; nan where no bin has three types.
+    """
+    types, means = table["types"].to_numpy(), table[f"{of}_mean"].to_numpy()
+    outer = (types >= FEWEST) & (types < types.max())
+    if not outer.any():
+        return float("nan"), float("nan")
+    variance = (types * table[f"{of}_sd"].to_numpy() ** 2)[outer].sum() / (types[outer] - 1).sum()
+    rising = isotonic_regression(means, weights=types).x
+    noise = np.random.default_rng(seed).standard_normal((draws, len(types))) * np.sqrt(variance / types)
+    ranks = stats.zscore(stats.rankdata(rising + noise, axis=1), axis=1)
+    low, middle = np.quantile(ranks @ stats.zscore(stats.rankdata(table["x"])) / len(types), (0.05, 0.5))
+    return float(low), float(middle)
 
 
 def mean_spread(table: pl.DataFrame, of: str) -> float:
