@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve import __version__
-from tokensieve.cli.options import MOST_SEED, QuietOption, app, out_option, progress, say
+from tokensieve.cli.options import QuietOption, SeedOption, command, out_option, progress, say
 from tokensieve.errors import InputError
 
 
-@app.command()
+@command
 def reproduce(
     experiments: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named (see --list).")] = None,
     data: Annotated[
@@ -26,7 +26,7 @@ def reproduce(
     limit: Annotated[
         int | None, typer.Option("--documents", help="At most so many documents of each data set, for a trial.", min=200)
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0, max=MOST_SEED)] = 0,
+    seed: SeedOption = 0,
     listing: Annotated[bool, typer.Option("--list", help="Describe the experiments and stop.")] = False,
     out: Annotated[Path, out_option("tokensieve-reproduce")] = Path("tokensieve-reproduce"),
     quiet: QuietOption = False,
@@ -52,7 +52,7 @@ def _reproduce(
 ) -> None:
     """Run, write everything that shows the whole, and show it."""
     from tokensieve.files import check_writable, write_all
-    from tokensieve.report.reproduce import Reproduction, render_reproduction
+    from tokensieve.report.reproduce import Reproduction, picture_files, render_reproduction
     from tokensieve.report.terminal_reproduce import show_reproduction
     from tokensieve.reproduce.data import Data, data_folder
     from tokensieve.reproduce.runner import run_all
@@ -78,6 +78,7 @@ def _reproduce(
         study = Reproduction(name, results, settings, seed, __version__, date, seconds)
         files: dict[str, Any] = {"report.html": render_reproduction(study), "table.md": study.markdown()}
         files["summary.json"] = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        files |= {f"pictures/{picture}": content for picture, content in picture_files(study).items()}
         write_all(out, files)
     if not quiet:
         show_reproduction(study, out)
