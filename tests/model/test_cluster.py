@@ -26,8 +26,7 @@ from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.effects import attention_sums
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -56,11 +55,8 @@ def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
 
 
 def counts_of(frame: pl.DataFrame, ngrams: int) -> Counts:
-    splitter = WordTokenizer()
-    stream = tokenize(frame["text"], splitter)
-    vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
     labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
-    return Counts(vocabulary.count(stream)[0], labels, ("neg", "pos"), vocabulary.tokens)
+    return count_corpus(Documents(frame["text"], labels, ("neg", "pos")), ngrams=ngrams, min_documents=3).counts
 
 
 def same_importance(found: Importance, ngrams: int) -> None:
@@ -118,9 +114,8 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     names = [("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)] for i, y in enumerate((found.labels > 0).tolist())]
     corpus = split_corpus(read_corpus((found.texts.to_list(), names)))
     audited = audit(corpus, Settings(baseline=False))
-    model, splitter = audited.model, WordTokenizer()
-    matrix = model.vocabulary_.count(tokenize(corpus.texts, splitter))[0]
-    counts = Counts(matrix, corpus.labels, corpus.classes, model.tokens_)
+    model = audited.model
+    counts = count_corpus(corpus, model.vocabulary_).counts
     importance, sums = token_importance(counts), attention_sums(counts, model.scores_)[2]
     learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
     assert len(corpus.classes) == classes

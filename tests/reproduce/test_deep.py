@@ -22,8 +22,7 @@ from tokensieve.files import write_all
 from tokensieve.model.attention import answers as exact_answers
 from tokensieve.model.attention import gradient, loss_and_slope
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install tokensieve[torch]")
 
@@ -484,9 +483,8 @@ def test_two_layers_on_reviews_show_the_shape_of_the_paper() -> None:
         pytest.skip(f"no IMDB reviews in {folder}; set TOKENSIEVE_DATA")
     frame = pl.read_parquet(folder / "imdb_train.parquet").sample(4000, shuffle=True, seed=0)
     labels = (frame["label"] == "positive").cast(pl.Int64).to_numpy()
-    stream = tokenize(frame["text"], WordTokenizer())
-    matrix, _ = learn_vocabulary(stream, WordTokenizer(), min_documents=15).count(stream)
-    counts = Counts.from_matrix(matrix, labels)
+    counts = count_corpus(Documents(frame["text"], labels, ("-1", "+1")), min_documents=15).counts
+    matrix = counts.matrix
     given = DeepSettings("two-layer", d=128, learning_rate=0.01, patience=1)
     result = fit_deep(counts.rows(np.arange(3000)), given, counts.rows(np.arange(3000, 4000)))
     positive, negative = (matrix[labels == k].sum(axis=0) for k in (1, 0))

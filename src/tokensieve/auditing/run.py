@@ -27,8 +27,8 @@ from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus, split_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.spill import StoredTexts, characters
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import Vocabulary, count_corpus
 from tokensieve.theory.one_step import first_step
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
@@ -236,7 +236,7 @@ def audit(
         notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
-    train, test, vocabulary = _count(corpus, settings, tokenizer or WordTokenizer(), tell)
+    train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
     tell("importance", 0.0)
     importance = token_importance(train.counts)
@@ -291,21 +291,19 @@ def audit(
     return result
 
 
-def _count(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, tell: Progress) -> tuple[_Part, _Part, Any]:
+def _count(
+    corpus: Corpus, settings: Settings, tokenizer: Tokenizer | None, tell: Progress
+) -> tuple[_Part, _Part, Vocabulary]:
     assert corpus.test is not None
-    total = len(corpus.texts) + len(corpus.test.texts)
-    stream = tokenize(corpus.texts, tokenizer, lambda done: tell("tokenizing", done / total))
-    vocabulary = learn_vocabulary(stream, tokenizer, settings.ngrams, settings.min_documents)
-    parts = []
-    for part in (corpus, corpus.test):
-        if part is corpus.test:
-            stream = tokenize(
-                part.texts, tokenizer, lambda done: tell("tokenizing", (len(corpus.texts) + done) / total)
-            )
-        matrix, unknown = vocabulary.count(stream)
-        counts = Counts(matrix, part.labels, corpus.classes, vocabulary.tokens)
-        parts.append(_Part(part, counts, unknown, stream.n_tokens))
-    return parts[0], parts[1], vocabulary
+    n = len(corpus.texts)
+    total = n + len(corpus.test.texts)
+    train = count_corpus(
+        corpus, tokenizer=tokenizer, ngrams=settings.ngrams, min_documents=settings.min_documents,
+        progress=lambda done: tell("tokenizing", done / total),
+    )  # fmt: skip
+    test = count_corpus(corpus.test, train.vocabulary, progress=lambda done: tell("tokenizing", (n + done) / total))
+    parts = (_Part(part, x.counts, x.unknown, x.words) for part, x in ((corpus, train), (corpus.test, test)))
+    return *parts, train.vocabulary
 
 
 def _recall(predicted: Ints, test: Counts) -> dict[str, float | None]:

@@ -30,7 +30,8 @@ from tokensieve.model.effects import effects
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
-from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import Vocabulary, count_texts
 
 CHECKS = 8
 PATIENCE = 3
@@ -138,11 +139,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if _is_text(X):
             texts = text_series(X)
-            stream = tokenize(texts, self._tokenizer())
-            self.vocabulary_: Vocabulary | None = learn_vocabulary(
-                stream, self._tokenizer(), self.ngrams, self.min_documents
+            counted = count_texts(
+                texts, tokenizer=self._tokenizer(), ngrams=self.ngrams, min_documents=self.min_documents
             )
-            matrix, _ = self.vocabulary_.count(stream)
+            matrix: sp.csr_array = counted.matrix
+            self.vocabulary_: Vocabulary | None = counted.vocabulary
             self.__dict__.pop("feature_names_in_", None)
         else:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)

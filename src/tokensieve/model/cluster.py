@@ -31,7 +31,8 @@ from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.labels import in_order, label_name
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, text_series, tokenizer_from_dict
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, tokenize, word_frequencies
+from tokensieve.text.tokens import TokenStream, tokenize
+from tokensieve.text.vocabulary import Vocabulary, word_frequencies
 
 ROUNDS, PATIENCE = 8, 2
 LOCAL_STEPS = 2_000

@@ -8,7 +8,7 @@ from tokensieve.model.attention import attention
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import text_series
-from tokensieve.text.vocabulary import tokenize
+from tokensieve.text.tokens import tokenize
 
 Piece = tuple[str, float, float, float]
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from tokensieve.auditing.run import QUADRANTS
 from tokensieve.report import charts
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
-from tokensieve.text.vocabulary import Vocabulary, tokenize
+from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tokensieve.auditing.run import Audit
