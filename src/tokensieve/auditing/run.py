@@ -302,8 +302,8 @@ def _count(
         progress=lambda done: tell("tokenizing", done / total),
     )  # fmt: skip
     test = count_corpus(corpus.test, train.vocabulary, progress=lambda done: tell("tokenizing", (n + done) / total))
-    parts = (_Part(part, x.counts, x.unknown, x.words) for part, x in ((corpus, train), (corpus.test, test)))
-    return *parts, train.vocabulary
+    parts = [_Part(part, x.counts, x.unknown, x.words) for part, x in ((corpus, train), (corpus.test, test))]
+    return parts[0], parts[1], train.vocabulary
 
 
 def _recall(predicted: Ints, test: Counts) -> dict[str, float | None]:
