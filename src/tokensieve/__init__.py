@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
-    from tokensieve.model.classifier import AttentionClassifier, Explanation
+    from tokensieve.model.classifier import AttentionClassifier
     from tokensieve.model.cluster import learn_on
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
+    from tokensieve.model.explanation import Explanation
+    from tokensieve.model.fit import FitSettings, fit
     from tokensieve.model.start import initialise
-    from tokensieve.model.storage import load_model, model_files, table
+    from tokensieve.model.storage import load_model, model_files, read_model, table
+    from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
@@ -50,11 +53,14 @@ _HOMES = {
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
-    "model.classifier": "AttentionClassifier Explanation",
+    "model.classifier": "AttentionClassifier",
     "model.cluster": "learn_on",
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
+    "model.explanation": "Explanation",
+    "model.fit": "FitSettings fit",
     "model.start": "initialise",
-    "model.storage": "load_model model_files table",
+    "model.storage": "load_model model_files read_model table",
+    "model.trained": "Model",
     "report.charts": "pictures",
     "report.page": "render",
     "text.corpus": "Corpus read_corpus split_corpus",

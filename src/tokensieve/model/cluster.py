@@ -99,6 +99,7 @@ def learn_on(
     min_documents: int = 3,
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
+    value_rate: float = 0.1,
     progress: Progress | None = None,
 ) -> Learned:
     """Vocabulary, importance and classifier from documents that lie on a cluster.
@@ -113,6 +114,7 @@ def learn_on(
         min_documents: a type must occur in that many documents.
         tokenizer: words if None.
         seed: of the order of documents.
+        value_rate: initial step size for the values.
         progress: called with (stage, share done).
 
     Raises:
@@ -137,7 +139,7 @@ def learn_on(
     tell("importance", 0.0)
     sums = counts.total(TokenSums.of, then=_same)
     importance = sums.importance(vocabulary.tokens, classes)
-    model = AttentionClassifier(ngrams, min_documents, random_state=seed)
+    model = AttentionClassifier(ngrams, min_documents, splitter, value_rate=value_rate, random_state=seed)
     state, rounds, validation = _train(counts, sums.class_sizes, model, seed, tell)
     tell("attention", 0.0)
     received = counts.total(_received, state, then=_same) / np.maximum(importance.documents, 1)
@@ -331,12 +333,12 @@ def _average(total: _Sums) -> Table:
 
 def _loss(counts: Counts, state: Table, prior: Floats) -> _Sums:
     """Sum of the losses of the partition's documents, and how many there are."""
-    f = answers(counts, *state)
+    f = answers(counts.matrix, *state)
     f[np.diff(counts.matrix.indptr) == 0] = prior
     return _Sums((loss_and_slope(f, counts.labels)[0].sum(), counts.n_documents))
 
 
 def _received(counts: Counts, state: Table) -> Floats:
     """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
-    sums: Floats = attention_sums(counts, state[0])[2]
+    sums: Floats = attention_sums(counts.matrix, state[0])[2]
     return sums
