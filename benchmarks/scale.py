@@ -35,7 +35,8 @@ import numpy as np
 import polars as pl
 
 from machine import DATA, described, memory
-from tokensieve.data.importance import TokenSums
+from tokensieve.data.importance import importance_of as from_sums
+from tokensieve.data.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text import spill as spill_files
 from tokensieve.text.counts import Counts
@@ -114,8 +115,8 @@ def importance_of(documents: int, ngrams: int, types: int = TYPES) -> dict[str, 
         vocabulary = learn_vocabulary(source, splitter, ngrams, 3)
         sums = TokenSums.zero(vocabulary.n_types, 2)
         for stream, labels in source.batches():
-            sums = sums + TokenSums.of(Counts(vocabulary.count(stream)[0], labels, ("-1", "+1"), vocabulary.tokens))
-        importance = sums.importance(vocabulary.tokens, ("-1", "+1"))
+            sums = sums + TokenSums.of(vocabulary.count(stream)[0], labels, 2)
+        importance = from_sums(sums, vocabulary.tokens, ("-1", "+1"))
         seconds = time.perf_counter() - start
     found = {"documents": documents, "types": vocabulary.n_types, "seconds": seconds, "generating": source.seconds}
     return found | {"own": peak.own, "all": peak.all, "important": float((importance.q_value[:, 1] < 0.05).mean())}
@@ -380,7 +381,7 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
     (matrix, _), counting = _timed(lambda: vocabulary.count(stream))
     labels = (frame["label"] == frame["label"].max()).to_numpy().astype(np.int64)
     counts = Counts(matrix, labels, ("-1", "+1"), vocabulary.tokens)
-    _, importance = _timed(lambda: TokenSums.of(counts))
+    _, importance = _timed(lambda: TokenSums.of(counts.matrix, counts.labels, counts.n_classes))
     u, w = initial_table(counts, prior_of(counts.class_sizes))
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))

@@ -3,7 +3,7 @@
 The partitions are the chunks of a corpus (`tokensieve.text.tokens.Chunks`): rows are read, words counted and sums added by the
 same functions as on one machine, each where its partition lies. Every result is a pure function of the partitions and their
 order: which worker computes what, and how often after one has died, does not change a bit. Vocabulary and importance are those of
-one machine, to the bit (`tokensieve.data.importance.TokenSums`).
+one machine, to the bit (`tokensieve.data.sums.TokenSums`).
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from tokensieve.data.importance import Importance, TokenSums
+from tokensieve.data.importance import Importance, importance_of
+from tokensieve.data.sums import TokenSums
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, loss_and_slope
@@ -137,8 +138,8 @@ def learn_on(
     vocabulary = learn_vocabulary(_Partitions(cluster, cluster.each(_stream, parts)), splitter, ngrams, min_documents)
     counts = _Partitions(cluster, cluster.each(_counted, parts, cluster.run(_same, vocabulary), classes))
     tell("importance", 0.0)
-    sums = counts.total(TokenSums.of, then=_same)
-    importance = sums.importance(vocabulary.tokens, classes)
+    sums = counts.total(_sums, then=_same)
+    importance = importance_of(sums, vocabulary.tokens, classes)
     model = AttentionClassifier(ngrams, min_documents, splitter, value_rate=value_rate, random_state=seed)
     state, rounds, validation = _train(counts, sums.class_sizes, model, seed, tell)
     tell("attention", 0.0)
@@ -336,6 +337,10 @@ def _loss(counts: Counts, state: Table, prior: Floats) -> _Sums:
     f = answers(counts.matrix, *state)
     f[np.diff(counts.matrix.indptr) == 0] = prior
     return _Sums((loss_and_slope(f, counts.labels)[0].sum(), counts.n_documents))
+
+
+def _sums(counts: Counts) -> TokenSums:
+    return TokenSums.of(counts.matrix, counts.labels, counts.n_classes)
 
 
 def _received(counts: Counts, state: Table) -> Floats:
