@@ -1,4 +1,4 @@
-"""What the documents tell people to type works: every shell and Python block of README.md, docs/ and its tutorials is run, in order.
+"""What the documents tell people to type works: every shell and Python block of README.md, docs/ and its tutorials is run.
 
 A block runs in a folder that holds the built-in reviews: `reviews.csv` (columns body and stars) and `new.csv` (the same, other
 reviews). Python blocks of one document share their names. A block that needs what a test has not, such as a network, stands below
