@@ -7,7 +7,7 @@ import polars as pl
 
 from tokensieve.data.duplicates import SHINGLE, near_duplicates
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import TokenStream, tokenize
+from tokensieve.text.tokens import TokenStream, tokenize
 
 
 def stream_of(texts: list[str]) -> TokenStream:

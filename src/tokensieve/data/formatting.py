@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from tokensieve.data.importance import Importance, importance_of
 from tokensieve.data.intervals import false_discovery
 from tokensieve.data.sums import TokenSums
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 
 LENGTHS = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)  # words, separated by white space
 CHUNK = 4096
@@ -183,7 +184,7 @@ def formatting_importance(
     sums = TokenSums.of(sp.csr_array(present[:, kept]), labels, len(classes), lengths=np.ones(present.shape[0]))
     found = importance_of(sums, np.asarray(FORMATTING, dtype=object)[kept], classes)
     scale = 1.0 / max(length, 1.0)
-    scaled: dict[str, Floats] = {
+    scaled: dict[str, Any] = {
         f"{name}{end}": getattr(found, f"{name}{end}") * scale
         for name in ("alpha", "effect")
         for end in ("", "_low", "_high")
@@ -193,7 +194,7 @@ def formatting_importance(
 
 def beside(words: Importance, others: Importance) -> Importance:
     """Both tables in one, words first; q-values are over all types of both."""
-    both = {
+    both: dict[str, Any] = {
         f.name: np.concatenate([getattr(words, f.name), getattr(others, f.name)])
         for f in fields(Importance)
         if f.name not in ("classes", "neutral")
