@@ -107,7 +107,9 @@ def _replace(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def signature(app: Any, what: str, name: str, obj: Any, options: Any, given: str, returned: str) -> Iterable[Any] | None:
+def signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, given: str, returned: str
+) -> Iterable[Any] | None:
     """Annotations without the package's own prefixes."""
     if not given:
         return None
