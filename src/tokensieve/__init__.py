@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
-    from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+    from tokensieve.text.tokens import tokenize
+    from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
     from tokensieve.theory.flow import gradient_flow
     from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import one_step
@@ -69,7 +70,8 @@ _HOMES = {
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
     "text.tokenizers": "PieceTokenizer WordTokenizer",
-    "text.vocabulary": "Vocabulary learn_vocabulary tokenize",
+    "text.tokens": "tokenize",
+    "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",
     "theory.flow": "gradient_flow",
     "theory.margin": "max_margin selection_of",
     "theory.one_step": "one_step",
