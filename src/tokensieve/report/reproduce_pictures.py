@@ -62,7 +62,7 @@ def _sheet(result: Result) -> Picture:
     subtitle = [PANELS, f"bin means over {many} seeds with their range; bars: standard deviation over types"]
     top = {"text": title, "subtitle": subtitle, "anchor": "start", "offset": 16}
     panels = [{"hconcat": row, "spacing": 72, "bounds": "flush"} for row in rows.values()]
-    spec = {key: whole[key] for key in ("$schema", "config", "background") if key in whole}
+    spec: dict[str, Any] = {key: whole[key] for key in ("$schema", "config", "background") if key in whole}
     spec |= {"title": top, "vconcat": panels, "datasets": datasets}
     return Picture(name, "figure", "", spec, subtitle[1], f"{title}: {PANELS}. {result.ours}.")
 
