@@ -22,7 +22,8 @@ from machine import DATA
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, train_tokenizer
-from tokensieve.audit.demo import demo_reviews
+
+from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)

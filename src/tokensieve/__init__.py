@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tokensieve.audit.budget import Budget
-    from tokensieve.audit.demo import demo_reviews
-    from tokensieve.audit.mask import mask_texts
-    from tokensieve.audit.run import Audit, Settings, audit
+    from tokensieve.auditing.budget import Budget
+    from tokensieve.auditing.demo import demo_reviews
+    from tokensieve.auditing.mask import mask_texts
+    from tokensieve.auditing.run import Audit, Settings, audit
     from tokensieve.data.importance import Importance, TokenSums, token_importance
-    from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
+    from tokensieve.diagnose.result import Diagnosis, DiagnoseSettings
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
     from tokensieve.model.classifier import AttentionClassifier, Explanation
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from tokensieve.theory.verify import verify
 
 _HOMES = {
-    "audit.budget": "Budget",
-    "audit.demo": "demo_reviews",
-    "audit.mask": "mask_texts",
-    "audit.run": "Audit Settings audit",
+    "auditing.budget": "Budget",
+    "auditing.demo": "demo_reviews",
+    "auditing.mask": "mask_texts",
+    "auditing.run": "Audit Settings audit",
     "data.importance": "Importance TokenSums token_importance",
-    "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
+    "diagnose.result": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
     "model.classifier": "AttentionClassifier Explanation",

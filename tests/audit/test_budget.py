@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Run
-from tokensieve.audit.budget import Budget
-from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.mask import mask_texts
-from tokensieve.audit.run import Settings, audit
+from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.mask import mask_texts
+from tokensieve.auditing.run import Settings, audit
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.tokenizers import WordTokenizer

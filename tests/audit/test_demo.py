@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tokensieve.audit.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
-from tokensieve.audit.run import Settings, audit
+from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
+from tokensieve.auditing.run import Settings, audit
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts

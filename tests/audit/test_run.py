@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.run import QUADRANTS, Audit, Settings, audit
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.run import QUADRANTS, Audit, Settings, audit
 from tokensieve.data.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.text.corpus import Corpus, read_corpus

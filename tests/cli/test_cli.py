@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tokensieve import __version__
-from tokensieve.audit.demo import demo_reviews
+from tokensieve.auditing.demo import demo_reviews
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from tokensieve import __version__
-from tokensieve.audit.demo import demo_reviews
+from tokensieve.auditing.demo import demo_reviews
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400".split()

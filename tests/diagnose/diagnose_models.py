@@ -11,7 +11,7 @@ import torch
 import transformers as tf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from tokensieve.audit.demo import DEVICES, Reviews, demo_reviews
+from tokensieve.auditing.demo import DEVICES, Reviews, demo_reviews
 
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "deberta-v2", "modernbert", "gpt2", "llama")
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from tokenizers import Tokenizer
 
-from tokensieve.audit.demo import demo_reviews
+from tokensieve.auditing.demo import demo_reviews
 from tokensieve.data.importance import Z95, token_importance
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.agreement import correlate, gather, importance

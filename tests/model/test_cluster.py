@@ -17,8 +17,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from conftest import Run
-from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.run import QUADRANTS, Settings, audit, token_table
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.run import QUADRANTS, Settings, audit, token_table
 from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier

@@ -18,8 +18,8 @@ import pytest
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
-from tokensieve.audit.demo import demo_reviews
-from tokensieve.audit.run import Audit, Sampled, Settings, audit
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.run import Audit, Sampled, Settings, audit
 from tokensieve.files import csv_table
 from tokensieve.report import data, render
 from tokensieve.report import page as page_module

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.audit.run import QUADRANTS, Audit, Example, Sampled
+from tokensieve.auditing.run import QUADRANTS, Audit, Example, Sampled
 from tokensieve.escape import shown, visible
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report import pictures, render

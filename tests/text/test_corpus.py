@@ -104,6 +104,7 @@ def test_unclear_and_wrong_columns_are_listed() -> None:
         ([np.bool_(True), np.bool_(False)] * 2, ("False", "True")),
         (["positive", "negative"] * 2, ("negative", "positive")),
         (["b", "2", "b", "2", "nan", "nan"], ("2", "b", "nan")),
+        ([10**400, 7] * 2, ("7", "1" + "0" * 400)),
     ],
 )
 def test_label_types_and_their_order(labels: list[Any], classes: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from joblib.parallel import ThreadingBackend
 from sklearn.model_selection import GridSearchCV
 
-from tokensieve.audit.demo import demo_reviews
+from tokensieve.auditing.demo import demo_reviews
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.theory.sweep import Case, Sweep, grid, run_sweep
 

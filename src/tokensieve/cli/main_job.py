@@ -53,7 +53,7 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """The main job on built-in generated reviews whose truth is known, offline."""
-    from tokensieve.audit.demo import demo_reviews
+    from tokensieve.auditing.demo import demo_reviews
     from tokensieve.report.terminal import show_truth
     from tokensieve.text.corpus import read_corpus
 
@@ -99,7 +99,7 @@ def audit(
     settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
     options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
     if fail_on is not None:
-        from tokensieve.audit.budget import Budget
+        from tokensieve.auditing.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
     found = _audit(
@@ -229,8 +229,8 @@ def _audit(
     """Read, audit, write everything or nothing, and show the result."""
     from dataclasses import replace
 
-    from tokensieve.audit.run import Settings
-    from tokensieve.audit.run import audit as run
+    from tokensieve.auditing.run import Settings
+    from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
     from tokensieve.report.terminal import show_audit

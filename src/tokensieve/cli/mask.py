@@ -39,7 +39,7 @@ def mask(
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again with certain tokens cut out, all other columns as they were."""
-    from tokensieve.audit.mask import mask_texts
+    from tokensieve.auditing.mask import mask_texts
     from tokensieve.files import check_writable, write_all
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
 
@@ -53,7 +53,7 @@ def mask(
         tokenizer = tokenizer or (None if settings["tokenizer"] == "words" else str(settings["tokenizer"]))
         keep_case = keep_case or bool(settings["keep_case"])
     splitter = WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
-    rows, column = _rows(source, encoding, text, likely, out.suffix.lower())
+    rows, column = _rows(source, encoding, text, likely)
     held = [i for i, row in enumerate(rows) if row.get(column) is not None]
     for i in held:
         if not isinstance(rows[i][column], str):
@@ -67,25 +67,19 @@ def mask(
     say(quiet, f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out: {out}")
 
 
-def _rows(
-    source: str, encoding: str, text: str | None, likely: str | None, suffix: str
-) -> tuple[list[dict[str, Any]], str]:
-    """All rows with all their columns, a split of the source's own as one more, and the name of the text column."""
+def _rows(source: str, encoding: str, text: str | None, likely: str | None) -> tuple[list[dict[str, Any]], str]:
+    """All rows with all their fields, a split of the source's own as one more, and the name of the text column."""
     from tokensieve.text.columns import choose_text
     from tokensieve.text.sources import open_source
 
     opened = open_source(source, encoding)
     wanted = text if text is not None or likely not in opened.train.columns else likely
     column = opened.train.columns[choose_text(opened.train, wanted)]
-    if suffix == ".jsonl" and source.lower().endswith((".jsonl", ".ndjson")):
-        with open(source, encoding="utf-8-sig" if encoding == "utf-8" else encoding) as lines:
-            return [json.loads(line) for line in lines if not line.isspace()], column
     rows: list[dict[str, Any]] = []
     for part, table in (("train", opened.train), ("test", opened.test)):
         if table is not None:
             split = {} if opened.test is None else {"split": part}
-            read = table.read(range(len(table.columns)))
-            rows += [dict(zip(table.columns, row, strict=True)) | split for row in read]
+            rows += [row | split for row in table.records()]
     return rows, column
 
 

@@ -73,7 +73,9 @@ def match_classes(
             note = f"only the outputs for the data's classes are compared; unused: {listed(unused)}" if unused else ""
             return Matched(Outputs(tuple(found), M, K, kind), names, True, note)
         if len(found) == 1 and K == 2 and kind is Kind.SIGMOID:
-            return Matched(_rest(mine, folded, M), names, True, f"the output {names[found[0]]!r} is read as a yes or no")
+            return Matched(
+                _rest(mine, folded, M), names, True, f"the output {names[found[0]]!r} is read as a yes or no"
+            )
     if M < K:
         raise InputError(f"{have}: bring the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
     order = Outputs(tuple(range(K)), M, K, kind)
@@ -147,7 +149,9 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
         return found
     what = f"{mine.mean():.1%} of the answers are right in this order, {right.mean():.1%} with {example}"
     if found.named:
-        return replace(found, note=f"{found.note}; {what}: are the names in its config.json in the right order?".lstrip("; "))
+        return replace(
+            found, note=f"{found.note}; {what}: are the names in its config.json in the right order?".lstrip("; ")
+        )
     why = f" when {found.note}" if found.note else " as mapped"
     raise InputError(f"only {what}: the order{why} seems to be another one; say so with --map")
 

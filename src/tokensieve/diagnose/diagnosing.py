@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors
 
 from tokensieve import __version__
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
+from tokensieve.auditing.run import DIGITS, QUADRANTS
 from tokensieve.checkpoint import fingerprint
 from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.diagnose.agreement import (
@@ -33,7 +33,7 @@ from tokensieve.diagnose.marking import mark_documents
 from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, Work, measure, read
 from tokensieve.diagnose.models import Model, recognise
 from tokensieve.diagnose.outputs import Kind, Outputs
-from tokensieve.diagnose.result import Diagnosis, DiagnoseSettings
+from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 from tokensieve.diagnose.sample import SPLITTER, Documents, Sample, documents_of, draw_sample
 from tokensieve.diagnose.texts import TextSubject
 from tokensieve.diagnose.use import (
@@ -110,7 +110,9 @@ def diagnose_corpus(
     documents, notes = _documents(corpus)
     matched = match_classes(documents.corpus.classes, known.names, mapping, known.kind)
     if documents.partner is not None and (matched.outputs is None or matched.outputs.kind is not Kind.SINGLE):
-        raise InputError(f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}")
+        raise InputError(
+            f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
+        )
     splitter = _splitter(settings, known)
     sample = draw_sample(documents, splitter, settings.min_documents, settings.max_documents, settings.seed)
     tell("counting words", 0.0)
@@ -356,7 +358,7 @@ def _table(found: Importance, evidence: Evidence, parts: Parts, use: Use, uses: 
         received = [mean(sums, parts.held) for sums in parts.attention]
         columns["attention"] = per_word(received[-1])
         columns |= {f"attention_layer_{i + 1}": per_word(layer) for i, layer in enumerate(received[:-1])}
-        which = quadrants(found.q_value.min(axis=1) < LEVEL, received[-1])
+        which = np.where(found.q_value.min(axis=1) < LEVEL, 0, 2) + (received[-1] <= 1)
         columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, K))
     columns |= {name: per_word(getattr(use, name)) for name in USE_COLUMNS}
     table = found.to_frame().with_columns(**columns)

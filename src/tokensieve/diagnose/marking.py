@@ -62,5 +62,10 @@ def _marked(
         at = end
     pieces.append((text[at:], 0.0))
     return Marked(
-        int(sample.rows[k]), classes[int(sample.labels[k])], classes[answered], why, [p for p in pieces if p[0]], classes[answered]
+        int(sample.rows[k]),
+        classes[int(sample.labels[k])],
+        classes[answered],
+        why,
+        [p for p in pieces if p[0]],
+        classes[answered],
     )

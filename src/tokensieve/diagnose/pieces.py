@@ -30,7 +30,9 @@ class PieceSubject:
         self.layers, self.differentiable = int(reader.layers), bool(reader.differentiable)
         there, S = windows.types >= 0, max(len(windows.forms), 1)
         of_piece = np.repeat(np.arange(len(windows)), self.lengths)
-        key, place, times = np.unique(of_piece[there] * S + windows.types[there], return_inverse=True, return_counts=True)
+        key, place, times = np.unique(
+            of_piece[there] * S + windows.types[there], return_inverse=True, return_counts=True
+        )
         self.pairs = Pairs.of(key % S, key // S, len(windows))
         self._pair = np.full(len(windows.types), -1, dtype=np.int64)
         self._pair[there] = place

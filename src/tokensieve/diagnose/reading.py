@@ -5,7 +5,8 @@ c a piece receives A_l[c, i]; rolled out over the layers it receives (Ā_L … �
 the residual connection carries (Abnar & Zuidema, ACL 2020, section 3).
 
 **Effect** of piece i with input embedding e_i on the answer f: integrated gradients (Sundararajan, Taly & Yan, ICML 2017,
-equation 1) from a document whose pieces are all padding, special tokens kept, with the integral by Gauss–Legendre quadrature on two nodes:
+equation 1) from a document whose pieces are all padding, special tokens kept, the integral by Gauss–Legendre
+quadrature on two nodes:
 
     (e_i − e_pad)ᵀ Σ_j ½ ∂f/∂e_i (e_pad + t_j (e − e_pad)),   t_j = ½ ± 1/(2√3)
 
@@ -241,11 +242,21 @@ class Reader:
         try:
             ids = self._inputs(probe)
             everything = torch.ones_like(ids["input_ids"], dtype=torch.bool)
-            with torch.enable_grad(), implementation(self._model, "eager"), self._between(ids["input_ids"], everything, 0.5):
+            with (
+                torch.enable_grad(),
+                implementation(self._model, "eager"),
+                self._between(ids["input_ids"], everything, 0.5),
+            ):
                 out = self._model(**ids, output_attentions=True, output_hidden_states=True)
                 mix = torch.randn(out.logits.shape[-1], generator=torch.Generator().manual_seed(0)).to(out.logits)
                 (gradient,) = torch.autograd.grad((out.logits * mix).sum(), out.hidden_states[-1])
-        except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError):  # hidden states that are not kept
+        except (
+            RuntimeError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            NotImplementedError,
+        ):  # hidden states that are not kept
             return None, 0, 0
         if gradient.shape[:2] != ids["input_ids"].shape:
             return None, 0, 0

@@ -199,11 +199,10 @@ class Diagnosis:
         }  # fmt: skip
 
 
-
-
 def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return [
-        {name: _finite(x) if isinstance(x, float) else x for name, x in row.items()} for row in frame.iter_rows(named=True)
+        {name: _finite(x) if isinstance(x, float) else x for name, x in row.items()}
+        for row in frame.iter_rows(named=True)
     ]
 
 

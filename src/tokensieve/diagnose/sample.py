@@ -146,8 +146,18 @@ def draw_sample(documents: Documents, splitter: Tokenizer, min_documents: int, m
         )
     mates = None if partner is None else np.searchsorted(read, partner[read])
     return Sample(
-        counts, vocabulary.words, splitter, texts, corpus.labels[read], corpus.rows[read], groups, n_groups, read,
-        np.searchsorted(read, order[: len(read)]), mates, notes,
+        counts,
+        vocabulary.words,
+        splitter,
+        texts,
+        corpus.labels[read],
+        corpus.rows[read],
+        groups,
+        n_groups,
+        read,
+        np.searchsorted(read, order[: len(read)]),
+        mates,
+        notes,
     )
 
 

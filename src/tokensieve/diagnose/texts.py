@@ -33,7 +33,9 @@ class TextSubject:
 
     layers, differentiable = 0, False
 
-    def __init__(self, answer: Answer, width: int, texts: pl.Series, words: tuple[str, ...], splitter: Tokenizer) -> None:
+    def __init__(
+        self, answer: Answer, width: int, texts: pl.Series, words: tuple[str, ...], splitter: Tokenizer
+    ) -> None:
         self._answer, self._width, self._words = answer, width, list(words)
         self._texts: list[str] = texts.to_list()
         self.documents = np.arange(len(texts))

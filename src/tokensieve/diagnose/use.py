@@ -274,7 +274,10 @@ def _scale(measured: Measured, use: Use, found: Importance) -> tuple[float, floa
     else:
         best = found.effect.argmax(axis=1)
         rows = np.arange(len(best))
-        carries, side = there & (found.q_value[rows, best] < LEVEL), (found.posterior_difference - found.neutral)[rows, best]
+        carries, side = (
+            there & (found.q_value[rows, best] < LEVEL),
+            (found.posterior_difference - found.neutral)[rows, best],
+        )
         mean = np.abs(use.mean)
     if not carries.any():
         return max(spread, 1e-12), 0.0
@@ -291,7 +294,18 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
     neutral, q_value (the last six of that class).
     """
     s, k = judged_.words, judged_.column
-    numbers = ("use", "use_low", "use_high", "share", "mean", "flipped", "concentration", "helps", "helps_low", "helps_high")
+    numbers = (
+        "use",
+        "use_low",
+        "use_high",
+        "share",
+        "mean",
+        "flipped",
+        "concentration",
+        "helps",
+        "helps_low",
+        "helps_high",
+    )
     columns: dict[str, Any] = {
         "token": pl.Series([str(found.tokens[i]) for i in s], dtype=pl.String),
         "class": pl.Series([found.classes[i] for i in k], dtype=pl.String),

@@ -188,7 +188,9 @@ def sentences(
 
 
 def _known(correlation: dict[str, Correlation]) -> dict[str, Correlation]:
-    return {name: correlation[name] for name in MEASURES if name in correlation and math.isfinite(correlation[name].rho)}
+    return {
+        name: correlation[name] for name in MEASURES if name in correlation and math.isfinite(correlation[name].rho)
+    }
 
 
 def _first(
@@ -199,7 +201,8 @@ def _first(
         f"{skill.accuracy:.1%} of {skill.documents:,} answers are right [{skill.accuracy_low:.1%}, {skill.accuracy_high:.1%}], "
         f"the largest class is {skill.majority:.1%}, AUC {skill.auc:.2f} [{skill.auc_low:.2f}, {skill.auc_high:.2f}]"
     )
-    out = f"leaving out a word that it uses takes {signed(effect.mean)} [{signed(effect.low)}, {signed(effect.high)}] from the right answer"
+    loss = f"{signed(effect.mean)} [{signed(effect.low)}, {signed(effect.high)}]"
+    out = f"leaving out a word that it uses takes {loss} from the right answer"
     parts = [right] + ([out] if math.isfinite(effect.mean) else [])
     if known:
         best = max(known, key=lambda name: known[name].rho)
@@ -208,7 +211,11 @@ def _first(
         parts.append(f"{MEASURES[best]} agrees with the data by {said(known[best])}{beside}")
     if learned:
         return f"This model has learned where the label is: {'; '.join(parts)}."
-    why = "it answers no better than chance" if not skill.above_chance else "no word could be shown that its answers rest on"
+    why = (
+        "it answers no better than chance"
+        if not skill.above_chance
+        else "no word could be shown that its answers rest on"
+    )
     return f"Nothing here shows that this model has learned where the label is: {why} ({'; '.join(parts)})."
 
 
@@ -235,7 +242,9 @@ def _most(uses: pl.DataFrame) -> str:
     used = uses.filter(pl.col("status") != str(Status.LITTLE))
     if used.is_empty():
         return "No single word could be shown that it uses."
-    names = ", ".join(f"{shown(token, 30)} ({use:.2f})" for token, use in used.select("token", "use").head(NAMED).iter_rows())
+    names = ", ".join(
+        f"{shown(token, 30)} ({use:.2f})" for token, use in used.select("token", "use").head(NAMED).iter_rows()
+    )
     sentence = f"It uses most: {names}."
     if used.height == 1 or used["use_low"][0] > 3 * used["use_high"][1]:
         rest = f"{used['use'][1]:.2f} for the next" if used.height > 1 else "no other word is shown to be used"

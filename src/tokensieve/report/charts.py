@@ -20,7 +20,7 @@ from scipy.stats import linregress
 from tokensieve.escape import shown
 
 if TYPE_CHECKING:
-    from tokensieve.audit.run import Audit
+    from tokensieve.auditing.run import Audit
 
 BINS = 20
 POINTS_PER_PICTURE = 2_500

@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.audit.run import QUADRANTS
+from tokensieve.auditing.run import QUADRANTS
 from tokensieve.report import charts
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, tokenize
 
 if TYPE_CHECKING:
-    from tokensieve.audit.run import Audit
+    from tokensieve.auditing.run import Audit
 
 ROWS = 20_000  # of the token table, all classes together
 LONGEST = 256  # characters of a token that the page holds whole

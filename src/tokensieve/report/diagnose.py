@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.audit.run import QUADRANTS
+from tokensieve.auditing.run import QUADRANTS
 from tokensieve.diagnose.diagnosing import Diagnosis
 from tokensieve.diagnose.verdict import signed
 from tokensieve.escape import shown

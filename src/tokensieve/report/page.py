@@ -19,7 +19,7 @@ from tokensieve.escape import shown, visible
 from tokensieve.report import charts, data, script
 
 if TYPE_CHECKING:
-    from tokensieve.audit.run import Audit, Example
+    from tokensieve.auditing.run import Audit, Example
 
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tokensieve.audit.demo import Reviews
-from tokensieve.audit.run import QUADRANTS, Audit
+from tokensieve.auditing.demo import Reviews
+from tokensieve.auditing.run import QUADRANTS, Audit
 from tokensieve.escape import shown
 from tokensieve.model.classifier import AttentionClassifier, Explanation
 from tokensieve.model.highlight import pieces

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from tokensieve.errors import InputError
-from tokensieve.text.sources import Row, Table
+from tokensieve.text.table import Row, Table
 
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "message", "comment")
 LABEL_NAMES = ("label", "labels", "class", "sentiment", "category", "target", "stars", "rating", "y")

@@ -20,8 +20,9 @@ from tokensieve.errors import InputError
 from tokensieve.text.columns import choose_columns, choose_text, listed, position
 from tokensieve.text.counts import Ints
 from tokensieve.text.labels import destinations, in_order, label_name
-from tokensieve.text.sources import Opened, Source, Table, open_source
+from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts, TextWriter, digest
+from tokensieve.text.table import Table
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")

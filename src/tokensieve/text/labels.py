@@ -26,12 +26,12 @@ def label_name(value: Any) -> str | None:
         if _WHOLE_NUMBER.fullmatch(value):
             return str(int(value.partition(".")[0]))
         return value if value.strip() else None
-    if value is None or (isinstance(value, Real) and math.isnan(value)):
-        return None
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
-    if isinstance(value, Integral):
+    if isinstance(value, Integral):  # before anything that would make a float of it: whole numbers have any size
         return str(int(value))
+    if value is None or (isinstance(value, Real) and math.isnan(value)):
+        return None
     if isinstance(value, Real) and float(value).is_integer():
         return str(int(float(value)))
     if isinstance(value, list | tuple | dict | set | bytes | np.ndarray | pl.Series):

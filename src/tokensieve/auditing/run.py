@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from tokensieve import __version__
-from tokensieve.audit.budget import Budget, rows_to_review
+from tokensieve.auditing.budget import Budget, rows_to_review
 from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.escape import shown
 from tokensieve.model.classifier import AttentionClassifier

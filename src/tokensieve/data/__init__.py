@@ -1,0 +1,1 @@
+"""What the data alone shows, without any model."""

@@ -1,0 +1,1 @@
+"""Text in, counts out: sources, columns, labels, corpus, tokenizers, vocabulary, counts."""

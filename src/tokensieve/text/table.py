@@ -1,0 +1,77 @@
+"""Named columns and a stream of rows: what every source becomes, and how data frames and lists do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from tokensieve.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
+
+Row: TypeAlias = tuple[Any, ...]
+Reader: TypeAlias = Callable[[Sequence[int]], Iterator[Row]]
+
+BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns, and a stream of rows that can be started again.
+
+    Attributes:
+        name: what to call the source in messages.
+        columns: the column names, all different.
+        read: positions of the wanted columns → iterator over rows of those values, in source order.
+        whole: the rows as they are, with all their fields, where `columns` need not name every one (JSON); None where it does.
+
+    Raises:
+        InputError: a column name occurs twice.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    read: Reader
+    whole: Callable[[], Iterator[dict[str, Any]]] | None = None
+
+    def __post_init__(self) -> None:
+        twice = sorted({c for c in self.columns if self.columns.count(c) > 1})
+        if twice:
+            raise InputError(f"{self.name}: the column name {twice[0]!r} occurs more than once; rename one of them")
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Every row with all its fields, by name."""
+        if self.whole is not None:
+            return self.whole()
+        return (dict(zip(self.columns, row, strict=True)) for row in self.read(range(len(self.columns))))
+
+
+def polars_rows(batches: Iterable[pl.DataFrame]) -> Iterator[Row]:
+    for batch in batches:
+        yield from zip(*(column.to_list() for column in batch.get_columns()), strict=True)
+
+
+def polars_table(name: str, frame: pl.DataFrame) -> Table:
+    return Table(name, tuple(frame.columns), lambda which: polars_rows(frame[:, list(which)].iter_slices(BATCH)))
+
+
+def pandas_table(frame: pandas.DataFrame) -> Table:
+    def read(which: Sequence[int]) -> Iterator[Row]:
+        for start in range(0, len(frame), BATCH):
+            columns = (frame.iloc[start : start + BATCH, i] for i in which)
+            # pandas has several missing values (None, nan, NA, NaT): make them one
+            yield from zip(*(c.astype(object).where(c.notna(), None).tolist() for c in columns), strict=True)
+
+    return Table("the data frame", tuple(str(c) for c in frame.columns), read)
+
+
+def list_table(lists: tuple[Sequence[Any], ...]) -> Table:
+    if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
+        raise InputError("give texts and labels as a pair of lists: (texts, labels)")
+    if len(lists[0]) != len(lists[1]):
+        raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
+    return Table("the lists", ("text", "label"), lambda which: zip(*(lists[i] for i in which), strict=True))

@@ -1,0 +1,52 @@
+"""mask: every field of every row survives, whatever the formats, and a bad row is named wherever it stands."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from conftest import Run
+
+EARLY, LATE = 1_200, 3  # rows without the late field, and with it
+
+
+def rows() -> list[dict[str, Any]]:
+    early: list[dict[str, Any]] = [{"text": f"good film {i}", "id": i} for i in range(EARLY)]
+    return early + [{"text": f"good end {i}", "id": EARLY + i, "late": f"kept {i}"} for i in range(LATE)]
+
+
+@pytest.mark.parametrize("source", ["a.jsonl", "a.jsonl.gz", "a.ndjson"])
+@pytest.mark.parametrize("target", ["b.jsonl", "b.csv", "b.tsv", "b.parquet"])
+def test_fields_that_first_occur_late_are_kept(run: Run, tmp_path: Path, source: str, target: str) -> None:
+    content = "".join(json.dumps(row) + "\n" for row in rows()).encode()
+    (tmp_path / source).write_bytes(gzip.compress(content) if source.endswith(".gz") else content)
+    assert run("mask", source, "--token", "good", "--out", target)[0] == 0
+    path = tmp_path / target
+    if target.endswith("jsonl"):
+        found = [json.loads(line) for line in path.read_text().splitlines()]
+        assert found == [{**row, "text": row["text"].removeprefix("good")} for row in rows()]
+        return
+    if target.endswith("parquet"):
+        table = pl.read_parquet(path)
+    else:
+        with path.open(newline="") as file:
+            table = pl.DataFrame(list(csv.DictReader(file, delimiter="\t" if target.endswith("tsv") else ",")))
+    assert table.columns == ["text", "id", "late"]
+    assert table["late"][-LATE:].to_list() == [row["late"] for row in rows()[-LATE:]]
+    assert table["text"].to_list() == [row["text"].removeprefix("good") for row in rows()]
+
+
+@pytest.mark.parametrize("target", ["b.jsonl", "b.csv"])
+@pytest.mark.parametrize("bad", ['{"text": "cut', '["no object"]'])
+def test_a_bad_late_line_is_named_and_nothing_is_written(run: Run, tmp_path: Path, target: str, bad: str) -> None:
+    lines = [json.dumps(row) for row in rows()] + [bad]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    status, _, said = run("mask", "a.jsonl", "--token", "good", "--out", target)
+    assert status == 2 and f"a.jsonl: line {len(lines)}: is " in said and said.count("\n") == 1
+    assert not (tmp_path / target).exists()
