@@ -144,7 +144,7 @@ def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost
     cell = groups[pairs.windows] * S + pairs.types
 
     def sums(x: Floats, at: Ints, cells: int) -> Floats:
-        return np.bincount(at, x, cells)
+        return np.bincount(at, x, cells).astype(np.float64)
 
     known = np.isfinite(measured.effect)
     e, where = measured.effect[known], cell[known]

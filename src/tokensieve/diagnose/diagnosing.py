@@ -292,7 +292,7 @@ def _subjects(
     pad = next((x for x in (tokenizer.pad_token_id, tokenizer.eos_token_id) if x is not None), 0)
     with prepared(model, pad):
         reader = Reader(model, outputs, frame)
-        notes = () if reader.differentiable else (NO_GRADIENTS,)
+        notes: tuple[str, ...] = () if reader.differentiable else (NO_GRADIENTS,)
         if not reader.layers:
             why = "gives no attention weights" if reader.reads else "does not show from where it reads its answer"
             notes += (f"{known.family} {why}: attention is left out, everything else is measured",)

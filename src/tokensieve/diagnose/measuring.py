@@ -188,7 +188,7 @@ def read(subject: Subject, outputs: Outputs, work: Work) -> Arrays:
     a = work.kept.zeros(f"{work.name}: reading", **shapes)
 
     def step(at: Ints) -> None:
-        a["logits"][at] = subject.look(at, a.get("attention"))  # type: ignore[arg-type]
+        a["logits"][at] = subject.look(at, a.get("attention"))
 
     work.batches("reading documents", subject.lengths, step)
     return a

@@ -92,7 +92,7 @@ def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types:
     types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
 
     def total(x: Floats) -> Floats:
-        return np.bincount(types, x, n_types)
+        return np.bincount(types, x, n_types).astype(np.float64)
 
     n = np.bincount(types, minlength=n_types)
     some = np.where(n > 0, n, np.nan)
