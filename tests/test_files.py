@@ -66,6 +66,18 @@ def test_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
     assert tree(tmp_path) == {"a": b"new", "b": b"b", "mine": b"mine"}
 
 
+def test_files_of_an_earlier_run_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    ours = r"extra\.csv|pictures/(top|value)\.(svg|png)"
+    first = {"a": "a", "extra.csv": "", "pictures/top.svg": "", "pictures/value.png": ""}
+    write_all(tmp_path, first | {"extra.csv.mine": "", "pictures/top.txt": "", "top.svg": ""}, ours)
+    write_all(tmp_path, {"a": "b", "pictures/value.png": "new"}, ours)
+    kept = {"a": b"b", "extra.csv.mine": b"", "pictures": b"", "pictures/top.txt": b"", "pictures/value.png": b"new"}
+    assert tree(tmp_path) == kept | {"top.svg": b""}
+    (tmp_path / "pictures" / "top.txt").unlink()
+    write_all(tmp_path, {"a": "c"}, ours)
+    assert tree(tmp_path) == {"a": b"c", "extra.csv.mine": b"", "top.svg": b""}
+
+
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize(
     "problem", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), ValueError("bug")]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tokensieve.auditing.budget import Budget
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.auditing.mask import mask_texts
-    from tokensieve.auditing.run import Audit, Settings, audit
+    from tokensieve.auditing.result import Audit, Settings
+    from tokensieve.auditing.run import audit
     from tokensieve.data.importance import Importance, TokenSums, token_importance
     from tokensieve.diagnose.result import Diagnosis, DiagnoseSettings
     from tokensieve.errors import InputError
@@ -42,7 +43,8 @@ _HOMES = {
     "auditing.budget": "Budget",
     "auditing.demo": "demo_reviews",
     "auditing.mask": "mask_texts",
-    "auditing.run": "Audit Settings audit",
+    "auditing.result": "Audit Settings",
+    "auditing.run": "audit",
     "data.importance": "Importance TokenSums token_importance",
     "diagnose.result": "DiagnoseSettings Diagnosis",
     "errors": "InputError",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -39,7 +40,7 @@ def check_writable(folder: Path) -> None:
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
 
 
-def write_all(folder: Path, files: Mapping[str, Content]) -> list[Path]:
+def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None) -> list[Path]:
     """Write all files, or leave everything as it was.
 
     The files are first written and synchronised in a temporary folder on the same file system (within the target
@@ -51,6 +52,8 @@ def write_all(folder: Path, files: Mapping[str, Content]) -> list[Path]:
         folder: the target, made if missing.
         files: name, with "/" for subfolders → text (written as UTF-8, lone surrogates as `\\udXXX`), bytes, or a
             function that writes the path it is given.
+        ours: a regular expression for names, such as "pictures/.*\\.svg". What has such a name and is not among `files` was left
+            by an earlier run and would contradict this one: it is removed.
 
     Returns:
         The paths written, in the order of `files`.
@@ -71,6 +74,8 @@ def write_all(folder: Path, files: Mapping[str, Content]) -> list[Path]:
         for name, content in files.items():
             _write(staging / "new" / name, content)
         _move_in(targets, staging)
+        if ours is not None:
+            _remove_stale(folder, set(targets.values()), re.compile(ours))
     return list(targets.values())
 
 
@@ -135,6 +140,14 @@ def _move_in(targets: Mapping[str, Path], staging: Path) -> None:
             undo.callback(target.unlink, missing_ok=True)
             os.replace(staging / "new" / name, target)
         undo.pop_all()
+
+
+def _remove_stale(folder: Path, written: set[Path], ours: re.Pattern[str]) -> None:
+    for path in [*folder.glob("*"), *folder.glob("*/*")]:
+        if path not in written and path.is_file() and ours.fullmatch(path.relative_to(folder).as_posix()):
+            path.unlink(missing_ok=True)
+            if path.parent != folder and not any(path.parent.iterdir()):
+                path.parent.rmdir()
 
 
 def _restore(old: Path, target: Path) -> None:

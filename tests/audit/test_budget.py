@@ -15,7 +15,8 @@ from conftest import Run
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.mask import mask_texts
-from tokensieve.auditing.run import Settings, audit
+from tokensieve.auditing.result import Settings
+from tokensieve.auditing.run import audit
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.tokenizers import WordTokenizer

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
-from tokensieve.auditing.run import Settings, audit
+from tokensieve.auditing.result import Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts

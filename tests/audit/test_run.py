@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.run import QUADRANTS, Audit, Settings, audit
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.text.corpus import Corpus, read_corpus

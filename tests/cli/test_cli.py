@@ -73,7 +73,7 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     assert sum(t["contribution"] for t in explained["tokens"]) == pytest.approx(explained["answer"], abs=1e-10)
     assert explained["answer"] == pytest.approx(float(answers[0]["answer"]), abs=1e-10)
     status, out, _ = run("explain", "model", first)
-    assert status == 0 and "sum" in out and f"{explained['answer']:+.6f}" in out
+    assert status == 0 and "sum" in out and f"{explained['answer']:+.6f}".replace("-", "−") in out
 
 
 def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path) -> None:

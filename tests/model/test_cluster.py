@@ -17,8 +17,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from conftest import Run
+from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.run import QUADRANTS, Settings, audit, token_table
+from tokensieve.auditing.result import Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier

@@ -19,10 +19,13 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.run import Audit, Sampled, Settings, audit
+from tokensieve.auditing.documents import Sampled
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
 from tokensieve.files import csv_table
 from tokensieve.report import data, render
 from tokensieve.report import page as page_module
+from tokensieve.report.numbers import percent
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
@@ -316,7 +319,7 @@ def test_the_box_answers_what_explain_answers(opened: Opened, audited: Audit) ->
         expected = audited.model.explain([given])[0]
         probability = audited.model.predict_proba([given])[0].max()
         line = opened.page.inner_text("#box-answer .answer")
-        assert f"{100 * probability:.1f}%" in line
+        assert percent(probability) in line
         assert (str(expected.predicted) in line) or probability < 0.5005
         if expected.table.height:
             said = opened.page.inner_text("#box-answer .sum strong").split()[1].replace("−", "-")

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from conftest import Run
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.run import Settings, audit
+from tokensieve.auditing.result import Settings
+from tokensieve.auditing.run import audit
 from tokensieve.data.importance import Importance, TokenSums, token_importance
 from tokensieve.model.adam import Schedule, train
 from tokensieve.text import counts, frequencies

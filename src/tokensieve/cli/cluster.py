@@ -24,7 +24,7 @@ def train_on_cluster(
     """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
     import numpy as np
 
-    from tokensieve.auditing.run import token_table
+    from tokensieve.auditing.agreement import token_table
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
     from tokensieve.text.corpus import split_corpus

@@ -5,71 +5,71 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tokensieve.cli.options import (
-    MOST_SEED,
-    DropOption,
-    EncodingOption,
-    GroupOption,
-    LabelOption,
+    Documents,
     QuietOption,
-    SourceArgument,
-    SplitOption,
-    TestOption,
-    TextOption,
-    app,
+    SeedOption,
+    command,
     out_option,
     progress,
-    reader,
 )
 from tokensieve.errors import InputError
 
 
-@app.command()
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """Options of the model."""
+
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")] = "cpu"
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run Python code that the model brings along.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measuring:
+    """Options of the measurement, with the names of `DiagnoseSettings`."""
+
+    min_documents: Annotated[
+        int, typer.Option("--min-documents", help="A word must occur in so many of the documents read.", min=1)
+    ] = 10
+    max_documents: Annotated[
+        int, typer.Option("--max-documents", help="The model reads at most so many, drawn at random.", min=8)
+    ] = 1000
+    max_length: Annotated[
+        int | None,
+        typer.Option("--max-length", help="Word pieces of one input.", min=3, show_default="what the model allows"),
+    ] = None
+    long: Annotated[str, typer.Option("--long", help="Longer documents: truncate, or windows.")] = "truncate"
+    batch_size: Annotated[int, typer.Option("--batch-size", help="Inputs of one batch.", min=1)] = 16
+    deletions: Annotated[
+        int, typer.Option("--deletions", help="Delete each word from at most so many documents.", min=1)
+    ] = 4
+    untrained: Annotated[
+        bool, typer.Option("--untrained/--no-untrained", help="Measure an untrained model of the same shape too.")
+    ] = True
+    seed: SeedOption = 0
+
+
+@command
 def diagnose(
     model: Annotated[str, typer.Argument(help="Folder of a transformers classifier, or its name on the hub.")],
-    source: SourceArgument,
-    text: TextOption = None,
-    label: LabelOption = None,
-    group: GroupOption = None,
-    drop: DropOption = None,
-    test: TestOption = None,
-    split: SplitOption = None,
-    encoding: EncodingOption = "utf-8",
+    documents: Documents,
+    loading: Loading,
+    measuring: Measuring,
     map_: Annotated[
         list[str] | None,
         typer.Option("--map", help="Which output of the model is a class (repeatable).", metavar="CLASS=OUTPUT"),
     ] = None,
-    min_documents: Annotated[
-        int, typer.Option("--min-documents", help="A word must stand in so many of the documents read.", min=1)
-    ] = 10,
-    max_documents: Annotated[
-        int, typer.Option("--max-documents", help="The model reads at most so many, drawn at random.", min=8)
-    ] = 1000,
-    max_length: Annotated[
-        int | None,
-        typer.Option("--max-length", help="Word pieces of one input.", min=3, show_default="what the model allows"),
-    ] = None,
-    long: Annotated[str, typer.Option("--long", help="Longer documents: truncate, or windows.")] = "truncate",
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Inputs of one batch.", min=1)] = 16,
-    deletions: Annotated[
-        int, typer.Option("--deletions", help="Delete each word from at most so many documents.", min=1)
-    ] = 4,
-    untrained: Annotated[
-        bool, typer.Option("--untrained/--no-untrained", help="Measure an untrained model of the same shape too.")
-    ] = True,
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")] = "cpu",
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run Python code that the model brings along.")
-    ] = False,
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep unfinished work here, and go on from it.", metavar="FILE")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0, max=MOST_SEED)] = 0,
     out: Annotated[Path, out_option("tokensieve-diagnose")] = Path("tokensieve-diagnose"),
     quiet: QuietOption = False,
 ) -> None:
@@ -87,10 +87,9 @@ def diagnose(
         if not (name and equals and output):
             raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
         mapping[name] = output
-    read = reader(source, text, label, group, drop, test, split, encoding, "keep")
-    settings = DiagnoseSettings(min_documents, max_documents, max_length, long, batch_size, deletions, untrained, seed)
     options = {"mapping": mapping, "resume": resume, "model_name": model}
-    _diagnose(read, (model, trust_remote_code, device), settings, options, out, quiet)
+    wanted = model, loading.trust_remote_code, loading.device
+    _diagnose(documents.reader(duplicates="keep"), wanted, DiagnoseSettings(**asdict(measuring)), options, out, quiet)
 
 
 def _diagnose(
@@ -126,8 +125,6 @@ def _diagnose(
         found.seconds["report"] = time.perf_counter() - lap
         found.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        write_all(out, files)
-        for earlier in {f"pictures/{picture}.{kind}" for picture in FILES for kind in ("svg", "png")} - set(files):
-            (out / earlier).unlink(missing_ok=True)  # of another run; it would stand beside a page that contradicts it
+        write_all(out, files, ours=rf"pictures/({'|'.join(FILES)})\.(svg|png)")
     if not quiet:
         show_diagnosis(found, out)

@@ -3,49 +3,62 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tokensieve.cli.options import (
-    BaselineOption,
-    CaseOption,
-    ClusterOption,
-    DropOption,
-    DuplicatesOption,
     EncodingOption,
-    GroupOption,
-    LabelOption,
-    MinimumOption,
+    Intake,
     NgramsOption,
-    PicturesOption,
     QuietOption,
     SeedOption,
     SourceArgument,
-    SplitOption,
-    StreamOption,
-    TestOption,
     TextOption,
-    TokenizerOption,
-    advise,
-    app,
+    Tokens,
+    command,
     out_option,
     progress,
-    reader,
     say,
 )
 from tokensieve.errors import InputError
 
-_OURS = re.compile(r"(value|score|top)(-class-\d+)?|alignment|over-budget")
+OURS = r"over-budget\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
-@app.command()
+@dataclass(frozen=True)
+class _Job:
+    """An audit to run: what to read, how, and where to write it.
+
+    Attributes:
+        read: gives the corpus.
+        tokens: options of tokens.
+        out: folder for the results.
+        quiet: nothing on the terminal.
+        settings: of the audit, beside those of the tokens.
+        documents: options that decide which documents are read.
+        report: write the page, too.
+        draw: write every picture as SVG and PNG, too.
+        name: of the corpus, where it is not that of its source.
+    """
+
+    read: Callable[[], Any]
+    tokens: Tokens
+    out: Path
+    quiet: bool
+    settings: dict[str, Any]
+    documents: dict[str, Any]
+    report: bool = True
+    draw: bool = True
+    name: str | None = None
+
+
+@command
 def demo(
     out: Annotated[Path, out_option("tokensieve-demo")] = Path("tokensieve-demo"),
     seed: SeedOption = 0,
@@ -60,33 +73,25 @@ def demo(
     reviews = demo_reviews(seed=seed)
     names = ["negative" if label == 0 else "positive" for label in reviews.labels]
     read: Callable[[], Any] = lambda: read_corpus((reviews.texts.to_list(), names))  # noqa: E731
-    result = _audit(read, out, quiet, report=True, seed=seed, ngrams=ngrams, name="2,000 generated reviews")
+    result = _audit(_Job(read, Tokens(ngrams=ngrams), out, quiet, {"seed": seed}, {}, name="2,000 generated reviews"))
     if not quiet:
         show_truth(result, reviews)
 
 
-@app.command()
+@command
 def audit(
-    source: SourceArgument,
-    text: TextOption = None,
-    label: LabelOption = None,
-    group: GroupOption = None,
-    drop: DropOption = None,
-    test: TestOption = None,
-    split: SplitOption = None,
-    encoding: EncodingOption = "utf-8",
-    duplicates: DuplicatesOption = "keep",
-    stream: StreamOption = False,
-    ngrams: NgramsOption = 1,
-    min_documents: MinimumOption = 3,
-    tokenizer: TokenizerOption = None,
-    keep_case: CaseOption = False,
-    baseline: BaselineOption = True,
+    documents: Intake,
+    tokens: Tokens,
+    baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")
+    ] = True,
     fail_on: Annotated[
         str | None,
         typer.Option("--fail-on", help="Exit 3 if a token exceeds it, such as 0.9@1%.", metavar="DIFFERENCE@SHARE"),
     ] = None,
-    pictures: PicturesOption = True,
+    pictures: Annotated[
+        bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
+    ] = True,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-audit")] = Path("tokensieve-audit"),
     quiet: QuietOption = False,
@@ -94,66 +99,44 @@ def audit(
     """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
     from tokensieve.report.terminal import show_over_budget
 
-    read = reader(source, text, label, group, drop, test, split, encoding, duplicates, stream)
-    advise(source, stream, quiet)
-    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": baseline}
-    options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
+    read = documents.reader()
+    documents.advise(quiet)
+    settings: dict[str, Any] = {"seed": seed, "baseline": baseline}
     if fail_on is not None:
         from tokensieve.auditing.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
-    found = _audit(
-        read,
-        out,
-        quiet,
-        report=True,
-        draw=pictures,
-        tokenizer=tokenizer,
-        keep_case=keep_case,
-        options=options,
-        **settings,
-    )
+    found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
     if not found.over_budget.is_empty():
         if not quiet:
-            show_over_budget(found, source, out)
+            show_over_budget(found, documents.source, out)
         raise typer.Exit(3)
 
 
-@app.command()
+@command
 def train(
-    source: SourceArgument,
-    text: TextOption = None,
-    label: LabelOption = None,
-    group: GroupOption = None,
-    drop: DropOption = None,
-    test: TestOption = None,
-    split: SplitOption = None,
-    encoding: EncodingOption = "utf-8",
-    duplicates: DuplicatesOption = "keep",
-    stream: StreamOption = False,
-    ngrams: NgramsOption = 1,
-    min_documents: MinimumOption = 3,
-    tokenizer: TokenizerOption = None,
-    keep_case: CaseOption = False,
-    cluster: ClusterOption = None,
+    documents: Intake,
+    tokens: Tokens,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
+    ] = None,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
     quiet: QuietOption = False,
 ) -> None:
     """Train the classifier and save it (no pickle), with its table for other languages."""
-    read = reader(source, text, label, group, drop, test, split, encoding, duplicates, stream)
-    advise(source, stream, quiet)
+    read = documents.reader()
+    documents.advise(quiet)
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
-        train_on_cluster(read, cluster, out, quiet, _splitter(tokenizer, keep_case), ngrams, min_documents, seed)
+        train_on_cluster(read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed)
         return
-    settings: dict[str, Any] = {"ngrams": ngrams, "min_documents": min_documents, "seed": seed, "baseline": False}
-    options = {"text": text, "label": label, "group": group, "drop": drop, "test": test, "split": split}
-    _audit(read, out, quiet, report=False, tokenizer=tokenizer, keep_case=keep_case, options=options, **settings)
+    _audit(_Job(read, tokens, out, quiet, {"seed": seed, "baseline": False}, documents.as_given(), report=False))
 
 
-@app.command()
+@command
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
     source: SourceArgument,
@@ -184,7 +167,7 @@ def predict(
         sys.stdout.flush()
 
 
-@app.command()
+@command
 def explain(
     model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
@@ -212,59 +195,41 @@ def explain(
         show_explanation(classifier, text, found)
 
 
-def _splitter(tokenizer: str | None, keep_case: bool) -> Any:
-    from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
-
-    if tokenizer and keep_case:
-        raise InputError(
-            "--keep-case is for words; a tokenizer file folds case or not by itself: leave one of the two out"
-        )
-    return WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
-
-
-def _audit(
-    read: Callable[[], Any], out: Path, quiet: bool, report: bool, draw: bool = True, tokenizer: str | None = None,
-    keep_case: bool = False, name: str | None = None, options: dict[str, Any] | None = None, **settings: Any,
-) -> Any:  # fmt: skip
+def _audit(job: _Job) -> Any:
     """Read, audit, write everything or nothing, and show the result."""
-    from dataclasses import replace
-
-    from tokensieve.auditing.run import Settings
+    from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
     from tokensieve.report.terminal import show_audit
 
     start = time.perf_counter()
-    splitter = _splitter(tokenizer, keep_case)
-    check_writable(out)
-    with progress(quiet) as tell:
+    splitter = job.tokens.splitter()
+    settings = Settings(ngrams=job.tokens.ngrams, min_documents=job.tokens.min_documents, **job.settings)
+    check_writable(job.out)
+    with progress(job.quiet) as tell:
         tell("reading", 0.0)
-        corpus = read()
-        if name:
-            corpus = replace(corpus, name=name)
-        result = run(corpus, Settings(**settings), splitter, tell, {"reading": time.perf_counter() - start})
-        result.settings.update(options or {}, tokenizer=tokenizer or "words", keep_case=keep_case)
+        corpus = job.read()
+        if job.name:
+            corpus = replace(corpus, name=job.name)
+        result = run(corpus, settings, splitter, tell, {"reading": time.perf_counter() - start})
+        result.settings.update(job.documents, tokenizer=job.tokens.tokenizer or "words", keep_case=job.tokens.keep_case)
         tell("writing", 0.0)
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
-        if report:
-            from tokensieve.report import pictures, render
+        if job.report:
+            from tokensieve.report import charts, render
 
-            files["report.html"] = render(result)
-            files |= {f"pictures/{name}": picture for name, picture in (pictures(result) if draw else {}).items()}
+            figures = charts.draw(result)
+            files["report.html"] = render(result, figures)
+            drawn = charts.drawn(figures if job.draw else [])
+            files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap
         result.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)
-        write_all(out, files)
-        for earlier in [out / "over-budget.csv", *(out / "pictures").glob("*.*")] if report else []:
-            if _OURS.fullmatch(earlier.stem) and str(earlier.relative_to(out)) not in files:
-                earlier.unlink(missing_ok=True)  # of another run; it would stand beside a page that contradicts it
-        if report and not draw:
-            with suppress(OSError):
-                (out / "pictures").rmdir()
-    if not quiet:
-        show_audit(result, out, report)
+        write_all(job.out, files, ours=OURS if job.report else None)
+    if not job.quiet:
+        show_audit(result, job.out, job.report)
     return result

@@ -11,21 +11,21 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
-    CaseOption,
     EncodingOption,
     QuietOption,
     SourceArgument,
+    Splitting,
     TextOption,
-    TokenizerOption,
-    app,
+    command,
     say,
 )
 from tokensieve.errors import InputError
 
 
-@app.command()
+@command
 def mask(
     source: SourceArgument,
+    splitting: Splitting,
     out: Annotated[Path, typer.Option("--out", help="File to write: .csv .tsv .jsonl or .parquet.", metavar="FILE")],
     token: Annotated[list[str] | None, typer.Option("--token", help="Token to cut out (repeatable).")] = None,
     audit: Annotated[
@@ -34,8 +34,6 @@ def mask(
     ] = None,
     text: TextOption = None,
     encoding: EncodingOption = "utf-8",
-    tokenizer: TokenizerOption = None,
-    keep_case: CaseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again with certain tokens cut out, all other columns as they were."""
@@ -47,6 +45,7 @@ def mask(
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet")
     check_writable(out.parent)
     tokens, likely = list(token or []), None
+    tokenizer, keep_case = splitting.tokenizer, splitting.keep_case
     if audit is not None:
         found, settings, likely = _exceeding(audit)
         tokens += found

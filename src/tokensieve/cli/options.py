@@ -1,12 +1,18 @@
-"""What the commands share: the application, its options, the reader of a source, and the progress bar."""
+"""What the commands share: the application, its options, and the progress bar.
+
+Options that belong together are a frozen dataclass. `command` turns a function that takes such dataclasses into a command that
+has one option for each of their fields, so every option is written down once.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -24,54 +30,173 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def command(function: F) -> F:
+    """Make the function a command; each parameter whose type is a dataclass of options stands for those options."""
+    groups: dict[str, Any] = {}
+    flat: list[inspect.Parameter] = []
+    hints = get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        kind = hints[parameter.name]
+        if is_dataclass(kind):
+            groups[parameter.name] = kind
+            types = get_type_hints(kind, include_extras=True)
+            for field in fields(kind):
+                default = inspect.Parameter.empty if field.default is MISSING else field.default
+                flat.append(_keyword(field.name, types[field.name], default))
+        else:
+            flat.append(_keyword(parameter.name, kind, parameter.default))
+
+    def call(**given: Any) -> Any:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        return function(**given)
+
+    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    call.__doc__ = function.__doc__
+    app.command(function.__name__)(call)
+    return function
+
+
+def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
 
 SourceArgument = Annotated[
     str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, `imdb` or `yelp`.")
 ]
 TextOption = Annotated[str | None, typer.Option("--text", help="Column that holds the text.", metavar="COLUMN")]
-LabelOption = Annotated[str | None, typer.Option("--label", help="Column that holds the label.", metavar="COLUMN")]
-GroupOption = Annotated[
-    list[str] | None, typer.Option("--group", help="Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…")
-]
-DropOption = Annotated[list[str] | None, typer.Option("--drop", help="Labels to leave out: OLD,OLD.", metavar="OLD,…")]
-TestOption = Annotated[
-    str | None, typer.Option("--test", help="Test documents (else a seeded share).", metavar="SOURCE")
-]
-SplitOption = Annotated[
-    str | None, typer.Option("--split", help="Column that says train or test for each row.", metavar="COLUMN")
-]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
-DuplicatesOption = Annotated[str, typer.Option("--duplicates", help="Repeated text with the same label: keep or drop.")]
 NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
-MinimumOption = Annotated[int, typer.Option("--min-documents", help="A token must stand in so many documents.", min=1)]
-TokenizerOption = Annotated[
-    str | None, typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE")
-]
-CaseOption = Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the split and the training.", min=0, max=MOST_SEED)]
-StreamOption = Annotated[
-    bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
-]
-ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS")
-]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random draw.", min=0, max=MOST_SEED)]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result on the terminal.")]
-BaselineOption = Annotated[
-    bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")
-]
-
-PicturesOption = Annotated[
-    bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
-]
 
 
 def out_option(default: str) -> Any:
     return typer.Option("--out", help="Folder for the results.", metavar="FOLDER", show_default=default)
 
 
-def whole_option(name: str, explained: str, default: str, most: int | None = None) -> Any:
-    """A whole number from one; None where it was not given, so that an option that does not apply is told from a default."""
-    return typer.Option(name, help=explained, min=1, max=most, show_default=default)
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What to read from the rows of a source."""
+
+    text: TextOption = None
+    label: Annotated[str | None, typer.Option("--label", help="Column that holds the label.", metavar="COLUMN")] = None
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…"),
+    ] = None
+    drop: Annotated[list[str] | None, typer.Option("--drop", help="Labels to leave out: OLD,OLD.", metavar="OLD,…")] = (
+        None
+    )
+
+    def groups(self) -> dict[str, list[str]]:
+        """--group, new label → old ones.
+
+        Raises:
+            InputError: it is not of the form NEW=OLD,OLD.
+        """
+        groups: dict[str, list[str]] = {}
+        for item in self.group or []:
+            new, equals, old = item.partition("=")
+            if not (new and equals and old):
+                raise InputError(f"--group {item!r} is not of the form NEW=OLD,OLD (for example negative=1,2)")
+            groups.setdefault(new, []).extend(old.split(","))
+        return groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Documents(Columns):
+    """A source, its parts and how it is read."""
+
+    source: SourceArgument
+    test: Annotated[
+        str | None, typer.Option("--test", help="Test documents (else a seeded share).", metavar="SOURCE")
+    ] = None
+    split: Annotated[
+        str | None, typer.Option("--split", help="Column that holds train or test for each row.", metavar="COLUMN")
+    ] = None
+    encoding: EncodingOption = "utf-8"
+
+    def reader(self, **more: Any) -> Callable[[], Any]:
+        """Check the options now, read later; `more` goes to `read_corpus` as it is."""
+        groups = self.groups()
+        dropped = [name for item in self.drop or [] for name in item.split(",")]
+
+        def read() -> Any:
+            from tokensieve.text.corpus import read_corpus
+
+            return read_corpus(
+                self.source, text=self.text, label=self.label, group=groups, drop=dropped, split=self.split,
+                test=self.test, encoding=self.encoding, **more,
+            )  # fmt: skip
+
+        return read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intake(Documents):
+    """The documents that a classifier is trained on."""
+
+    duplicates: Annotated[
+        str, typer.Option("--duplicates", help="Repeated text with the same label: keep or drop.")
+    ] = "keep"
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
+    ] = False
+
+    def reader(self, **more: Any) -> Callable[[], Any]:
+        """As for `Documents`, duplicates and streaming included."""
+        return super().reader(duplicates=self.duplicates, stream=self.stream, **more)
+
+    def advise(self, quiet: bool) -> None:
+        """Say that a large file need not be read into memory."""
+        path = Path(self.source)
+        if not self.stream and path.is_file() and path.stat().st_size > LARGE:
+            size = f"{path.name} has {path.stat().st_size / 1e9:.1f} GB"
+            say(quiet, f"{size}: --stream keeps it out of memory, with the same result")
+
+    def as_given(self) -> dict[str, Any]:
+        """The options that decide which documents are read, for summary.json."""
+        return {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Splitting:
+    """How a text becomes tokens."""
+
+    tokenizer: Annotated[
+        str | None,
+        typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE"),
+    ] = None
+    keep_case: Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")] = False
+
+    def splitter(self) -> Any:
+        """The tokenizer meant.
+
+        Raises:
+            InputError: the two options contradict each other, or the file is no tokenizer.
+        """
+        from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+
+        if self.tokenizer and self.keep_case:
+            raise InputError(
+                "--keep-case is for words; a tokenizer file folds case or not by itself: leave one of the two out"
+            )
+        return WordTokenizer(lowercase=not self.keep_case) if self.tokenizer is None else PieceTokenizer(self.tokenizer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens(Splitting):
+    """Which tokens a classifier knows."""
+
+    ngrams: NgramsOption = 1
+    min_documents: Annotated[
+        int, typer.Option("--min-documents", help="A token must occur in at least this many documents.", min=1)
+    ] = 3
 
 
 @app.callback(invoke_without_command=True)
@@ -79,40 +204,6 @@ def _main(version: Annotated[bool, typer.Option("--version", help="Show the vers
     if version:
         print(f"tokensieve {__version__}")
         raise typer.Exit
-
-
-def reader(
-    source: str, text: str | None, label: str | None, group: list[str] | None, drop: list[str] | None,
-    test: str | None, split: str | None, encoding: str, duplicates: str, stream: bool = False,
-) -> Callable[[], Any]:  # fmt: skip
-    """Check the options now, read later."""
-    groups: dict[str, list[str]] = {}
-    for item in group or []:
-        new, equals, old = item.partition("=")
-        if not (new and equals and old):
-            raise InputError(f"--group {item!r} is not of the form NEW=OLD,OLD (for example negative=1,2)")
-        groups.setdefault(new, []).extend(old.split(","))
-    dropped = [name for item in drop or [] for name in item.split(",")]
-
-    def read() -> Any:
-        from tokensieve.text.corpus import read_corpus
-
-        return read_corpus(
-            source, text=text, label=label, group=groups, drop=dropped, split=split, test=test, encoding=encoding,
-            duplicates=duplicates, stream=stream,  # type: ignore[arg-type]
-        )  # fmt: skip
-
-    return read
-
-
-def advise(source: str, stream: bool, quiet: bool) -> None:
-    """Say that a large file need not be read into memory."""
-    path = Path(source)
-    if not stream and path.is_file() and path.stat().st_size > LARGE:
-        say(
-            quiet,
-            f"{path.name} has {path.stat().st_size / 1e9:.1f} GB: --stream keeps it out of memory, with the same result",
-        )
 
 
 @contextmanager

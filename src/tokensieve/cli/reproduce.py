@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve import __version__
-from tokensieve.cli.options import MOST_SEED, QuietOption, app, out_option, progress, say
+from tokensieve.cli.options import QuietOption, SeedOption, command, out_option, progress, say
 from tokensieve.errors import InputError
 
 
-@app.command()
+@command
 def reproduce(
     experiments: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named (see --list).")] = None,
     data: Annotated[
@@ -26,7 +26,7 @@ def reproduce(
     limit: Annotated[
         int | None, typer.Option("--documents", help="At most so many documents of each data set, for a trial.", min=200)
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every draw.", min=0, max=MOST_SEED)] = 0,
+    seed: SeedOption = 0,
     listing: Annotated[bool, typer.Option("--list", help="Describe the experiments and stop.")] = False,
     out: Annotated[Path, out_option("tokensieve-reproduce")] = Path("tokensieve-reproduce"),
     quiet: QuietOption = False,

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,88 +14,111 @@ import typer
 
 from tokensieve import __version__
 from tokensieve.cli.options import (
-    MOST_SEED,
-    DropOption,
-    GroupOption,
-    LabelOption,
+    Columns,
+    Documents,
     QuietOption,
-    TextOption,
-    app,
+    SeedOption,
+    command,
     out_option,
     progress,
-    reader,
-    whole_option,
 )
 from tokensieve.errors import InputError
 
 
-@app.command()
-def verify(
-    source: Annotated[str | None, typer.Argument(help="As for audit; generated documents if none is named.")] = None,
-    text: TextOption = None,
-    label: LabelOption = None,
-    group: GroupOption = None,
-    drop: DropOption = None,
+def _whole(name: str, explained: str, default: str, most: int | None = None) -> Any:
+    """A whole number from one; None where it was not given, so that an option that does not apply is told from a default."""
+    return typer.Option(name, help=explained, min=1, max=most, show_default=default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Columns):
+    """Options of documents that are read."""
+
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Encoding of text files.", show_default="utf-8")
-    ] = None,
-    ngrams: Annotated[int | None, whole_option("--ngrams", "Longest run of words that is one token.", "1", 5)] = None,
+    ] = None
+    ngrams: Annotated[int | None, _whole("--ngrams", "Longest run of words that is one token.", "1", 5)] = None
     min_documents: Annotated[
-        int | None, whole_option("--min-documents", "A token must stand in so many documents.", "20")
-    ] = None,
-    documents: Annotated[int | None, whole_option("--documents", "Generated documents.", "200")] = None,
-    types: Annotated[int | None, whole_option("--types", "Generated token types |S|.", "70")] = None,
-    relevant: Annotated[int | None, whole_option("--relevant", "Types among them that carry the label.", "20")] = None,
-    length: Annotated[int | None, whole_option("--length", "Tokens T of a generated document.", "8")] = None,
-    d: Annotated[
-        int | None, whole_option("--d", "Dimension of the embeddings.", "512; generated documents: 1024")
-    ] = None,
+        int | None, _whole("--min-documents", "A token must occur in at least this many documents.", "20")
+    ] = None
+
+    def reader(self, source: str) -> Callable[[], Any]:
+        """Check the options now, read the source later."""
+        columns = {field.name: getattr(self, field.name) for field in fields(Columns)}
+        return Documents(source=source, encoding=self.encoding or "utf-8", **columns).reader(duplicates="keep")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """Options of documents that are generated."""
+
+    documents: Annotated[int | None, _whole("--documents", "Generated documents.", "200")] = None
+    types: Annotated[int | None, _whole("--types", "Generated token types |S|.", "70")] = None
+    relevant: Annotated[int | None, _whole("--relevant", "Types among them that carry the label.", "20")] = None
+    length: Annotated[int | None, _whole("--length", "Tokens T of a generated document.", "8")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Options of the first step and of the flow."""
+
+    d: Annotated[int | None, _whole("--d", "Dimension of the embeddings.", "512; generated documents: 1024")] = None
     eta: Annotated[
         float | None, typer.Option("--eta", help="Size of the first step.", show_default="from the data")
-    ] = None,
-    max_norm: Annotated[float, typer.Option("--max-norm", help="Follow p up to this norm.")] = 20_000.0,
-    max_seconds: Annotated[float, typer.Option("--max-seconds", help="Time for the flow, and for max margin.")] = 600.0,
+    ] = None
+    max_norm: Annotated[float, typer.Option("--max-norm", help="Follow p up to this norm.")] = 20_000.0
+    max_seconds: Annotated[float, typer.Option("--max-seconds", help="Time for the flow, and for max margin.")] = 600.0
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep the flow here, and go on from it.", metavar="FILE")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Seed of generated documents and of the start.", min=0, max=MOST_SEED)
-    ] = 0,
+    ] = None
+
+    def check(self) -> None:
+        """Raises InputError for values that cannot be."""
+        if self.resume and (self.resume.is_dir() or not self.resume.parent.is_dir()):
+            raise InputError(f"cannot keep the flow in {str(self.resume)!r}: name a file in a folder that exists")
+        if not (0 < self.max_norm < math.inf and self.max_seconds > 0):
+            raise InputError(
+                f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
+            )
+
+
+@command
+def verify(
+    reading: Reading,
+    generated: Generated,
+    budget: Budget,
+    source: Annotated[str | None, typer.Argument(help="As for audit; generated documents if none is named.")] = None,
+    seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-verify")] = Path("tokensieve-verify"),
     quiet: QuietOption = False,
 ) -> None:
     """The theory's claims on this data, with certificates: one step, gradient flow, selection, max margin."""
     from tokensieve.theory.curve import FlowSettings
 
-    generated = {"documents": documents, "types": types, "relevant": relevant, "length": length}
-    read: dict[str, Any] = {"text": text, "label": label, "group": group, "drop": drop, "encoding": encoding}
-    read |= {"ngrams": ngrams, "min_documents": min_documents}
-    for name, value in (read if source is None else generated).items():
+    for name, value in asdict(reading if source is None else generated).items():
         if value is not None:
             option = "--" + name.replace("_", "-")
             raise InputError(
                 f"{option} is for documents that are read: name a SOURCE" if source is None else
                 f"{option} is for generated documents: leave it out, or leave out the SOURCE {source!r}"
             )  # fmt: skip
-    if resume and (resume.is_dir() or not resume.parent.is_dir()):
-        raise InputError(f"cannot keep the flow in {str(resume)!r}: name a file in a folder that exists")
-    if not (0 < max_norm < math.inf and max_seconds > 0):
-        raise InputError(f"--max-norm {max_norm:g} and --max-seconds {max_seconds:g} must be positive numbers")
+    budget.check()
     if source is None:
         settings = {
-            "documents": documents or 200,
-            "types": types or 70,
-            "relevant": relevant or 20,
-            "length": length or 8,
+            "documents": generated.documents or 200,
+            "types": generated.types or 70,
+            "relevant": generated.relevant or 20,
+            "length": generated.length or 8,
         }
         load: Callable[..., Any] = lambda tell: _generated(seed=seed, **settings)  # noqa: E731
     else:
-        settings = {"ngrams": ngrams or 1, "min_documents": min_documents or 20}
-        read_source = reader(source, text, label, group, drop, None, None, encoding or "utf-8", "keep")
+        settings = {"ngrams": reading.ngrams or 1, "min_documents": reading.min_documents or 20}
+        read_source = reading.reader(source)
         load = lambda tell: _counted(read_source, tell, **settings)  # noqa: E731
-    options = {"d": d or (1024 if source is None else 512), "eta": eta, "seed": seed, "checkpoint": resume}
-    budget = FlowSettings(max_norm=max_norm, max_seconds=max_seconds)
-    _verify(load, settings, options, budget, out, quiet)
+    d = budget.d or (1024 if source is None else 512)
+    options = {"d": d, "eta": budget.eta, "seed": seed, "checkpoint": budget.resume}
+    flow = FlowSettings(max_norm=budget.max_norm, max_seconds=budget.max_seconds)
+    _verify(load, settings, options, flow, out, quiet)
 
 
 def _generated(documents: int, types: int, relevant: int, length: int, seed: int) -> tuple[Any, ...]:
@@ -130,14 +154,12 @@ def _verify(
     load: Callable[..., Any], settings: dict[str, Any], options: dict[str, Any], budget: Any, out: Path, quiet: bool
 ) -> None:
     """Load, verify, write everything or nothing, and show the result."""
-    from dataclasses import asdict
-
     import numpy as np
 
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.study import Study
     from tokensieve.report.terminal_theory import show_study
     from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
+    from tokensieve.theory.study import Study
     from tokensieve.theory.verify import verify as run
 
     start = time.perf_counter()
@@ -147,7 +169,8 @@ def _verify(
         name, counts, rows, notes = load(tell)
         seconds = {"reading": time.perf_counter() - start}
         found = run(counts, settings=budget, progress=tell, **options)
-        settings |= {"d": options["d"], "eta": found.step.eta, **asdict(budget)}
+        limits = {name: limit for name, limit in asdict(budget).items() if math.isfinite(limit)}
+        settings |= {"d": options["d"], "eta": found.step.eta, **limits}
         seconds |= found.seconds
         study = Study(name, counts, np.asarray(rows), found, notes, settings, options["seed"], __version__, seconds)
         tell("writing", 0.0)
@@ -159,8 +182,6 @@ def _verify(
         seconds["report"] = time.perf_counter() - lap
         seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        write_all(out, files)
-        for earlier in {f"pictures/{picture}.{kind}" for picture in PICTURES for kind in ("svg", "png")} - set(files):
-            (out / earlier).unlink(missing_ok=True)  # of another run; it would stand beside a page that contradicts it
+        write_all(out, files, ours=rf"pictures/({'|'.join(PICTURES)})\.(svg|png)")
     if not quiet:
         show_study(study, out)

@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors
 
 from tokensieve import __version__
-from tokensieve.auditing.run import DIGITS, QUADRANTS
+from tokensieve.auditing.agreement import DIGITS, QUADRANTS
 from tokensieve.checkpoint import fingerprint
 from tokensieve.data.importance import LEVEL, Importance, token_importance
 from tokensieve.diagnose.agreement import (

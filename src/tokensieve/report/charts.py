@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,19 +15,17 @@ import altair as alt
 import numpy as np
 import polars as pl
 import vl_convert
-from numpy.typing import NDArray
-from scipy.stats import linregress
 
+from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.escape import shown
+from tokensieve.report.numbers import plain, signed
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.run import Audit
+    from tokensieve.auditing.result import Audit
 
-BINS = 20
 POINTS_PER_PICTURE = 2_500
-POINTS_IN_ALL = 7_000  # however many classes
+POINTS_IN_ALL = 2_400  # of an audit's pictures together: the page holds them for readers without scripts
 PICTURED_CLASSES = 8
-EXTREMES = ("effect", "posterior_difference", "documents")
 BARS = 12
 LABELS = 14
 
@@ -78,9 +77,13 @@ class Picture:
     caption: str
     description: str
 
+    @cached_property
+    def _svg(self) -> str:
+        return str(vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[]))
+
     def svg(self, follow_theme: bool = False) -> str:
-        """The picture as SVG text; with `follow_theme` it turns dark where the reader prefers dark."""
-        text: str = vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[])
+        """The picture as SVG text, drawn once; with `follow_theme` it turns dark where the reader prefers dark."""
+        text = self._svg
         if not follow_theme:
             return text
         rules = "".join(
@@ -91,7 +94,7 @@ class Picture:
 
     def png(self) -> bytes:
         """The picture as PNG, twice the size of the SVG's units."""
-        return vl_convert.vegalite_to_png(self.spec, scale=2, allowed_base_urls=[])
+        return vl_convert.svg_to_png(self._svg, scale=2)
 
 
 def pictured_classes(audit: Audit) -> tuple[str, ...]:
@@ -102,10 +105,10 @@ def pictured_classes(audit: Audit) -> tuple[str, ...]:
     return tuple(c for c in audit.classes if c in largest)
 
 
-def draw(audit: Audit, points: int = POINTS_IN_ALL) -> list[Picture]:
-    """For each pictured class: value against posterior difference, score against it, top tokens; `points` in all."""
+def draw(audit: Audit) -> list[Picture]:
+    """For each pictured class: value against posterior difference, score against it, top tokens."""
     labels = pictured_classes(audit)
-    limit = min(POINTS_PER_PICTURE, points // (2 * len(labels)))
+    limit = POINTS_IN_ALL // (2 * len(labels))
     out = []
     for label in labels:
         suffix = "" if len(audit.classes) == 2 else f"-class-{audit.classes.index(label) + 1}"
@@ -117,7 +120,7 @@ def draw(audit: Audit, points: int = POINTS_IN_ALL) -> list[Picture]:
 
 def pictures(audit: Audit) -> dict[str, bytes]:
     """File name → content, each picture of the audit as SVG and as PNG (twice its size in pixels)."""
-    return drawn([*draw(audit), *filter(None, [aligned(audit)])])
+    return drawn(draw(audit))
 
 
 def drawn(these: list[Picture]) -> dict[str, bytes]:
@@ -127,34 +130,6 @@ def drawn(these: list[Picture]) -> dict[str, bytes]:
         out[f"{picture.name}.svg"] = picture.svg().encode()
         out[f"{picture.name}.png"] = picture.png()
     return out
-
-
-def thin(tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int) -> pl.DataFrame:
-    """At most `limit` rows: those at either end of a column, half of them or fewer, and a sample of the rest."""
-    if tokens.height <= limit:
-        return tokens
-    each = limit // (4 * len(columns))
-    ends = []
-    for column in columns:
-        order = np.argsort(tokens[column].to_numpy(), kind="stable")
-        ends += [order[:each], order[-each:]]
-    extreme = np.unique(np.concatenate(ends))
-    rest = np.setdiff1d(np.arange(tokens.height), extreme, assume_unique=True)
-    sample = np.random.default_rng(seed).choice(rest, limit - len(extreme), replace=False)
-    return tokens[np.sort(np.concatenate([extreme, sample]))]
-
-
-def bin_means(x: NDArray[np.float64], y: NDArray[np.float64]) -> pl.DataFrame:
-    """Mean and standard deviation of y in 20 equal bins of x ∈ [−1, 1]: columns x (centre), mean, low, high, types."""
-    edges = np.linspace(-1, 1, BINS + 1)
-    where = np.digitize(x, edges[1:-1])
-    types = np.bincount(where, minlength=BINS)
-    inside = np.maximum(types, 1)
-    mean = np.bincount(where, y, BINS) / inside
-    deviation = np.sqrt(np.bincount(where, (y - mean[where]) ** 2, BINS) / inside)
-    centre = (edges[:-1] + edges[1:]) / 2
-    columns = {"x": centre, "mean": mean, "low": mean - deviation, "high": mean + deviation, "types": types}
-    return pl.DataFrame(columns).filter(pl.col("types") > 0)
 
 
 def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
@@ -180,7 +155,7 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
     columns = ("token", "posterior_difference", of, "documents", "category", "effect")
     finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
     points = thin(finite, limit, (*EXTREMES, of), audit.seed)
-    bins = bin_means(finite["posterior_difference"].to_numpy(), finite[of].to_numpy())
+    bins = bins_of(finite, "posterior_difference", of)
     data = {
         "points": _point_rows(points, of),
         "bins": bins.to_dicts(),
@@ -230,7 +205,7 @@ def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
     head = f"Scatter of {of} against posterior difference for class {shown(label, 40)}."
     if bins.is_empty():
         return head + " No token types."
-    parts = [f"{row['mean']:.2f} at {row['x']:.2f}" for row in bins[[0, bins.height // 2, -1]].to_dicts()]
+    parts = [f"{plain(row['mean'])} at {plain(row['x'])}" for row in bins[[0, bins.height // 2, -1]].to_dicts()]
     return f"{head} Bin means of {of}: {', '.join(parts)}."
 
 
@@ -314,7 +289,7 @@ def _top(audit: Audit, tokens: pl.DataFrame, label: str, name: str) -> Picture:
     caption = f"{len(rows):,} of {tokens.height:,} token types shown"
     data = {"intervals": rows, "neutral": [{"x": audit.neutral[label]}]}
     spec = finish(_intervals(), data, "Top tokens", [subtitle, caption], height=19 * max(len(rows), 4))
-    listing = ", ".join(f"{row['text']} {row['x']:+.2f}" for row in rows)
+    listing = ", ".join(f"{row['text']} {signed(row['x'])}" for row in rows)
     description = f"Posterior difference of the top tokens for class {shown(label, 40)}, with intervals: {listing}."
     return Picture(name, "top", label, spec, caption, description)
 
@@ -372,21 +347,6 @@ def alignment_picture(tokens: pl.DataFrame, slope: float, expected: float, named
     spec = finish(chart, data, "One step aligns embeddings with v", [said, caption])
     return Picture(
         "alignment", "alignment", "", spec, caption, f"Movement of each embedding along v against α: {said}."
-    )
-
-
-def aligned(audit: Audit) -> Picture | None:
-    """The picture of one gradient step from a random start, for the first pictured class; None where the audit took none."""
-    if audit.alignment is None or audit.token_types < 2:
-        return None
-    label = pictured_classes(audit)[0]
-    k, binary = audit.classes.index(label), len(audit.classes) == 2
-    tokens = audit.tokens.filter(pl.col("class") == label).with_columns(
-        alignment=audit.alignment[:, 0 if binary else k]
-    )
-    fit = linregress(tokens["alpha"].to_numpy(), tokens["alignment"].to_numpy())
-    return alignment_picture(
-        tokens, fit.slope, 0.5 if binary else 1.0, "½" if binary else "1", float(fit.rvalue) ** 2, audit.seed
     )
 
 

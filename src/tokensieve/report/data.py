@@ -11,19 +11,21 @@ import gzip
 import json
 from base64 import b64encode
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.auditing.run import QUADRANTS
+from tokensieve.auditing.agreement import QUADRANTS, Quadrant
+from tokensieve.auditing.points import bins_of, thin
 from tokensieve.report import charts
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, tokenize
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.run import Audit
+    from tokensieve.auditing.result import Audit
 
 ROWS = 20_000  # of the token table, all classes together
 LONGEST = 256  # characters of a token that the page holds whole
@@ -128,11 +130,11 @@ def _chosen(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.Data
     """At most `limit` rows of one class: those that the page names elsewhere, the extreme ones, a sample of the rest."""
     if side.height <= limit:
         return side
-    tables = [audit.top(label, 25), *(audit.disagreement(q, 15) for q in QUADRANTS[1:3])]
+    tables = [audit.top(label, 25), *(audit.disagreement(q, 15) for q in (Quadrant.DATA, Quadrant.MODEL))]
     named = {token for table in tables for token in table["token"]} | {s[0] for s in audit.suspicious}
     sure = side.filter(pl.col("token").is_in(list(named)))[: limit // 4]
     rest = side.filter(~pl.col("type").is_in(sure["type"].to_list()))
-    return pl.concat([sure, charts.thin(rest, limit - sure.height, EXTREMES, audit.seed)]).sort("type")
+    return pl.concat([sure, thin(rest, limit - sure.height, EXTREMES, audit.seed)]).sort("type")
 
 
 def _spread(side: pl.DataFrame) -> float:
@@ -142,13 +144,9 @@ def _spread(side: pl.DataFrame) -> float:
 
 def _bins(side: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Bin means over all types: "posterior_difference:value", … → rows."""
-    out = {}
-    for across, scale in (("posterior_difference", 1.0), ("effect", _spread(side))):
-        for up in ("value", "score"):
-            pair = side.select(across, up).filter(pl.col(across).is_finite() & pl.col(up).is_finite())
-            bins = charts.bin_means(pair[across].to_numpy() / scale, pair[up].to_numpy())
-            out[f"{across}:{up}"] = bins.with_columns(pl.col("x") * scale).to_dicts()
-    return out
+    ends = {"posterior_difference": 1.0, "effect": _spread(side)}
+    pairs = product(ends, ("value", "score"))
+    return {f"{across}:{up}": bins_of(side, across, up, ends[across]).to_dicts() for across, up in pairs}
 
 
 def model_order(audit: Audit) -> NDArray[np.int64]:

@@ -7,7 +7,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.auditing.run import QUADRANTS
+from tokensieve.auditing.agreement import QUADRANTS
+from tokensieve.auditing.points import thin
 from tokensieve.diagnose.diagnosing import Diagnosis
 from tokensieve.diagnose.verdict import signed
 from tokensieve.escape import shown
@@ -23,7 +24,6 @@ from tokensieve.report.charts import (
     finish,
     name_rows,
     names,
-    thin,
 )
 from tokensieve.report.page import environment, source
 from tokensieve.report.terminal_diagnose import length_line, measure_name, said

@@ -13,13 +13,14 @@ import jinja2
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from scipy.stats import binomtest
 
+from tokensieve.auditing.agreement import Quadrant
 from tokensieve.escape import shown, visible
-from tokensieve.report import charts, data, script
+from tokensieve.report import charts, data, numbers, script
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.run import Audit, Example
+    from tokensieve.auditing.documents import Example
+    from tokensieve.auditing.result import Audit
 
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25
@@ -29,9 +30,9 @@ DOCUMENT_CHARACTERS = 3_000
 DOCUMENT_PIECES = 800
 ANSWER_ROWS = 12
 RECALLED = 12
-STATIC_POINTS = 1_600  # of all pictures together, for readers without scripts
 PAGE_BYTES = 4_950_000
 LISTED = 100  # notes, settings, suspicious tokens
+_FORMATS = (numbers.signed, numbers.plain, numbers.percent, numbers.count, numbers.chance, numbers.milli)
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they reverse what follows, until closed
 
 
@@ -44,7 +45,7 @@ class Cut:
     tail: list[tuple[str, float, float, float]]
 
 
-def render(audit: Audit) -> str:
+def render(audit: Audit, pictures: list[charts.Picture] | None = None) -> str:
     """The audit's report: a pure function of the audit, under 5 MB for any number of documents and token types.
 
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long; a
@@ -54,11 +55,15 @@ def render(audit: Audit) -> str:
 
     Args:
         audit: the result of `tokensieve.audit`.
+        pictures: of `charts.draw`, where they are drawn already.
 
     Returns:
         HTML, complete.
     """
-    template, context = environment().get_template("page.html"), _context(audit)
+    template, context = (
+        environment().get_template("page.html"),
+        _context(audit, charts.draw(audit) if pictures is None else pictures),
+    )
     table, types = data.table_block(audit)
     order = data.model_order(audit)
     blocks = {
@@ -74,9 +79,9 @@ def render(audit: Audit) -> str:
     return template.render(context, blocks=blocks, left_out=kept.note)
 
 
-def _context(audit: Audit) -> dict[str, Any]:
+def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
     """What the template needs, but for the blocks that the scripts read."""
-    style, code, step = script.page_style(), script.page_script(), charts.aligned(audit)
+    style, code = script.page_style(), script.page_script()
     return {
         "audit": audit,
         "study": audit,
@@ -88,16 +93,15 @@ def _context(audit: Audit) -> dict[str, Any]:
         "binary": len(audit.classes) == 2,
         "accuracies": _accuracies(audit),
         "recall": _recall(audit),
-        "interval": _accuracy_interval(audit),
-        "quadrants": _quadrants(audit.tokens),
+        "interval": audit.accuracy_interval,
+        "Quadrant": Quadrant,
         "next_steps": _next_steps(audit),
         "tables": _class_tables(audit),
         "class_tables_left_out": max(0, len(audit.classes) - TABLED_CLASSES),
-        "figures": _figures(audit),
-        "step": step and {"source": source(step), "picture": step},
+        "figures": [{"source": source(picture), "picture": picture} for picture in pictures],
         "pictured": charts.pictured_classes(audit),
-        "attended": _table(audit, audit.disagreement("attended without evidence", DISAGREEMENTS)),
-        "ignored": _table(audit, audit.disagreement("carries the label, ignored", DISAGREEMENTS)),
+        "attended": _table(audit, audit.disagreement(Quadrant.MODEL, DISAGREEMENTS)),
+        "ignored": _table(audit, audit.disagreement(Quadrant.DATA, DISAGREEMENTS)),
         "documents": [_document(e) for e in audit.examples[:DOCUMENTS]],
         "listed": LISTED,
     }
@@ -123,7 +127,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    out.filters.update({f.__name__: f for f in (shown, signed, plain, percent, count, chance, milli)})
+    out.filters.update({f.__name__: f for f in (shown, *_FORMATS)})
     out.tests["turning"] = lambda text: not _TURNS.isdisjoint(text)
     return out
 
@@ -131,41 +135,6 @@ def environment() -> jinja2.Environment:
 def source(picture: charts.Picture) -> str:
     """The picture as a data address: nothing in it can touch the page, and it follows the page's light or dark."""
     return "data:image/svg+xml;base64," + b64encode(picture.svg(follow_theme=True).encode()).decode()
-
-
-def signed(x: float | None, digits: int = 2) -> str:
-    """+1.23, −0.45, 0.00; – where there is no number."""
-    if x is None or not math.isfinite(x):
-        return "–"
-    text = f"{x:+.{digits}f}"
-    return text[1:] if not text.strip("+-0.") else text.replace("-", "−")
-
-
-def plain(x: float | None, digits: int = 2) -> str:
-    """As `signed`, without the plus."""
-    return signed(x, digits).removeprefix("+")
-
-
-def milli(x: float | None, digits: int = 2) -> str:
-    """x times 1,000, signed."""
-    return signed(None if x is None else 1000 * x, digits)
-
-
-def percent(x: float | None, digits: int = 1) -> str:
-    """0.5 → 50.0%."""
-    return "–" if x is None or not math.isfinite(x) else f"{100 * x:.{digits}f}%"
-
-
-def count(x: float) -> str:
-    """12211 → 12,211."""
-    return f"{x:,.0f}"
-
-
-def chance(x: float | None) -> str:
-    """A p- or q-value: three digits, or < 0.001."""
-    if x is None or not math.isfinite(x):
-        return "–"
-    return "< 0.001" if x < 0.001 else f"{x:.3f}"
 
 
 def _accuracies(audit: Audit) -> list[tuple[str, float]]:
@@ -184,23 +153,9 @@ def _recall(audit: Audit) -> list[tuple[str, float]]:
     return sorted(known, key=lambda pair: pair[1])[:RECALLED]
 
 
-def _accuracy_interval(audit: Audit) -> tuple[float, float]:
-    """Wilson's 95 % interval of the test accuracy."""
-    n = audit.documents["test"]
-    if n == 0:
-        return 0.0, 1.0
-    interval = binomtest(round(audit.test_accuracy * n), n).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
-
-
-def _quadrants(tokens: pl.DataFrame) -> dict[str, int]:
-    """How many token types stand in each quadrant."""
-    return dict(tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
-
-
 def _next_steps(audit: Audit) -> list[str]:
     """What the numbers suggest to do, in plain words."""
-    low, high = _accuracy_interval(audit)
+    low, high = audit.accuracy_interval
     steps = []
     if low <= audit.majority_accuracy:
         steps.append(
@@ -218,7 +173,7 @@ def _next_steps(audit: Audit) -> list[str]:
             f"The baseline is {points:.1f} points better than this model: read the model's answers with that in mind,"
             " and try longer n-grams, or a smaller floor on the documents that a token needs."
         )
-    if audit.disagreement("attended without evidence", 1).height:
+    if audit.disagreement(Quadrant.MODEL, 1).height:
         steps.append(
             "Go through the tokens that are attended without evidence: the model looks there more than elsewhere, and"
             " the data gives no significant reason."
@@ -252,10 +207,6 @@ def _scale(rows: pl.DataFrame) -> tuple[float, float]:
     start = min(0.0, *rows["effect_low"].to_list(), *rows["effect"].to_list())
     end = max(0.0, *rows["effect_high"].to_list(), *rows["effect"].to_list())
     return start, (end - start) or 1.0
-
-
-def _figures(audit: Audit) -> list[dict[str, Any]]:
-    return [{"source": source(p), "picture": p} for p in charts.draw(audit, STATIC_POINTS)]
 
 
 def _document(example: Example) -> dict[str, Any]:

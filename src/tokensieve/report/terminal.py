@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.demo import Reviews
-from tokensieve.auditing.run import QUADRANTS, Audit
+from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.classifier import AttentionClassifier, Explanation
 from tokensieve.model.highlight import pieces
+from tokensieve.report.numbers import interval, percent, plain, signed
 
 MANY = 6
 LISTED = 20
@@ -39,8 +41,8 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(f"… and {len(audit.classes) - MANY} more classes in the files")
     console.print(_attention(audit))
     for quadrant, meaning in (
-        (QUADRANTS[2], "no evidence taken alone; beside other words they may matter, as in negation"),
-        (QUADRANTS[1], "the model passes over them"),
+        (Quadrant.MODEL, "no evidence taken alone; beside other words they may matter, as in negation"),
+        (Quadrant.DATA, "the model passes over them"),
     ):
         rows = audit.disagreement(quadrant, 8).select("token", "attention").iter_rows()
         names = [f"{shown(token, 30)} {attention:.1f}×" for token, attention in rows]
@@ -71,8 +73,8 @@ def show_over_budget(audit: Audit, source: str, out: Path) -> None:
         console.print(
             Text(f"  {shown(row['token'], 30)}", style="bold")
             + Text(
-                f" {row['posterior_difference']:+.3f} for {shown(row['class'], 30)}, in {row['documents']:,} documents"
-                f" ({row['documents'] / n:.1%}); rows {', '.join(map(str, where.head(5)))}{', …' if len(where) > 5 else ''}"
+                f" {signed(row['posterior_difference'], 3)} for {shown(row['class'], 30)}, in {row['documents']:,} documents"
+                f" ({percent(row['documents'] / n)}); rows {', '.join(map(str, where.head(5)))}{', …' if len(where) > 5 else ''}"
             )
         )
     if over.height > LISTED:
@@ -82,17 +84,17 @@ def show_over_budget(audit: Audit, source: str, out: Path) -> None:
 
 
 def _accuracies(audit: Audit) -> Text:
-    parts = [f"test accuracy {audit.test_accuracy:.1%}", f"largest class {audit.majority_accuracy:.1%}"]
+    parts = [f"test accuracy {percent(audit.test_accuracy)}", f"largest class {percent(audit.majority_accuracy)}"]
     if audit.baseline_accuracy is not None:
-        parts.append(f"TF-IDF + logistic regression {audit.baseline_accuracy:.1%}")
-    recall = [f"{shown(name, 20)} {'none' if r is None else f'{r:.1%}'}" for name, r in audit.class_recall.items()][
+        parts.append(f"TF-IDF + logistic regression {percent(audit.baseline_accuracy)}")
+    recall = [f"{shown(name, 20)} {'none' if r is None else percent(r)}" for name, r in audit.class_recall.items()][
         :MANY
     ]
     return Text("  ".join(parts), style="bold") + Text(f"\nright of each class: {', '.join(recall)}")
 
 
 def _attention(audit: Audit) -> Text:
-    parts = [f"{name}: {got:.0%} ({even:.0%})" for name, (got, even) in audit.attention_share.items()]
+    parts = [f"{name}: {percent(got, 0)} ({percent(even, 0)})" for name, (got, even) in audit.attention_share.items()]
     return Text("attention (a uniform share): ", style="bold") + Text("; ".join(parts))
 
 
@@ -107,9 +109,9 @@ def _top(audit: Audit, label: str, rows: int) -> Table | Text:
         table.add_row(
             Text(shown(row["token"], 24)),
             f"{row['documents']:,}",
-            f"{row['posterior_difference']:+.2f} ({row['posterior_low']:+.2f} … {row['posterior_high']:+.2f})",
-            f"{row['attention']:.1f}×",
-            f"{row['value']:+.1f}",
+            f"{signed(row['posterior_difference'])} {interval(row['posterior_low'], row['posterior_high'])}",
+            f"{plain(row['attention'], 1)}×",
+            signed(row["value"], 1),
         )
     return (
         table if table.row_count else Text(f"speak for {shown(label)}: no token with q < 0.05 in at least 5 documents")
@@ -128,14 +130,12 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
     for word, true in reviews.strengths.items():
         row = rows.get(word)
         if row is None:
-            table.add_row(word, f"{true:+.2f}", "not seen", "", "")
+            table.add_row(word, signed(true), "not seen", "", "")
             continue
         ok, within = row["q_value"] < 0.05, row["posterior_low"] <= true <= row["posterior_high"]
         found, inside = found + ok, inside + within
-        interval = f"{row['posterior_low']:+.2f} … {row['posterior_high']:+.2f}"
-        table.add_row(
-            word, f"{true:+.2f}", f"{row['posterior_difference']:+.2f}", interval, "found" if ok else "missed"
-        )
+        ends = interval(row["posterior_low"], row["posterior_high"])
+        table.add_row(word, signed(true), signed(row["posterior_difference"]), ends, "found" if ok else "missed")
     console.print(table)
     n = len(reviews.strengths)
     console.print(f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals hold the true strength")
@@ -158,7 +158,7 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
     console.print(
         Text(f"{shown(str(found.predicted))}  ", style="bold")
         + Text(
-            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {found.answer:+.6f}, "
+            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {signed(found.answer, 6)}, "
             f"unknown words: {found.unknown}"
         )
     )
@@ -167,8 +167,8 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
         table.add_column(name, justify="left" if name == "token" else "right")
     for row in found.table.iter_rows(named=True):
         table.add_row(
-            Text(shown(row["token"], 40)), f"{row['count']:g}", f"{row['attention']:.4f}", f"{row['value']:+.3f}",
-            Text(f"{row['contribution']:+.6f}", style=_style(row["contribution"])),
+            Text(shown(row["token"], 40)), f"{row['count']:g}", f"{row['attention']:.4f}", signed(row["value"], 3),
+            Text(signed(row["contribution"], 6), style=_style(row["contribution"])),
         )  # fmt: skip
     if found.table.height:
         table.add_row(
@@ -176,7 +176,7 @@ def show_explanation(model: AttentionClassifier, text: str, found: Explanation) 
             "",
             f"{found.table['attention'].sum():.4f}",
             "",
-            f"{found.table['contribution'].sum():+.6f}",
+            signed(float(found.table["contribution"].sum()), 6),
         )
         console.print(table)
     else:

@@ -1,4 +1,4 @@
-/** Numbers and text as the static page writes them (report/page.py, tokens.py), and cells of CSV (files.py). */
+/** Numbers and text as the static page writes them (report/numbers.py, escape.py), and cells of CSV (files.py). */
 const Format = {
   signed(x, digits = 2) {
     if (!Number.isFinite(x)) return "–";
@@ -8,7 +8,15 @@ const Format = {
   },
 
   plain: (x, digits = 2) => Format.signed(x, digits).replace(/^\+/, ""),
-  percent: (x, digits = 1) => (Number.isFinite(x) ? `${(100 * x).toFixed(digits)}%` : "–"),
+  /** Only all of something is 100.0%, and only nothing is 0.0%. */
+  percent(x, digits = 1) {
+    if (!Number.isFinite(x)) return "–";
+    const text = (100 * x).toFixed(digits);
+    if (x < 1 && Number(text) >= 100) return `> ${(100 - 10 ** -digits).toFixed(digits)}%`;
+    if (x > 0 && Number(text) <= 0) return `< ${(10 ** -digits).toFixed(digits)}%`;
+    return `${text}%`;
+  },
+
   count: (x) => x.toLocaleString("en-US"),
   chance: (x) => (!Number.isFinite(x) ? "–" : x < 0.001 ? "< 0.001" : x.toFixed(3)),
   range: (low, high, digits = 2) => `[${Format.signed(low, digits)}, ${Format.signed(high, digits)}]`,

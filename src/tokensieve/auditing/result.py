@@ -1,0 +1,145 @@
+"""What an audit found: numbers and tables, from which terminal, page and files are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+from scipy.stats import binomtest
+
+from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
+from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.documents import Example, Sampled
+from tokensieve.model.classifier import AttentionClassifier
+
+BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
+SUMMARY = (
+    "name classes documents class_documents token_types test_accuracy majority_accuracy class_recall baseline_accuracy "
+    "unknown_share attention_share seconds seed settings version notes"
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an audit can be given.
+
+    Attributes:
+        ngrams: longest run of words that is a token type.
+        min_documents: a type must occur in that many training documents.
+        seed: of the split and of training.
+        test_share: share of the documents set aside for testing where the corpus has no test set.
+        baseline: whether TF-IDF + logistic regression is trained beside the model.
+        budget: what no single token may exceed (`Audit.over_budget`), or None.
+    """
+
+    ngrams: int = 1
+    min_documents: int = 3
+    seed: int = 0
+    test_share: float = 0.2
+    baseline: bool = True
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """Everything that an audit found; tables, terminal and page all read from here.
+
+    Attributes:
+        name: the source.
+        classes: class names; with two, the second is y = +1.
+        version: of this package.
+        seed, settings: as given.
+        documents: {"train": …, "test": …}.
+        class_documents: training documents per class.
+        token_types: |S|.
+        test_accuracy, majority_accuracy: shares of test documents answered right by the model and by always naming the
+            largest class of the training documents.
+        class_recall: class → share of its test documents that are answered right (None where it has none).
+        baseline_accuracy: the same of TF-IDF + logistic regression on the same token counts; None without the baseline.
+        unknown_share: share of the words of the test documents that training never saw often enough.
+        seconds: reading, tokenizing, training, baseline, …, total.
+        notes: what was counted on the way in, in plain words.
+        tokens: the one table: a row per token type and class (`Importance.to_frame`), then score u, value w, attention (mean
+            over the documents that contain it of its attention relative to a uniform share) and quadrant.
+        neutral: class → posterior difference of a type that carries nothing.
+        examples: test documents, taken apart.
+        attention_share: quadrant → (share of all attention, share of uniform attention) of its types, means over training
+            documents; both sum to one.
+        suspicious: (token, class, reason) of single tokens that nearly decide a class.
+        model: the trained classifier.
+        sample: test documents for the page: some of each kind, and some that hold the most telling tokens.
+        over_budget: the rows of `tokens` that exceed the budget; none without a budget.
+        to_review: token, part ("train" or "test"), row, label of every document that holds one of these.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    version: str
+    seed: int
+    settings: dict[str, Any]
+    documents: dict[str, int]
+    class_documents: dict[str, int]
+    token_types: int
+    test_accuracy: float
+    majority_accuracy: float
+    class_recall: dict[str, float | None]
+    baseline_accuracy: float | None
+    unknown_share: float
+    seconds: dict[str, float]
+    notes: list[str]
+    tokens: pl.DataFrame
+    neutral: dict[str, float]
+    examples: list[Example]
+    attention_share: dict[str, tuple[float, float]]
+    suspicious: list[tuple[str, str, str]]
+    model: AttentionClassifier
+    sample: list[Sampled] = field(default_factory=list)
+    over_budget: pl.DataFrame = field(default_factory=pl.DataFrame)
+    to_review: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def __repr__(self) -> str:
+        n, classes = self.documents, len(self.classes)
+        return (
+            f"Audit({self.name!r}: {n['train']:,} training and {n['test']:,} test documents, {classes} classes, "
+            f"{self.token_types:,} token types, test accuracy {self.test_accuracy:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        top = pl.concat([self.top(label, 5) for label in self.classes[:6]])
+        columns = "class token documents posterior_difference posterior_low posterior_high attention quadrant".split()
+        return str(top.select(columns)._repr_html_())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
+        over = [] if self.over_budget.is_empty() else self.over_budget.select(BUDGETED).to_dicts()
+        summary = {name: getattr(self, name) for name in SUMMARY.split()}
+        return summary | {"suspicious": suspicious, "over_budget": over}
+
+    def to_frame(self) -> pl.DataFrame:
+        """The table of tokens: a row per token type and class."""
+        return self.tokens
+
+    def top(self, label: str, rows: int = 10) -> pl.DataFrame:
+        """The tokens that speak most surely for a class (`agreement.surest`)."""
+        return surest(self.tokens, label, rows)
+
+    def disagreement(self, quadrant: Quadrant | str, rows: int = 10) -> pl.DataFrame:
+        """Tokens of one disagreeing quadrant (`agreement.disagreeing`)."""
+        return disagreeing(self.tokens, Quadrant(quadrant), rows)
+
+    @cached_property
+    def quadrants(self) -> dict[Quadrant, int]:
+        """How many token types stand in each quadrant."""
+        return quadrant_sizes(self.tokens)
+
+    @cached_property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the test accuracy."""
+        n = self.documents["test"]
+        if n == 0:
+            return 0.0, 1.0
+        interval = binomtest(round(self.test_accuracy * n), n).proportion_ci(method="wilson")
+        return float(interval.low), float(interval.high)

@@ -1,0 +1,60 @@
+"""Numbers as pages and terminal write them; live/format.js writes them alike, which a table of cases in the tests checks."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+_WIDE = Context(prec=400)
+
+
+def _fixed(x: float, digits: int) -> str:
+    """As the page's toFixed: of two equally near numbers the one further from zero, where Python's format takes the even one."""
+    return f"{Decimal(x).quantize(Decimal((0, (1,), -digits)), ROUND_HALF_UP, _WIDE):f}"
+
+
+def signed(x: float | None, digits: int = 2) -> str:
+    """+1.23, −0.45, 0.00 (zero has no sign); – where there is no number."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    text = _fixed(abs(x), digits)
+    return text if not text.strip("0.") else f"{'−' if x < 0 else '+'}{text}"
+
+
+def plain(x: float | None, digits: int = 2) -> str:
+    """As `signed`, without the plus."""
+    return signed(x, digits).removeprefix("+")
+
+
+def milli(x: float | None, digits: int = 2) -> str:
+    """x times 1,000, signed."""
+    return signed(None if x is None else 1000 * x, digits)
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """[−0.45, +1.23]."""
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def percent(x: float | None, digits: int = 1) -> str:
+    """0.5 → 50.0%; only all of something is 100.0%, and only nothing is 0.0%: what lies between is > 99.9% or < 0.1%."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    text, step = _fixed(100 * x, digits), 10.0**-digits
+    if x < 1 and float(text) >= 100:
+        return f"> {100 - step:.{digits}f}%"
+    if x > 0 and float(text) <= 0:
+        return f"< {step:.{digits}f}%"
+    return f"{text}%"
+
+
+def count(x: float) -> str:
+    """12211 → 12,211."""
+    return f"{x:,.0f}"
+
+
+def chance(x: float | None) -> str:
+    """A p- or q-value: three digits, or < 0.001."""
+    if x is None or not math.isfinite(x):
+        return "–"
+    return "< 0.001" if x < 0.001 else _fixed(x, 3)
