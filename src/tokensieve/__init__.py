@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit, Settings
     from tokensieve.auditing.run import audit
     from tokensieve.data.importance import Importance, TokenSums, token_importance
-    from tokensieve.diagnose.result import Diagnosis, DiagnoseSettings
+    from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
     from tokensieve.model.classifier import AttentionClassifier, Explanation

@@ -100,15 +100,23 @@ def from_margins(model: Any) -> Answer:
 
 
 def from_function(function: Any, classes: int) -> Answer:
-    """What a function gives for a list of texts: probabilities where all are in [0, 1], else logits; with two classes it may
-    give one number a text, for the second."""
+    """What a function gives for a list of texts: rows of probabilities (that sum to one), else logits; with two classes it may
+    give one number a text for the second, a probability if the first texts' are all in [0, 1], else log-odds."""
+    share: list[bool] = []  # decided once, by the first texts
 
     def answer(texts: list[str]) -> Floats:
         z = np.asarray(function(texts), dtype=np.float64)
+        one = z.ndim == 1 or z.shape[1:] == (1,)
         z = z.reshape(len(texts), -1) if z.ndim < 3 else z
-        share = bool(np.all((z >= 0) & (z <= 1)))
-        if classes == 2 and z.shape[1:] == (1,):
-            z = np.hstack([1 - z, z]) if share else np.hstack([-z / 2, z / 2])
-        return log_odds(z) if share else z
+        inside = bool(np.all((z >= 0) & (z <= 1)))
+        if not share:
+            share.append(inside and (one or bool(np.allclose(z.sum(axis=-1), 1, atol=1e-3))))
+        if share[0] and not inside:
+            raise InputError(
+                "the function gave numbers in [0, 1] first and others later: give probabilities, or log-odds, throughout"
+            )
+        if classes == 2 and one:
+            z = np.hstack([1 - z, z]) if share[0] else np.hstack([-z / 2, z / 2])
+        return log_odds(z) if share[0] else z
 
     return answer

@@ -173,7 +173,7 @@ def confirm(
         work: how it runs.
     """
     enough = np.bincount(measured.pairs.types, minlength=len(measured.value)) >= FEWEST
-    strong = np.where(enough, np.nan_to_num(first.use_low), 0.0)
+    strong = np.where(enough, np.nan_to_num(first.use), 0.0)
     open_ = np.where(_carries(found, first.mean), 0.0, np.abs(np.nan_to_num(first.mean))) * enough
     picked = [np.argsort(-x, kind="stable")[:n] for x, n in ((strong, STRONGEST), (open_, UNSUPPORTED))]
     words = np.unique(np.concatenate([at[x[at] > 0] for at, x in zip(picked, (strong, open_), strict=True)]))
@@ -199,6 +199,7 @@ class Judged:
         column: class that the word speaks for in this model.
         excess: see the module's formula.
         status: `Status` of each.
+        half: half the 95 % interval of its mean.
         typical: the mean of a typical word that carries the label.
     """
 
@@ -206,6 +207,7 @@ class Judged:
     column: Ints
     excess: Floats
     status: NDArray[np.object_]
+    half: Floats
     typical: float
 
 
@@ -223,7 +225,12 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
     H = lost.shape[1]
     side = found.posterior_difference - found.neutral
     typical, slope = _scale(measured, use, found)
-    column, excess, status = np.zeros(len(words), dtype=np.int64), np.full(len(words), -np.inf), []
+    column, excess, half, status = (
+        np.zeros(len(words), dtype=np.int64),
+        np.full(len(words), -np.inf),
+        np.zeros(len(words)),
+        [],
+    )
     for i, s in enumerate(words):
         rows = lost[measured.pairs.types[chosen] == s]
         rows = rows[np.isfinite(rows).all(axis=1)]
@@ -235,7 +242,8 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
             continue
         h = column[i] if H > 1 else 0
         t = float(stats.t.isf(LEVEL / 2 / len(words), n - 1))
-        margin = t * float(rows[:, h].std(ddof=1)) / np.sqrt(n)
+        error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
+        margin, half[i] = t * error, float(stats.t.isf(0.025, n - 1)) * error
         k = column[i]
         support = max(0.0, float(found.posterior_high[s, k] - found.neutral[k])) * slope
         excess[i] = (abs(float(middle[h])) - margin - support) / typical
@@ -254,7 +262,7 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
             status.append(Status.UNSUPPORTED)
         else:
             status.append(Status.RARE)
-    return Judged(words, column, excess, np.array(status, dtype=object), typical)
+    return Judged(words, column, excess, np.array(status, dtype=object), half, typical)
 
 
 def _carries(found: Importance, mean: Floats) -> NDArray[np.bool_]:
@@ -290,7 +298,8 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
     """The words confirmed, the most used first (by the cautious end of the interval of use), with the data's evidence beside.
 
     Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, share, mean, flipped,
-    concentration, helps, helps_low, helps_high, excess, inputs, documents, posterior_difference, posterior_low, posterior_high,
+    concentration, helps, helps_low, helps_high, effect (|mean|, towards that class), effect_low, effect_high, strength
+    (effect in units of a typical word that carries the label), excess, inputs, documents, posterior_difference, posterior_low, posterior_high,
     neutral, q_value (the last six of that class).
     """
     s, k = judged_.words, judged_.column
@@ -312,6 +321,9 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
         "status": pl.Series([str(one) for one in judged_.status], dtype=pl.String),
     }
     columns |= {name: pl.Series(np.asarray(getattr(use, name)[s], dtype=float)) for name in numbers}
+    effect = np.abs(use.mean[s])
+    columns |= {"effect": effect, "effect_low": effect - judged_.half, "effect_high": effect + judged_.half}
+    columns |= {"strength": effect / judged_.typical}
     columns |= {"excess": judged_.excess.astype(float), "inputs": use.inputs[s], "documents": found.documents[s]}
     data = ("posterior_difference", "posterior_low", "posterior_high", "q_value")
     columns |= {name: getattr(found, name)[s, k] for name in data} | {"neutral": found.neutral[k]}
