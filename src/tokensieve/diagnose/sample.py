@@ -14,7 +14,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import count_corpus, count_texts
 
 GROUPS = 50
 SPLITTER = WordTokenizer(line_breaks=False, pattern=WORD + r"|[^\w\s\x1f]")  # punctuation too: a model may lean on it
@@ -129,15 +129,13 @@ def draw_sample(documents: Documents, splitter: Tokenizer, min_documents: int, m
     chosen = corpus.texts.filter(pl.Series(np.isin(np.arange(n), read)))
     texts = pl.Series("text", chosen.to_list(), dtype=pl.String)  # also where a large source keeps its texts in a file
     try:
-        vocabulary = learn_vocabulary(tokenize(texts, splitter), splitter, 1, min_documents)
+        vocabulary = count_texts(texts, tokenizer=splitter, min_documents=min_documents).vocabulary
     except InputError:
         raise InputError(
             f"no word occurs in {min_documents} of the {len(read):,} documents read: lower --min-documents, or, where words are "
             "not written apart (Chinese, Japanese, Thai), take the model's pieces as words with --tokenizer model"
         ) from None
-    counts = Counts(
-        vocabulary.count(tokenize(corpus.texts, splitter))[0], corpus.labels, corpus.classes, vocabulary.tokens
-    )
+    counts = count_corpus(corpus, vocabulary).counts
     notes = []
     if len(read) < n:
         notes.append(

@@ -298,9 +298,9 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
     """The words confirmed, the most used first (by the cautious end of the interval of use), with the data's evidence beside.
 
     Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, share, mean, flipped,
-    concentration, helps, helps_low, helps_high, effect (|mean|, towards that class), effect_low, effect_high, strength
-    (effect in units of a typical word that carries the label), excess, inputs, documents, posterior_difference, posterior_low, posterior_high,
-    neutral, q_value (the last six of that class).
+    concentration, helps, helps_low, helps_high, effect (|mean|, towards that class), effect_low, effect_high, strength (effect
+    in units of a typical word that carries the label), excess, inputs, documents, posterior_difference, posterior_low,
+    posterior_high, neutral, q_value (those of the data for that class).
     """
     s, k = judged_.words, judged_.column
     numbers = (

@@ -14,10 +14,10 @@ from tokensieve.diagnose.result import Diagnosis, Marked
 from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
 from tokensieve.report.charts import (
-    CATEGORIES,
     INK,
     MUTED,
     POINTS_PER_PICTURE,
+    SIDES,
     Picture,
     back_to_front,
     cloud,
@@ -218,7 +218,7 @@ def _correlations(found: Diagnosis) -> Picture:
     across = alt.X(
         "low:Q", title="correlation with importance in the data", scale=alt.Scale(domain=[-1, 1], nice=False)
     )
-    blue = CATEGORIES["positive"]
+    blue = SIDES["positive"]
     chart = alt.layer(
         alt.Chart(alt.NamedData("zero")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q"),
         base.mark_rule(strokeWidth=14, opacity=0.25, color=MUTED).encode(x="from:Q", x2="to:Q"),
@@ -277,7 +277,7 @@ def _layers(found: Diagnosis) -> Picture:
     ]
     chart = (
         alt.Chart(alt.NamedData("points"))
-        .mark_circle(size=14, opacity=0.4, color=CATEGORIES["positive"])
+        .mark_circle(size=14, opacity=0.4, color="#3f8fd6")
         .encode(
             x=alt.X("x:Q", title=None, scale=alt.Scale(domain=[0, 1])),
             y=alt.Y("y:Q", title=None, scale=alt.Scale(type="log", nice=False)),
