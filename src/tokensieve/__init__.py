@@ -7,32 +7,39 @@ Names are loaded when they are first used; no name here is also that of a module
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = (
+    False  # type checkers take it for true; importing `typing` for it would double the time until a command starts
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from tokensieve.auditing.budget import Budget
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.result import Audit, Settings
     from tokensieve.auditing.run import audit
-    from tokensieve.data.importance import Importance, TokenSums, token_importance
-    from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
+    from tokensieve.data.importance import Category, Importance, importance_of, token_importance
+    from tokensieve.data.sums import TokenSums
+    from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
-    from tokensieve.model.classifier import AttentionClassifier, Explanation
+    from tokensieve.model.classifier import AttentionClassifier
     from tokensieve.model.cluster import learn_on
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
+    from tokensieve.model.explanation import Explanation
+    from tokensieve.model.fit import FitSettings, fit
     from tokensieve.model.start import initialise
-    from tokensieve.model.storage import load_model, model_files, table
+    from tokensieve.model.storage import load_model, model_files, read_model, table
+    from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
-    from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+    from tokensieve.text.tokens import tokenize
+    from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
     from tokensieve.theory.flow import gradient_flow
     from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import one_step
@@ -45,21 +52,26 @@ _HOMES = {
     "auditing.mask": "mask_texts",
     "auditing.result": "Audit Settings",
     "auditing.run": "audit",
-    "data.importance": "Importance TokenSums token_importance",
-    "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
+    "data.importance": "Category Importance importance_of token_importance",
+    "data.sums": "TokenSums",
+    "diagnose.result": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
-    "model.classifier": "AttentionClassifier Explanation",
+    "model.classifier": "AttentionClassifier",
     "model.cluster": "learn_on",
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
+    "model.explanation": "Explanation",
+    "model.fit": "FitSettings fit",
     "model.start": "initialise",
-    "model.storage": "load_model model_files table",
+    "model.storage": "load_model model_files read_model table",
+    "model.trained": "Model",
     "report.charts": "pictures",
     "report.page": "render",
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
     "text.tokenizers": "PieceTokenizer WordTokenizer",
-    "text.vocabulary": "Vocabulary learn_vocabulary tokenize",
+    "text.tokens": "tokenize",
+    "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",
     "theory.flow": "gradient_flow",
     "theory.margin": "max_margin selection_of",
     "theory.one_step": "one_step",
@@ -73,6 +85,8 @@ __all__ = sorted([*_HOME, "__version__"])
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'tokensieve' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(f"tokensieve.{_HOME[name]}"), name)
     globals()[name] = value
     return value

@@ -14,8 +14,8 @@ from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.demo import Reviews
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
-from tokensieve.model.classifier import AttentionClassifier, Explanation
-from tokensieve.model.highlight import pieces
+from tokensieve.model.explanation import Explanation, pieces
+from tokensieve.model.trained import Model
 from tokensieve.report.numbers import interval, percent, plain, signed
 
 MANY = 6
@@ -23,7 +23,7 @@ LISTED = 20
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 
 
-def show_audit(audit: Audit, out: Path, report: bool) -> None:
+def show_audit(audit: Audit, out: Path) -> None:
     """Accuracies, top tokens per class, disagreements and the files written."""
     console = Console(highlight=False)
     train, test = audit.documents["train"], audit.documents["test"]
@@ -53,11 +53,7 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(Text(f"  {shown(token, 30)}", style="bold") + Text(f" {shown(reason, 120)}"))
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
     console.print(Text(f"{audit.seconds['total']:.1f} s ({seconds})", style="dim"))
-    what = (
-        f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
-        if report
-        else "the model, tokens.csv and summary.json"
-    )
+    what = f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
     console.print(Text(f"{what} in {out}"))
 
 
@@ -144,10 +140,10 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
     console.print(Text(f"the planted shortcut {reviews.shortcut!r} {verdict}"))
 
 
-def show_explanation(model: AttentionClassifier, text: str, found: Explanation) -> None:
+def show_explanation(model: Model, text: str, found: Explanation) -> None:
     """The text shaded by contribution, and the sum."""
     console = Console(highlight=False)
-    k = [str(c) for c in model.classes_].index(str(found.explained))
+    k = [str(c) for c in model.classes].index(str(found.explained))
     shares = pieces(model, text, k)
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
     line = Text()

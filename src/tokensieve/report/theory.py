@@ -11,9 +11,9 @@ import polars as pl
 
 from tokensieve.escape import shown
 from tokensieve.report.charts import (
-    CATEGORIES,
     INK,
     MUTED,
+    SIDES,
     Picture,
     alignment_picture,
     axis,
@@ -32,7 +32,7 @@ from tokensieve.theory.study import Study
 BARS = 20
 LISTED = 100
 GAPS = 20
-BLUE = CATEGORIES["positive"]
+BLUE = SIDES["positive"]
 LOOKS = {
     Outcome.HOLDS: ("right", "✓"), Outcome.FAILS: ("wrong", "✗"), Outcome.UNMET: ("open", "○"), Outcome.LONGER: ("open", "–"),
 }  # fmt: skip
@@ -174,7 +174,7 @@ def _gaps(study: Study, gaps: pl.DataFrame) -> Picture:
     rows = gaps.select("pair", "kind", "source", x="log_time", y="gap")
     colour = alt.Color(
         "kind:N", legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1),
-        scale=alt.Scale(domain=["finite", "tight"], range=[CATEGORIES["negative"], BLUE]),
+        scale=alt.Scale(domain=["finite", "tight"], range=[SIDES["negative"], BLUE]),
     )  # fmt: skip
     x, y = alt.X("x:Q", title="log t", axis=axis()), alt.Y("y:Q", title="score gap (nats)", axis=axis())
     base = alt.Chart(alt.NamedData("flow")).encode(x=x, y=y, color=colour, detail="pair:N")
@@ -201,7 +201,7 @@ def _scores(study: Study, tokens: pl.DataFrame, when: str) -> Picture:
     points, largest = scaled(tokens, of, study.seed)
     y = alt.Y("y:Q", title="score", scale=alt.Scale(zero=False, padding=16), axis=axis())
     most = max(10, *tokens["documents"])
-    chart = alt.layer(cloud(x_alpha(), y, most), *names())
+    chart = alt.layer(cloud(x_alpha(), y, most, SIDES), *names())
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     said = f"at |p| = {norm:,.5g}"
     title = f"Scores {when} the flow of p"
@@ -229,7 +229,7 @@ def _selected(study: Study, tokens: pl.DataFrame) -> Picture:
         color=alt.Color(
             "category:N",
             legend=alt.Legend(title=None, orient="bottom", columns=3, symbolOpacity=1),
-            scale=alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values())),
+            scale=alt.Scale(domain=list(SIDES), range=list(SIDES.values())),
         ),
     )
     across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=axis())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from tokensieve.report.charts import Picture
-from tokensieve.reproduce.joint import figures, fit, load, said_accuracy
+from tokensieve.reproduce.joint import accuracies, fit, load, read, said_accuracy, shapes, views
 from tokensieve.reproduce.paper import DIMENSION, TYPES
-from tokensieve.reproduce.result import Bench, Experiment, Finding
-from tokensieve.reproduce.shape import shape_checks
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
 
 TITLES = {"imdb": "IMDB", "yelp": "Yelp"}
 SETTINGS = {
@@ -25,28 +23,30 @@ WORDS = (
     "Words are lower-cased; the vocabulary is the most frequent types by training documents, as many as the paper has."
 )
 ADAM = (
-    "Full-batch Adam, step size 0.01, v fixed: the paper does not name its optimiser; plain gradient descent from its "
-    "random start "
-    "stalls on these texts, because frequent words dominate the gradient."
+    "Full-batch Adam, step size 0.01, v fixed: the paper does not name its optimiser; plain gradient descent from its random "
+    "start stalls on these texts, because frequent words dominate the gradient."
 )
 
 
 def run(bench: Bench) -> Finding:
     """Train on each data set and look at both shapes."""
-    checks, said = [], []
+    checks: list[Check] = []
+    accuracy: list[Check] = []
+    said: list[str] = []
     tables: dict[str, pl.DataFrame] = {}
-    pictures: list[Picture] = []
+    shown: list[View] = []
     for k, (name, title) in enumerate(TITLES.items()):
         split = load(bench, name)
         training = fit(bench, split, name, bench.part(k / 2, (k + 1) / 2))
-        tokens, table, drawn = figures(split, training, f"one-layer-{name}", f"One layer, {title}")
-        found = shape_checks(table, title)
+        tokens, table = read(split, training)
+        found = shapes(table, split, training, title)
+        accuracy += accuracies(training, title)
         checks += found
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens, f"trajectory-{name}": training.trajectory}
-        pictures += drawn
+        shown += views(f"one-layer-{name}", f"One layer, {title}", f"-{name}")
         said.append(f"{title} {found[0].value:.3f} and {found[1].value:.3f}, {said_accuracy(training)}")
     ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
-    return Finding(ours, tuple(checks), tables, tuple(pictures), (WORDS, ADAM))
+    return Finding(ours, tuple(checks), tables, tuple(shown), (WORDS, ADAM), tuple(accuracy))
 
 
 EXPERIMENT = Experiment(
