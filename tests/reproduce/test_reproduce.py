@@ -333,6 +333,7 @@ def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> N
     )
     assert row["checks"][0] == {"name": "one", "value": 2.0, "asked": "at most 2", "paper": None, "ceiling": None, "passed": False,
                                 "values": [0, 1, 2, 3, 4], "passed_seeds": 3}  # fmt: skip
+    assert result.ours == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
     assert [seed["passed"] for seed in row["readings"][0]["seeds"]] == [True] * 3 + [False] * 2
     [even] = go(tmp_path / "even", experiment([], run=by_seed), seeds=(2, 3))
     assert even.verdict == "not reproduced", "half of the seeds are not most"

@@ -71,7 +71,7 @@ def outcome(result: Result) -> str:
 
 def figures(one: Outcome) -> str:
     """The judged figures of a reading, or why it failed."""
-    return "; ".join(f"{f.check.name} {f.in_words()}" for f in one.figures if f.check.judged) or one.runs[0].problem
+    return one.main_figures or one.runs[0].problem
 
 
 def accuracy(result: Result) -> str:
