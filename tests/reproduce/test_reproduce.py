@@ -527,7 +527,7 @@ def test_frozen_takes_the_nearer_data_set() -> None:
         for data, kind, when, a, loss in (
             ("A", "frozen", "best", 0.5, 0.9), ("A", "trained", "best", 0.8, 0.5),
             ("B", "frozen", "best", 0.77, 0.58), ("B", "trained", "best", 0.87, 0.22),
-            ("A", "frozen", frozen.LIKE_THEIRS, 0.6, 0.65), ("B", "frozen", frozen.LIKE_THEIRS, 0.73, 0.61),
+            ("A", "frozen", frozen.AT_LOSS, 0.6, 0.65), ("B", "frozen", frozen.AT_LOSS, 0.73, 0.61),
         )
     ]  # fmt: skip
     test = frozen._checks(pl.DataFrame(rows), "test")
@@ -536,3 +536,7 @@ def test_frozen_takes_the_nearer_data_set() -> None:
     training = frozen._checks(pl.DataFrame(rows), frozen.TRAINING)
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
+    stopped = pl.DataFrame([row | {"when": row["when"].replace(frozen.AT_LOSS, frozen.AT_BOTH)} for row in rows])
+    assert frozen._checks(stopped, frozen.STOPPED) == training
+    near = [{"test_accuracy": a, "test_loss": loss} for a, loss in ((0.68, 0.6), (0.70, 0.57), (0.76, 0.55))]
+    assert min(near, key=frozen._distance) == near[1]

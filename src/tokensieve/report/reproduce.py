@@ -6,7 +6,7 @@ from typing import Any
 
 from tokensieve.report.numbers import percent
 from tokensieve.report.page import environment, source
-from tokensieve.report.reproduce_pictures import draw_result, figures_of_the_paper
+from tokensieve.report.reproduce_pictures import SHEETS, draw_result, figures_of_the_paper
 from tokensieve.reproduce.result import FIXED
 from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, Result, Spread
 from tokensieve.reproduce.study import Reproduction
@@ -94,7 +94,7 @@ def chosen(result: Result) -> str:
 
 def render_reproduction(study: Reproduction) -> str:
     """The reproduction as one HTML page without scripts or requests: verdicts, figures, bins, notes, settings, citation."""
-    drawn = {r.id: draw_result(r) for r in study.results}
+    drawn = {r.id: draw_result(r) for r in study.results if r.id not in SHEETS}
     return environment().get_template("reproduce.html").render(
         study=study,
         command="reproduce",

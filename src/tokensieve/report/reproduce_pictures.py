@@ -105,7 +105,7 @@ def _layers(
         base.mark_point(stroke=OURS, filled=True, opacity=1, size=36).encode(y=alt.Y("mean:Q", **up), fill=dots),
     )  # fmt: skip
     seeds = int(bins["seeds"].max())  # type: ignore[arg-type]
-    caption = [f"mean ± standard deviation over types, {bins['types'].sum():,.0f} types in {bins.height} bins"]
+    caption = [f"mean ± standard deviation over types, {tokens.height:,} types in {bins.height} bins"]
     if seeds > 1:
         caption.append(f"band: range of the bin means over {seeds} seeds; points: types of the first")
     if bins["few"].any():
