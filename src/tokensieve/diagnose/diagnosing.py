@@ -303,6 +303,8 @@ def _check(settings: DiagnoseSettings) -> None:
 
 def _sample(corpus: Corpus, settings: DiagnoseSettings) -> _Sample:
     """Draw the documents that the model reads, and deal all documents into groups, both in proportion to the classes."""
+    if corpus.fields:
+        raise InputError("a transformer is diagnosed on one text column: give --text once")
     rng, n = np.random.default_rng(settings.seed), len(corpus.labels)
     place = np.empty(n)
     for k in range(len(corpus.classes)):
