@@ -7,11 +7,31 @@ from difflib import get_close_matches
 
 from tokensieve.errors import InputError
 from tokensieve.text.labels import listed
-from tokensieve.text.table import Row, Table
+from tokensieve.text.table import Row, Table, joined
 
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "message", "comment")
 LABEL_NAMES = ("label", "labels", "class", "sentiment", "category", "target", "stars", "rating", "y")
 SAMPLE_ROWS, SAMPLE_CHARACTERS = 200, 1_000_000
+
+
+def one_text(table: Table, text: str | Sequence[str] | None) -> tuple[Table, str | None, tuple[str, ...]]:
+    """The table with its text in one column, that column's name (None where it is not named), and its fields if there are several.
+
+    Args:
+        table: of any source.
+        text: name of the text column, or of several fields.
+
+    Raises:
+        InputError: a field is not there, or named twice.
+    """
+    names = [text] if isinstance(text, str) else list(text or [])
+    if len(names) < 2:
+        return table, names[0] if names else None, ()
+    at = [position(table, name, "text") for name in names]
+    if len(set(at)) < len(at):
+        raise InputError(f"{table.name}: a field is named twice: {listed(names)}; name each once with --text")
+    whole = joined(table, at)
+    return whole, whole.columns[-1], tuple(names)
 
 
 def choose_columns(table: Table, text: str | None, label: str | None, split: str | None) -> list[int]:

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import choose_columns, choose_text, position
+from tokensieve.text.columns import choose_columns, choose_text, one_text, position
 from tokensieve.text.counts import Ints
 from tokensieve.text.formats import Format
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
@@ -21,7 +21,7 @@ from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import stratified
-from tokensieve.text.table import Table, joined
+from tokensieve.text.table import Table
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
@@ -189,7 +189,7 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     how = replace(reading or Reading(), **options)
     opened = open_source(source, how)
     final = destinations(how.group or {}, how.drop)
-    table, text, fields = _with_fields(opened.train, how.text)
+    table, text, fields = one_text(opened.train, how.text)
     columns = choose_columns(table, text, how.label, how.split)
     held = None
     if how.split is not None:
@@ -198,7 +198,7 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
         train = collect(table, columns, how.stream)
         test_table = opened.test if how.test is None else _test_table(open_source(how.test, how))
         if test_table is not None:
-            held = _collect_test(_with_fields(test_table, how.text)[0], table, columns, how.stream)
+            held = _collect_test(one_text(test_table, how.text)[0], table, columns, how.stream)
     _check_names(final, [train] if held is None else [train, held])
     corpus = replace(_assemble(train, final, how.duplicates, opened.ignored), fields=fields)
     if held is None:
@@ -220,7 +220,7 @@ def read_texts(source: Source, *, text: str | Sequence[str] | None = None, **how
     Raises:
         InputError: the source cannot be read, has no rows, or the text column is not clear.
     """
-    table, text, _ = _with_fields(_test_table(open_source(source, Format(**how), labelled=False)), text)
+    table, text, _ = one_text(_test_table(open_source(source, Format(**how), labelled=False)), text)
     column = choose_text(table, text)
     documents = Rows(table.name, (table.columns[column],))
     texts = [documents.text_of(row, value) for row, (value,) in enumerate(table.read([column]), 1)]
@@ -231,18 +231,6 @@ def read_texts(source: Source, *, text: str | Sequence[str] | None = None, **how
         texts.count(None),
         documents.replaced,
     )
-
-
-def _with_fields(table: Table, text: str | Sequence[str] | None) -> tuple[Table, str | None, tuple[str, ...]]:
-    """The table with its text in one column, that column's name, and the fields in it where there are several."""
-    names = [text] if isinstance(text, str) else list(text or [])
-    if len(names) < 2:
-        return table, names[0] if names else None, ()
-    at = [position(table, name, "text") for name in names]
-    if len(set(at)) < len(at):
-        raise InputError(f"{table.name}: a field is named twice: {listed(names)}; name each once with --text")
-    whole = joined(table, at)
-    return whole, whole.columns[-1], tuple(names)
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
