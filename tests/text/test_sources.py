@@ -352,7 +352,9 @@ def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> Non
         tmp_path / "b.csv", [["it", "positive"], *[[f"it is number {i}", y] for i, y in enumerate(LABELS)]]
     )
     fails(path, "the first line looks like data", "'positive'", "--no-header")
-    path = write_csv(tmp_path / "c.csv", [[i, t, y, t + "!"] for i, (t, y) in enumerate(zip(long, LABELS, strict=True))])
+    path = write_csv(
+        tmp_path / "c.csv", [[i, t, y, t + "!"] for i, (t, y) in enumerate(zip(long, LABELS, strict=True))]
+    )
     fails(path, "is not clear", "if the file has no header, give --no-header")
     path = tmp_path / "d.csv"
     path.write_text("a,x\nb\n")

@@ -1,4 +1,4 @@
-"""Which column holds the text, which the label: as told, else by well-known names, else by how the values look."""
+"""Which column holds the text, which the label: as named, else by well-known names, else by how the values look."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def one_text(table: Table, text: str | Sequence[str] | None) -> tuple[Table, str
 
 
 def choose_columns(table: Table, text: str | None, label: str | None, split: str | None) -> list[int]:
-    """Positions of the text, the label and, if asked for, the split column."""
+    """Positions of the text, the label and, where one is named, the split column."""
     sample = _sample(table)
     wanted = {"text": text, "label": label, "split": split}
     given = [None if name is None else position(table, name, what) for what, name in wanted.items()]
@@ -118,7 +118,7 @@ def _guess_text(table: Table, sample: list[Row], columns: Sequence[str], label_o
         return at[known[0]]
     candidates = known or [c for c in columns if _is_prose(sample, at[c])] or list(columns)
     raise InputError(
-        f"{table.name}: which column holds the text is not clear; say --text COLUMN --label COLUMN, "
+        f"{table.name}: which column holds the text is not clear; give --text COLUMN --label COLUMN, "
         f"candidates for the text are {listed(candidates)}{_hint(table)}"
     )
 
@@ -134,7 +134,7 @@ def _guess_label(table: Table, sample: list[Row], columns: Sequence[str]) -> int
         raise InputError(f"{table.name}: there is no label column beside the text{_hint(table)}")
     candidates = known or [c for c in columns if not _is_prose(sample, at[c])] or list(columns)
     raise InputError(
-        f"{table.name}: which column holds the label is not clear; say --text COLUMN --label COLUMN, "
+        f"{table.name}: which column holds the label is not clear; give --text COLUMN --label COLUMN, "
         f"candidates for the label are {listed(candidates)}{_hint(table)}"
     )
 

@@ -72,7 +72,7 @@ class Intake(Account):
             (self.conflicts, "texts that occur with more than one label"),
             (self.conflicting_documents, "documents with such a text"),
             self._replaced(),
-            (self.test_overlap, "test documents whose text also stands in training"),
+            (self.test_overlap, "test documents whose text also occurs in training"),
             *((n, f"documents in {name!r}, which has no labels, left aside") for name, n in self.ignored.items()),
             *(
                 (n, f"documents labelled {old!r} count as {new!r}")
@@ -89,7 +89,7 @@ class Corpus:
 
     Attributes:
         texts: n texts, a String series without nulls, or, where they were read as a stream, texts in files.
-        keys: what stands for each text where texts are compared (`tokensieve.text.spill.digest`), Binary, n.
+        keys: digest of each text, where texts are compared (`tokensieve.text.spill.digest`), Binary, n.
         labels: class index of each document, shape (n,).
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
             False < True, 0 < 1, −1 < 1, negative < positive.
@@ -136,7 +136,7 @@ class Reading(Format):
 
     Attributes:
         encoding, separator, header: of text files (`tokensieve.text.formats.Format`).
-        text: name of the text column, or names of several fields, whose tokens then know where they stand (`title:refund`);
+        text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`);
             guessed when there is one good candidate.
         label: name of the label column; guessed when there is one good candidate.
         group: final label → the labels that become it.
@@ -236,7 +236,7 @@ def read_texts(source: Source, *, text: str | Sequence[str] | None = None, **how
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
     """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
 
-    What is drawn are distinct texts, so identical texts never stand on both sides. A class with one distinct text stays
+    What is drawn are distinct texts, so identical texts are never on both sides. A class with one distinct text stays
     in training.
 
     Args:

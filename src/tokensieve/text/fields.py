@@ -1,4 +1,4 @@
-"""Documents of several fields as one text: each part stands behind the mark of its field, as in `⟦title⟧ Refund ⟦body⟧ I paid`."""
+"""Documents of several fields as one text: each part follows the mark of its field, as in `⟦title⟧ Refund ⟦body⟧ I paid`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def mark(field: str) -> str:
-    """What a part of this field stands behind."""
+    """What precedes a part of this field."""
     return f"⟦{field}⟧"
 
 
@@ -31,7 +31,7 @@ def join_fields(fields: Sequence[str], parts: Sequence[str | None]) -> str | Non
 
 
 def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
-    """The parts of a text: (field, start, end). What stands before the first mark belongs to the first field."""
+    """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
     found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in _marks(fields).finditer(text))]
     ends = [*(start for _, start, _ in found[1:]), len(text)]
     return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]

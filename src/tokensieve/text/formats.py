@@ -110,7 +110,7 @@ def _lines(path: Path, encoding: str) -> Iterator[str]:
     codec = _codec(encoding)
     with reading(path), _open_bytes(path) as raw:
         if codec == "utf-8-sig" and raw.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{path.name}: is UTF-16 text; say so with --encoding utf-16, or save it as UTF-8")
+            raise InputError(f"{path.name}: is UTF-16 text; give --encoding utf-16, or save it as UTF-8")
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
         with io.TextIOWrapper(raw, codec, "surrogateescape", newline="") as text:
             for number, line in enumerate(text, 1):
@@ -175,7 +175,7 @@ def _delimited_records(path: Path, how: Format, delimiter: str) -> Iterator[list
         if width and len(fields) != width:
             raise InputError(
                 f"{where} (line {first}): {len(fields)} fields where the {'header' if how.header else 'first row'} has {width}; "
-                "a field that holds the separator must stand in double quotes"
+                "a field that holds the separator must be in double quotes"
             )
         width = len(fields)
         row += 1

@@ -58,7 +58,7 @@ def storing(needed: int | None = None) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem).partition("\n")[0]
+        reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
         room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
         raise InputError(
             f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
@@ -67,7 +67,7 @@ def storing(needed: int | None = None) -> Iterator[None]:
 
 
 def digest(text: str) -> bytes:
-    """What stands for a text where texts are compared: BLAKE2b of its UTF-8, 12 bytes."""
+    """The digest by which texts are compared: BLAKE2b of its UTF-8, 12 bytes."""
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST).digest()
 
 

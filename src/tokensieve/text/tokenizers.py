@@ -59,7 +59,7 @@ class WordTokenizer:
 
     A word is a run of letters, marks, digits and underscores, with apostrophes inside it (`don't` is one word). In scripts that are
     written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the marks on it, is a token of its
-    own, as BERT's pre-tokeniser does it for Han: n-grams of two or three then stand for words. Runs of Katakana are words.
+    own, as BERT's pre-tokeniser does it for Han: n-grams of two or three then take the place of words. Runs of Katakana are words.
 
     Attributes:
         lowercase: fold case first (Unicode lower case).
@@ -144,7 +144,7 @@ class WordTokenizer:
 
 
 def _blanked(text: str, pattern: str) -> tuple[str, NDArray[np.int64]]:
-    """The text with a space for each match, and which of its characters are kept (of a match the first stands for the space)."""
+    """The text with a space for each match, and which of its characters are kept (of a match the first)."""
     kept = np.ones(len(text), dtype=bool)
     for start, end in _matches(text, pattern):
         kept[start + 1 : end] = False

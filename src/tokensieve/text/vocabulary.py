@@ -85,7 +85,7 @@ class Vocabulary:
         return np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
 
     def count(self, stream: TokenStream | StoredTokens) -> tuple[sp.csr_array, Ints]:
-        """How often each type stands in each document, CSR (n, |S|), and the unknown words of each document, (n,).
+        """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
         Of tokens in files the matrix is in files too, mapped into memory.
         """
@@ -246,7 +246,7 @@ def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words
 
 
 def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[pl.Series, Ints]:
-    """Distinct non-negative keys, sorted, and how many of the n documents each stands in."""
+    """Distinct non-negative keys, sorted, and how many of the n documents each occurs in."""
     there = keys >= 0
     values, distinct = keys[there], None
     if len(values) and int(values.max()) >= (2**63 - 1) // max(n, 1) - 1:
