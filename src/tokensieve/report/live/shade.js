@@ -72,7 +72,7 @@ const Shade = {
     const sum = others.reduce((f, row) => f + row.contribution, 0);
     if (others.length) line.append(`${Format.count(others.length)} other token types ${Format.signed(sum, 3)}, `);
     if (Math.abs(rest) > 5e-4) line.append(`token types that are not in this page ${Format.signed(rest, 3)}, `);
-    if (!rows.length) line.append("no known token: the class frequencies answer, ");
+    if (!explained.attention.size) line.append("no known token: the class frequencies answer, ");
     line.append(Dom.make("strong", { text: `answer ${Format.signed(answer, 3)}` }));
     return line;
   },
