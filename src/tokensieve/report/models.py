@@ -20,18 +20,22 @@ def render_comparison(found: Comparison) -> str:
     """The comparison as one page without scripts or requests."""
     first = found.diagnoses[0]
     changes = [
-        {"before": before, "after": after, "lists": [
-            (title, rows.filter(sign * pl.col("change") > 0).head(LISTED).to_dicts()) for title, sign in (("gained", 1), ("lost", -1))
-        ]}
+        {"before": before, "after": after, "lists": [("gained", _some(rows, 1)), ("lost", _some(rows, -1))]}
         for (before, after), rows in found.words.group_by("before", "after", maintain_order=True)
-    ]  # fmt: skip
-    study = {"name": first.name, "version": __version__, "documents": first.documents, "classes": first.classes,
-             "settings": first.settings, "seconds": {one.model: sum(one.seconds.values()) for one in found.diagnoses}, "seed": first.seed}  # fmt: skip
+    ]
+    study = {
+        "name": first.name, "version": __version__, "documents": first.documents, "classes": first.classes, "seed": first.seed,
+        "settings": first.settings, "seconds": {one.model: sum(one.seconds.values()) for one in found.diagnoses},
+    }  # fmt: skip
     picture = curve(found)
     return environment().get_template("models.html").render(
         study=study, command="diagnose", models=found.models.to_dicts(), changes=changes, notes=found.notes, listed=100,
         figures=[{"source": source(picture), "picture": picture}],
     )  # fmt: skip
+
+
+def _some(rows: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
+    return rows.filter(sign * pl.col("change") > 0).head(LISTED).to_dicts()
 
 
 def curve(found: Comparison) -> Picture:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tokensieve.diagnose.devices import find_device
+from tokensieve.diagnose.device import find_device
 from tokensieve.errors import InputError
 
 KINDS = ("one-layer", "two-layer", "key-query", "mlp")
@@ -62,5 +62,5 @@ class DeepSettings:
         self.where()
 
     def where(self) -> torch.device:
-        """The device that `device` stands for on this machine (see `find_device`)."""
+        """The device that `device` stands for on this machine (see `tokensieve.diagnose.device`)."""
         return find_device(self.device)

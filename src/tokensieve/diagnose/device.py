@@ -1,4 +1,4 @@
-"""Where PyTorch computes."""
+"""One way to a device of PyTorch."""
 
 from __future__ import annotations
 
