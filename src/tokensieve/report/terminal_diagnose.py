@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +11,7 @@ from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.diagnosing import Diagnosis
 from tokensieve.diagnose.verdict import signed
 from tokensieve.escape import shown
+from tokensieve.report.console import Console
 from tokensieve.report.terminal import BLUE, ORANGE
 
 ROWS = 8
@@ -19,7 +19,7 @@ ROWS = 8
 
 def show_diagnosis(found: Diagnosis, out: Path) -> None:
     """The verdict, the correlations beside their baselines, what was cut off, words leant on, and the files written."""
-    console = Console(highlight=False)
+    console = Console()
     read, of_all = found.documents["read"], found.documents["all"]
     console.print(
         Text(
