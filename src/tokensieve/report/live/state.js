@@ -64,7 +64,7 @@ const State = {
       out[`${name}_low`] = turned(rows[`${name}_high`]);
       out[`${name}_high`] = turned(rows[`${name}_low`]);
     }
-    out.category = rows.category.map((c) => State.meta.categories.length - 1 - c);
+    out.category = rows.category.map((c) => (c === 5 ? 5 : 4 - c)); // "too rare to tell" is the last and stays
     return out;
   },
 
