@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from tokensieve.diagnose.device import find_device
 from tokensieve.errors import InputError
 
 KINDS = ("one-layer", "two-layer", "key-query", "mlp")
@@ -29,7 +30,7 @@ class DeepSettings:
         patience: epochs without a lower validation loss before training stops; None trains all epochs.
         device: "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as "cpu", "cuda" or "cuda:1".
         dtype: "float32" or "float64".
-        start_scale: factor on the random start of E, > 0; at 1 its entries are N(0, 1/d).
+        unit_start: E starts with entries N(0, 1), as PyTorch's own embeddings do, instead of N(0, 1/d).
         scaled: divide the first layer's logits by √d, as transformers do.
         residual: add a token's own embedding to what the first layer reads.
 
@@ -47,7 +48,7 @@ class DeepSettings:
     patience: int | None = None
     device: str = "auto"
     dtype: str = "float32"
-    start_scale: float = 1.0
+    unit_start: bool = False
     scaled: bool = False
     residual: bool = False
 
@@ -55,28 +56,11 @@ class DeepSettings:
         for name, choices in (("kind", KINDS), ("optimizer", OPTIMIZERS), ("dtype", DTYPES)):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} {getattr(self, name)!r} is unknown: choose one of {', '.join(choices)}")
-        for name in ("d", "epochs", "batch_size", "learning_rate", "start_scale"):
+        for name in ("d", "epochs", "batch_size", "learning_rate"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise InputError(f"{name} must be a positive number, not {getattr(self, name)!r}")
         self.where()
 
     def where(self) -> torch.device:
-        """The device that `device` stands for on this machine (see `find_device`)."""
+        """The device that `device` stands for on this machine (see `tokensieve.diagnose.device`)."""
         return find_device(self.device)
-
-
-def find_device(name: str) -> torch.device:
-    """The device of a name; "auto" is a GPU where there is one.
-
-    Raises:
-        InputError: PyTorch does not know or cannot reach it, or it computes nothing ("meta").
-    """
-    wanted = name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(wanted)
-        reached = device.type in ("cpu", "cuda") and torch.empty(0, device=device) is not None
-    except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
-        reached = False
-    if not reached:
-        raise InputError(f"device {name!r} is not there: choose auto, cpu or cuda")
-    return device
