@@ -61,3 +61,8 @@ def test_the_list_of_open_arrows_shrinks() -> None:
         if other is not None and ROOMS.index(other) > ROOMS.index(path.relative_to(HOME).parts[0])
     }
     assert arrows == OPEN
+
+
+def test_results_reach_the_terminal_through_one_console() -> None:
+    users = {p.relative_to(HOME).as_posix() for p in FILES if {"rich.console", "rich.console.Console"} & imports(p)}
+    assert users <= {"report/console.py", "cli/options.py"}  # the latter for the progress bar, which shows no data

@@ -27,6 +27,7 @@ from tokensieve.cli.options import (
     say,
 )
 from tokensieve.errors import InputError
+from tokensieve.escape import printable
 from tokensieve.progress import Clock
 
 OURS = r"over-budget\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
@@ -144,7 +145,9 @@ def predict(
     source: SourceArgument,
     text: TextOption = None,
     encoding: EncodingOption = "utf-8",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for predictions.csv.", metavar="FOLDER")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for predictions.csv, to the letter.", metavar="FOLDER")
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Answer new documents: one line of CSV each (row, class, probability, answer, unknown words)."""
@@ -165,8 +168,7 @@ def predict(
         write_all(out, {"predictions.csv": table})
         say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
     else:
-        sys.stdout.buffer.write(table)
-        sys.stdout.flush()
+        sys.stdout.buffer.write(printable(table.decode()).encode())
 
 
 @command
@@ -193,7 +195,7 @@ def explain(
     wanted = None if label is None else classifier.classes[classes.index(label)]
     found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
     else:
         show_explanation(classifier, text, found)
 

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.explanation import Explanation, pieces
 from tokensieve.model.trained import Model
+from tokensieve.report.console import Console
 from tokensieve.report.numbers import interval, percent, plain, signed
 
 MANY = 6
@@ -25,7 +25,7 @@ BLUE, ORANGE = "#2a78c8", "#d2691e"
 
 def show_audit(audit: Audit, out: Path) -> None:
     """Accuracies, top tokens per class, disagreements and the files written."""
-    console = Console(highlight=False)
+    console = Console()
     train, test = audit.documents["train"], audit.documents["test"]
     console.print(
         Text(f"{shown(audit.name)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types")
@@ -59,7 +59,7 @@ def show_audit(audit: Audit, out: Path) -> None:
 
 def show_over_budget(audit: Audit, source: str, out: Path) -> None:
     """The tokens that exceed the budget, where to look, and how to go on without them."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     over, n = audit.over_budget, audit.documents["train"]
     console.print(
         Text(f"over the budget {audit.settings['budget']}: {over['token'].n_unique():,} tokens", style=f"bold {ORANGE}")
@@ -116,7 +116,7 @@ def _top(audit: Audit, label: str, rows: int) -> Table | Text:
 
 def show_truth(audit: Audit, reviews: Reviews) -> None:
     """How much of the planted truth the audit found."""
-    console = Console(highlight=False)
+    console = Console()
     measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
     rows = {row["token"]: row for row in measured.iter_rows(named=True)}
     table = Table(title="the planted truth", title_justify="left", title_style="bold", box=None, pad_edge=False)
@@ -142,7 +142,7 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
 
 def show_explanation(model: Model, text: str, found: Explanation) -> None:
     """The text shaded by contribution, and the sum."""
-    console = Console(highlight=False)
+    console = Console()
     k = [str(c) for c in model.classes].index(str(found.explained))
     shares = pieces(model, text, k)
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0

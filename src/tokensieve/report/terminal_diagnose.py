@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +14,7 @@ from tokensieve.diagnose.comparing import Comparison
 from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
+from tokensieve.report.console import Console
 from tokensieve.report.numbers import signed
 from tokensieve.report.terminal import BLUE, ORANGE
 
@@ -28,7 +28,7 @@ SHORT = {
 
 def show_diagnosis(found: Diagnosis, out: Path, files: Sequence[str]) -> None:
     """What the model uses most with the data's evidence beside it, the verdict, the correlations, and the files written."""
-    console = Console(highlight=False)
+    console = Console()
     read, of_all = found.documents["read"], found.documents["all"]
     console.print(
         Text(

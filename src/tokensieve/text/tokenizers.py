@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -116,6 +117,8 @@ class PieceTokenizer:
             if isinstance(source, str) and source.lstrip().startswith("{"):
                 source = Pieces.from_str(source)
             elif not isinstance(source, Pieces):
+                if not Path(source).is_file():  # a FIFO would be waited for, a device read without end
+                    raise InputError("there is no such file")
                 source = Pieces.from_file(str(source))
         except Exception as error:  # the library raises bare Exception for every kind of bad file
             raise InputError(
