@@ -13,6 +13,8 @@ from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.baseline import baseline_accuracy
 from tokensieve.auditing.budget import rows_to_review
 from tokensieve.auditing.documents import Answered, examples, sample
+from tokensieve.auditing.findings import FindingKind
+from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.data.importance import Importance, token_importance
@@ -86,7 +88,15 @@ def audit(
     table, shares = _table(importance, model, train.counts)
     answered = Answered(test.corpus, test.counts, f, decide(f))
     sizes, budget = train.counts.class_sizes, settings.budget
-    over = table.clear() if budget is None else budget.exceeding(table, train.counts.n_documents)
+    class_documents = dict(zip(corpus.classes, sizes.tolist(), strict=True))
+    over = table.clear() if budget is None else budget.exceeding(table, class_documents)
+    clock.lap("agreement")
+    tell("findings", 0.0)
+    found = inspect(
+        table, {"train": train.counts, "test": test.counts}, {"train": train.corpus, "test": test.corpus}, model,
+        settings.seed, settings.thorough,
+    )  # fmt: skip
+    clock.lap("findings")
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         name=corpus.name,
@@ -96,7 +106,7 @@ def audit(
         settings=asdict(settings)
         | {"budget": budget and str(budget), "columns": [corpus.intake.text_column, corpus.intake.label_column]},
         documents={"train": train.counts.n_documents, "test": test.counts.n_documents},
-        class_documents=dict(zip(corpus.classes, sizes.tolist(), strict=True)),
+        class_documents=class_documents,
         token_types=train.counts.n_types,
         test_accuracy=accuracy(f, test.counts.labels),
         majority_accuracy=float(np.mean(test.counts.labels == sizes.argmax())),
@@ -109,11 +119,15 @@ def audit(
         neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
         examples=examples(model, answered),
         attention_share=shares,
-        suspicious=suspicious_tokens(table, train.counts, importance.neutral),
+        suspicious=suspicious_tokens(found.of(FindingKind.SHORTCUT), table, train.counts.n_documents),
         model=model,
         sample=sample(model, answered, table, settings.seed),
         over_budget=over,
         to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
+        findings=found.findings,
+        label_issues=found.label_issues,
+        honest_accuracy=found.honest,
+        exceeded=() if budget is None else budget.exceeded(found.findings),
     )
     clock.lap("agreement")
     return result
