@@ -13,11 +13,11 @@ import pytest
 
 from pages import HOSTILE, Page
 from tokensieve.files import csv_table
-from tokensieve.report.study import Study
 from tokensieve.report.theory import PICTURES, draw, render_theory, theory_pictures
 from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.study import Study
 from tokensieve.theory.verify import verify
 
 

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tokensieve.errors import InputError
-from tokensieve.report.charts import Picture
+from tokensieve.report.reproduce import draw_result
 from tokensieve.reproduce import beyond, frozen, multi_class, paper, shape
 from tokensieve.reproduce.data import Data, data_folder
-from tokensieve.reproduce.pictures import bin_picture, line_picture
 from tokensieve.reproduce.registry import EXPERIMENTS, select
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Result
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Result, View
 from tokensieve.reproduce.runner import run_all
 from tokensieve.text.counts import Counts
 
@@ -91,7 +90,7 @@ def test_token_table_has_the_posterior_difference() -> None:
     assert table["score"].to_list() == [0.0, 1.0, 2.0] and table["value"].to_list() == [1.0] * 3
 
 
-def made(value: Any, score: Any, types: int = 9) -> pl.DataFrame:
+def table_of(value: Any, score: Any, types: int = 9) -> pl.DataFrame:
     x = np.linspace(-0.95, 0.95, 20)
     return pl.DataFrame(
         {"x": x, "types": [types] * 20, "value_mean": value(x), "value_sd": 1.0 + 0 * x,
@@ -100,12 +99,12 @@ def made(value: Any, score: Any, types: int = 9) -> pl.DataFrame:
 
 
 def test_shape_criteria_tell_the_shapes_apart() -> None:
-    good = shape.shape_checks(made(np.tanh, np.abs), "here")
+    good = shape.shape_checks(table_of(np.tanh, np.abs), "here")
     assert [check.passed for check in good] == [True, True]
-    assert [check.passed for check in shape.shape_checks(made(np.abs, np.tanh), "here")] == [False, False]
-    assert not any(check.passed for check in shape.shape_checks(made(np.tanh, np.abs, types=2), "too few types"))
-    assert shape.mean_spread(made(np.tanh, np.abs), "score") == 2.0
-    assert shape.reach(made(np.tanh, np.abs), "value") == pytest.approx(2 * np.tanh(0.95))
+    assert [check.passed for check in shape.shape_checks(table_of(np.abs, np.tanh), "here")] == [False, False]
+    assert not any(check.passed for check in shape.shape_checks(table_of(np.tanh, np.abs, types=2), "too few types"))
+    assert shape.mean_spread(table_of(np.tanh, np.abs), "score") == 2.0
+    assert shape.reach(table_of(np.tanh, np.abs), "value") == pytest.approx(2 * np.tanh(0.95))
 
 
 def test_papers_tables_pass_their_own_criteria() -> None:
@@ -206,6 +205,8 @@ def test_names_are_chosen_in_order_or_refused() -> None:
 
 # ---- the runner
 
+VIEW = View("first", "title", "tokens", "x", x="x", by="token")
+
 
 def experiment(calls: list[str], name: str = "first", value: float = 1.0, **changes: Any) -> Experiment:
     def run(bench: Bench) -> Finding:
@@ -213,17 +214,11 @@ def experiment(calls: list[str], name: str = "first", value: float = 1.0, **chan
         bench.tell("half", 0.5)
         assert bench.folder.is_dir() and not list(bench.folder.iterdir())
         table = pl.DataFrame({"token": ["=cmd()", "'quoted'", "plain", "1"], "x": [0.5, None, 2.0, -1.0]})
-        picture = Picture("first", "value", "", bin_spec(), "caption", "description")
-        return Finding("ours", (Check("one", value, 0.5),), {"tokens": table}, (picture,), ("a note",))
+        return Finding("ours", (Check("one", value, 0.5),), {"tokens": table}, (VIEW,), ("a note",))
 
     wanted = {"quick": {"d": 4}, "paper": {"d": 8}}
     made = Experiment(name, "claim", "paper", "criterion", wanted, {"quick": 1, "paper": 2}, run)
     return replace(made, **changes)
-
-
-def bin_spec() -> dict[str, Any]:
-    rows = pl.DataFrame({"d": [1, 2, 4], "y": [0.1, 0.2, 0.3], "by": ["a"] * 3})
-    return line_picture("first", "title", rows, "d", "y", "by", log_x=True).spec
 
 
 def go(out: Path, *these: Experiment, scale: str = "quick", seed: int = 0) -> list[Result]:
@@ -239,7 +234,7 @@ def test_results_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) 
     assert replace(again, tables={}) == replace(first, tables={})
     assert again.tables["tokens"].equals(first.tables["tokens"]), "texts that look like formulas come back as they were"
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    assert names == {"experiments/first.json", "tables/first-tokens.csv", "pictures/first.svg", "pictures/first.png"}
+    assert names == {"experiments/first.json", "tables/first-tokens.csv"}
     for other in ({"seed": 1}, {"scale": "paper"}):
         go(tmp_path, experiment(calls), **other)  # type: ignore[arg-type]
     go(tmp_path, experiment(calls, settings={"quick": {"d": 5}, "paper": {"d": 8}}))
@@ -315,10 +310,19 @@ def test_time_left_is_told(tmp_path: Path) -> None:
 
 def test_pictures_hold_our_numbers_and_the_papers() -> None:
     bins, tokens = (
-        made(np.tanh, np.abs),
+        table_of(np.tanh, np.abs),
         pl.DataFrame({"posterior_difference": [0.1, -0.2], "value": [1.0, 2], "score": [0.0, 1]}),
     )
-    picture = bin_picture("name", "Title", "value", bins, tokens, paper.KEY_QUERY)
+    lines = pl.DataFrame({"d": [1, 2, 4, 8], "y": [0.1, 0.2, 0.3, 0.4], "by": ["a", "a", "b", "b"]})
+    tables = {"bins": bins, "tokens": tokens, "paper": paper.KEY_QUERY, "lines": lines}
+    views = (
+        View("name", "Title", "bins", "value", points="tokens", paper="paper"),
+        View("other", "Lines", "lines", "y", x="d", by="by", log_x=True),
+    )
+    made = Result("a", "", "", "", "reproduced", 0.0, "", {}, (), tables, views)
+    picture, other = draw_result(made)
+    assert other.description == "Lines. a: 0.1 to 0.2, b: 0.3 to 0.4."
+    assert [row["y"] for row in other.spec["datasets"]["lines"]] == lines["y"].to_list()
     data = picture.spec["datasets"]
     assert [row["y"] for row in data["paper"]] == paper.KEY_QUERY["value"].to_list()
     for drawn, row in zip(data["bins"], bins.to_dicts(), strict=True):

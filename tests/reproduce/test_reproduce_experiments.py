@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tokensieve.model.embeddings import evaluate
 from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.one_step_only import SYMBOLS
 from tokensieve.reproduce.registry import EXPERIMENTS
 from tokensieve.reproduce.result import Bench, Finding
+from tokensieve.reproduce.shape import mean_spread, reach
 
 D = {"d": 8, "steps": 30, "learning_rate": 0.05}
 IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}
@@ -61,10 +63,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     return Data(home)
 
 
-def measure(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
+@pytest.fixture(scope="module")
+def measured(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Finding]:
+    """The finding of an experiment at seed 0, measured once."""
+
+    @cache
+    def measure(id: str) -> Finding:
+        return run(id, data, tmp_path_factory.mktemp(id))
+
+    return measure
+
+
+def run(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
     if EXPERIMENTS[id].torch:
-        pytest.importorskip("torch", reason="PyTorch is not installed")
-    folder.mkdir(exist_ok=True)
+        pytest.importorskip("torch", reason="PyTorch is not installed").set_num_threads(1)
     shares: list[float] = []
     found = EXPERIMENTS[id].run(Bench(data, TOY[id], seed, lambda stage, share: shares.append(share), folder))
     assert shares and all(0 <= share <= 1 + 1e-9 for share in shares)
@@ -73,12 +85,15 @@ def measure(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
 
 
 @pytest.mark.parametrize("id", [pytest.param(id, marks=pytest.mark.slow if id == "beyond" else ()) for id in TOY])
-def test_runs_at_toy_size(id: str, data: Data, tmp_path: Path) -> None:
-    found = measure(id, data, tmp_path)
-    assert found.ours and found.checks and found.pictures and found.notes
+def test_runs_at_toy_size(id: str, measured: Callable[[str], Finding]) -> None:
+    found = measured(id)
+    assert found.ours and found.checks and found.views and found.notes
     names = {check.name for check in found.checks}
     assert len(names) == len(found.checks)
     assert set(found.tables) >= MEASURED.get(id, set())
+    for view in found.views:
+        assert {view.table, view.points or view.table, view.paper or view.table} <= set(found.tables)
+        assert {view.x, view.y} <= set(found.tables[view.points or view.table].columns)
     for name, table in found.tables.items():
         assert table.height, name
         if name.startswith("bins") and "tokens" + name.removeprefix("bins") in found.tables:
@@ -88,28 +103,40 @@ def test_runs_at_toy_size(id: str, data: Data, tmp_path: Path) -> None:
             assert weighted == pytest.approx(tokens["value"].mean(), abs=1e-9)
 
 
-def test_same_seed_same_figures(data: Data, tmp_path: Path) -> None:
-    one, again, other = (
-        measure("one-layer", data, tmp_path / name, seed) for name, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
+def test_same_seed_same_figures(data: Data, measured: Callable[[str], Finding], tmp_path: Path) -> None:
+    again, other = (run("diagnosis", data, tmp_path, seed) for seed in (0, 1))
+    one = measured("diagnosis")
     assert repr(one.checks) == repr(again.checks) and one.ours == again.ours  # nan is no equal of itself
-    assert one.tables["bins-imdb"].equals(again.tables["bins-imdb"])
-    assert not one.tables["bins-imdb"].equals(other.tables["bins-imdb"])
+    assert one.tables["bins-trained"].equals(again.tables["bins-trained"])
+    assert not one.tables["bins-trained"].equals(other.tables["bins-trained"])
 
 
-def test_words_of_the_label_are_found(data: Data, tmp_path: Path) -> None:
-    tokens = measure("one-layer", data, tmp_path).tables["tokens-imdb"]
-    value = dict(tokens.select("token", "value").iter_rows())
-    assert min(value[word] for word in WORDS["positive"]) > max(value[word] for word in WORDS["negative"])
+def test_words_of_the_label_are_found(measured: Callable[[str], Finding]) -> None:
+    for id in ("one-layer", "two-layer"):
+        tokens = measured(id).tables["tokens-imdb"]
+        value = dict(tokens.select("token", "value").iter_rows())
+        assert min(value[word] for word in WORDS["positive"]) > max(value[word] for word in WORDS["negative"])
 
 
-def test_one_step_has_the_formulas_slope(data: Data, tmp_path: Path) -> None:
-    [slope] = [check for check in measure("multi-class", data, tmp_path).checks if "slope" in check.name]
+def test_one_step_has_the_formulas_slope(measured: Callable[[str], Finding]) -> None:
+    [slope] = [check for check in measured("multi-class").checks if "slope" in check.name]
     assert slope.value == pytest.approx(1, abs=0.05)
 
 
-def test_frozen_rows_are_measured_on_test_documents(data: Data, tmp_path: Path) -> None:
-    table = measure("frozen", data, tmp_path).tables["accuracy"]
+def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Callable[[str], Finding]) -> None:
+    found = measured("one-step-only")
+    both = dict.fromkeys(("value", "score"), (found.tables["bins-full"], found.tables["bins"]))
+    for of, (full, one) in both.items():
+        falls = mean_spread(full, of) / mean_spread(one, of)
+        rises = mean_spread(one, of) / reach(one, of) / (mean_spread(full, of) / reach(full, of))
+        values = [check.value for check in found.checks if SYMBOLS[of] in check.name]
+        assert values == pytest.approx([falls, rises])
+    assert [check.asked for check in found.checks[2:]] == ["stated", "stated"]
+    assert "as a share of the reach of the bin means it rises" in found.ours
+
+
+def test_frozen_rows_are_measured_on_test_documents(measured: Callable[[str], Finding]) -> None:
+    table = measured("frozen").tables["accuracy"]
     kinds = {"frozen", "frozen, larger steps", "trained"}
     assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 2
     best = table.filter(pl.col("when") == "best")
@@ -117,15 +144,3 @@ def test_frozen_rows_are_measured_on_test_documents(data: Data, tmp_path: Path) 
         best.filter(pl.col("embeddings") == kind)["test_loss"].to_list() for kind in ("trained", "frozen")
     )
     assert all(a < b for a, b in zip(trained, frozen, strict=True)), "training embeddings lowers the loss"
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
-def test_deep_tables_hold_the_models_numbers(data: Data, tmp_path: Path) -> None:
-    from tokensieve.reproduce.deeper import deep_figures, fit_kind
-
-    bench = Bench(data, TOY["two-layer"], 0, lambda stage, share: None, tmp_path)
-    split, found = fit_kind(bench, "one-layer", "imdb", bench.tell)
-    tokens, _, _ = deep_figures(split, found, "x", "X")
-    assert tokens["score"].to_list() == found.score.tolist()
-    loss, right = evaluate(split.train, found.score, found.value)
-    assert (loss, right) == pytest.approx((found.loss["train"], found.accuracy["train"]), abs=1e-5)

@@ -15,7 +15,7 @@ from tokensieve.model.attention import gradient
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import learn_vocabulary, tokenize
-from tokensieve.theory.curve import DIVERGES, FINITE, FlowSettings
+from tokensieve.theory.curve import FlowSettings, Verdict
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
 from tokensieve.theory.verify import default_step_size, verify
@@ -29,7 +29,7 @@ def test_every_claim_holds_on_exact_data() -> None:
     )
     assert [claim.holds for claim in found.claims] == [True] * 5
     assert all(item.holds for item in found.assumptions)
-    assert found.flow.verdict == DIVERGES and found.important_share == 1.0 and found.important_documents == 100
+    assert found.flow.verdict == Verdict.DIVERGES and found.important_share == 1.0 and found.important_documents == 100
     assert found.margin is not None and found.margin.duality_gap <= 1e-8 and found.margin.kkt_residual <= 1e-8
     assert found.agreement is not None and found.agreement.angle < 0.01
     assert found.agreement.exponent == pytest.approx(-1, abs=0.02)
@@ -46,7 +46,7 @@ def test_a_finite_limit_is_said_and_the_max_margin_statement_left_out() -> None:
     matrix = [[1, 1, 0]] * 5 + [[0, 1, 1]] * 5
     counts = Counts.from_matrix(matrix, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
     found = verify(counts, d=8, eta=20.0, seed=5)
-    assert found.flow.verdict == FINITE and found.margin is None and found.agreement is None
+    assert found.flow.verdict == Verdict.FINITE and found.margin is None and found.agreement is None
     outcome = {claim.name.split(" (")[1]: claim for claim in found.claims}
     assert outcome["Lemma 4.2)"].holds is False
     assert outcome["Theorem 4.3)"].holds is None and "does not apply" in outcome["Theorem 4.3)"].verdict
@@ -61,12 +61,12 @@ def test_a_short_budget_is_undecided() -> None:
 
 def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
     data = single_token(60, 24, 5, 6)
-    path = tmp_path / "flow.npz"
+    path = tmp_path / "flow.safetensors"
     first = verify(data.counts, d=64, settings=FlowSettings(max_norm=500.0), checkpoint=path)
     assert path.exists()
     again = verify(data.counts, d=64, settings=FlowSettings(max_norm=500.0), checkpoint=path)
     np.testing.assert_array_equal(again.flow.coordinates, first.flow.coordinates)
-    with pytest.raises(InputError, match="start a new one"):
+    with pytest.raises(InputError, match="other data, settings or start"):
         verify(data.counts, d=64, eta=10.0, checkpoint=path)
 
 
@@ -125,7 +125,7 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
     labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
     counts = Counts(vocabulary.count(stream)[0], labels, ("negative", "positive"), vocabulary.tokens)
     found = verify(counts, d=8)
-    assert found.flow.verdict == FINITE and found.flow.limit is not None
+    assert found.flow.verdict == Verdict.FINITE and found.flow.limit is not None
     assert "max-margin statement does not apply" in found.claims[-1].verdict
     at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)
     along = gradient(counts, found.embeddings @ found.flow.at(0), found.values)

@@ -52,7 +52,7 @@ def _reproduce(
 ) -> None:
     """Run, write everything that shows the whole, and show it."""
     from tokensieve.files import check_writable, write_all
-    from tokensieve.report.reproduce import Reproduction, render_reproduction
+    from tokensieve.report.reproduce import Reproduction, picture_files, render_reproduction
     from tokensieve.report.terminal_reproduce import show_reproduction
     from tokensieve.reproduce.data import Data, data_folder
     from tokensieve.reproduce.runner import run_all
@@ -78,6 +78,7 @@ def _reproduce(
         study = Reproduction(name, results, settings, seed, __version__, date, seconds)
         files: dict[str, Any] = {"report.html": render_reproduction(study), "table.md": study.markdown()}
         files["summary.json"] = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        files |= {f"pictures/{picture}": content for picture, content in picture_files(study).items()}
         write_all(out, files)
     if not quiet:
         show_reproduction(study, out)

@@ -157,9 +157,9 @@ def _verify(
     import numpy as np
 
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.study import Study
     from tokensieve.report.terminal_theory import show_study
     from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
+    from tokensieve.theory.study import Study
     from tokensieve.theory.verify import verify as run
 
     start = time.perf_counter()
@@ -169,7 +169,8 @@ def _verify(
         name, counts, rows, notes = load(tell)
         seconds = {"reading": time.perf_counter() - start}
         found = run(counts, settings=budget, progress=tell, **options)
-        settings |= {"d": options["d"], "eta": found.step.eta, **asdict(budget)}
+        limits = {name: limit for name, limit in asdict(budget).items() if math.isfinite(limit)}
+        settings |= {"d": options["d"], "eta": found.step.eta, **limits}
         seconds |= found.seconds
         study = Study(name, counts, np.asarray(rows), found, notes, settings, options["seed"], __version__, seconds)
         tell("writing", 0.0)

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tokensieve.escape import shown
-from tokensieve.report.study import Study
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.theory.assumptions import Assumption
-from tokensieve.theory.curve import UNDECIDED
+from tokensieve.theory.curve import Verdict
+from tokensieve.theory.study import Study
 
 OUTCOMES = {True: ("holds", BLUE), False: ("fails", ORANGE), None: ("not decided", "yellow")}
 
@@ -44,7 +44,7 @@ def show_study(study: Study, out: Path) -> None:
         console.print(Text(head, style="bold"))
     for item in failing:
         console.print(Padding(Text(f"{item.name}: ", style=ORANGE) + Text(_reason(study, item)), (0, 0, 0, 2)))
-    if found.flow.verdict == UNDECIDED and found.flow.seconds >= found.flow.settings.max_seconds:
+    if found.flow.verdict == Verdict.UNDECIDED and found.flow.seconds >= found.flow.settings.max_seconds:
         console.print(
             Text("to decide more, give more time with --max-seconds; --resume FILE goes on where a run stopped")
         )

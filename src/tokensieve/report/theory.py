@@ -26,7 +26,7 @@ from tokensieve.report.charts import (
     x_alpha,
 )
 from tokensieve.report.page import environment, source
-from tokensieve.report.study import Study
+from tokensieve.theory.study import Study
 
 BARS = 20
 LISTED = 100

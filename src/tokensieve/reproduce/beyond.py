@@ -16,8 +16,7 @@ from tokensieve.model.embeddings import evaluate
 from tokensieve.model.start import initialise
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import at_best, fit
-from tokensieve.reproduce.pictures import line_picture
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
 from tokensieve.reproduce.shape import bins, shape_checks, token_table
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import independent_tokens, single_token
@@ -93,8 +92,8 @@ def run(bench: Bench) -> Finding:
     long = sizes.unpivot(["value_spearman", "score_spearman"], index=["d", "v"]).with_columns(
         by=pl.col("variable") + ", v " + pl.col("v")
     )
-    picture = line_picture("beyond", "Shapes against d, generated documents", long, "d", "value", "by", log_x=True)
-    return Finding(ours, checks, {"rules": table, "dimensions": sizes}, (picture,), NOTES)
+    view = View("beyond", "Shapes against d, generated documents", "shapes", "value", x="d", by="by", log_x=True)
+    return Finding(ours, checks, {"rules": table, "dimensions": sizes, "shapes": long}, (view,), NOTES)
 
 
 def _percents(row: dict[str, Any], models: tuple[str, ...]) -> str:
@@ -129,7 +128,8 @@ def _accuracies(bench: Bench, split: Split, name: str) -> dict[str, float | None
 
         for kind in DEEP:
             how = DeepSettings(kind, bench.settings["d"], bench.settings["epochs"], seed=bench.seed, patience=10)
-            out[kind] = fit_deep(split.train, how, split.validation, split.test).accuracy["test"]
+            others = {"validation": split.validation, "test": split.test}
+            out[kind] = at_best(fit_deep(split.train, how, others))["test_accuracy"]
     return out
 
 

@@ -6,12 +6,10 @@ import numpy as np
 import polars as pl
 
 from tokensieve.model.embeddings import Training, evaluate
-from tokensieve.report.charts import Picture
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import fit, load
-from tokensieve.reproduce.pictures import bin_picture
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
 from tokensieve.reproduce.shape import bins, reach, spearman, token_table
 from tokensieve.text.counts import Floats
 
@@ -42,12 +40,12 @@ def run(bench: Bench) -> Finding:
     models: dict[str, tuple[Training, int]] = {"start": (trained, 0), "frozen": (frozen, -1), "trained": (trained, -1)}
     rows = []
     tables: dict[str, pl.DataFrame] = {}
-    pictures: list[Picture] = []
+    shown: list[View] = []
     for name, (training, at) in models.items():
         row, tokens, table = _measure(split, training.scores[at], training.values[at][:, 0])
         rows.append(row)
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
-        pictures.append(bin_picture(f"diagnosis-{name}", f"Embeddings: {name}", "value", table, tokens))
+        shown.append(View(f"diagnosis-{name}", f"Embeddings: {name}", f"bins-{name}", "value", points=f"tokens-{name}"))
     found = pl.DataFrame(rows).insert_column(0, pl.Series("embeddings", list(models)))
     start, left, all_of = rows
     checks = (
@@ -70,7 +68,7 @@ def run(bench: Bench) -> Finding:
         f"{name} {r['value_correlation']:.2f}, {r['score_correlation']:.2f} (test accuracy {r['test_accuracy']:.1%})"
         for name, r in zip(models, rows, strict=True)
     )
-    return Finding(ours, checks, {"correlations": found, **tables}, tuple(pictures), NOTES)
+    return Finding(ours, checks, {"correlations": found, **tables}, tuple(shown), NOTES)
 
 
 def _measure(split: Split, u: Floats, w: Floats) -> tuple[dict[str, float], pl.DataFrame, pl.DataFrame]:

@@ -10,8 +10,7 @@ from tokensieve.model.start import initialise
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import at_best, fit, load
-from tokensieve.reproduce.pictures import line_picture
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
 from tokensieve.reproduce.shape import INCREASING, V_SHAPED, bins, shape_checks, token_table
 from tokensieve.theory.one_step import one_step
 
@@ -49,9 +48,9 @@ def run(bench: Bench) -> Finding:
         f"d = {r['d']}: {r['value_spearman']:.3f}, {r['score_spearman']:.3f}" for r in rows
     )
     long = found.unpivot(["value_spearman", "score_spearman", "test_accuracy"], index="d", variable_name="figure")
-    picture = line_picture("dimension", "Shapes and accuracy against d", long, "d", "value", "figure", log_x=True)
+    view = View("dimension", "Shapes and accuracy against d", "shapes", "value", x="d", by="figure", log_x=True)
     notes = ("The paper has d = 2048 only; the decay d^(−1/2) of the remainder is what its Lemma 4.1 leads to.",)
-    return Finding(ours, checks, {"dimensions": found, **tables}, (picture,), notes)
+    return Finding(ours, checks, {"dimensions": found, "shapes": long, **tables}, (view,), notes)
 
 
 def _at(bench: Bench, split: Split, d: int, low: float, high: float) -> tuple[dict[str, float], pl.DataFrame]:

@@ -9,8 +9,7 @@ import polars as pl
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.joint import at_best, fit, load
 from tokensieve.reproduce.one_layer import TITLES
-from tokensieve.reproduce.pictures import line_picture
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
 
 SETTINGS = {
     "quick": {
@@ -54,14 +53,14 @@ def run(bench: Bench) -> Finding:
                 rows.append({"data": title, "embeddings": kind, "when": when, **figures})
             curves.append(training.trajectory.select("step", "test_accuracy", by=pl.lit(f"{title}, {kind}")))
     table = pl.DataFrame(rows)
-    picture = line_picture("frozen", "Test accuracy", pl.concat(curves), "step", "test_accuracy", "by")
+    view = View("frozen", "Test accuracy", "curves", "test_accuracy", x="step", by="by")
     checks = _checks(table)
     ours = "; ".join(
         f"{r['data']} {r['embeddings']}: test {r['test_accuracy']:.1%}, loss {r['test_loss']:.2f}"
         + (f" (training {r['train_accuracy']:.1%}, {r['train_loss']:.2f})" if r["embeddings"] == "trained" else "")
         for r in rows if r["when"] == ("end" if r["embeddings"] == "frozen" else "best")
     )  # fmt: skip
-    return Finding(ours, checks, {"accuracy": table, "curves": pl.concat(curves)}, (picture,), NOTES)
+    return Finding(ours, checks, {"accuracy": table, "curves": pl.concat(curves)}, (view,), NOTES)
 
 
 def _checks(table: pl.DataFrame) -> tuple[Check, ...]:

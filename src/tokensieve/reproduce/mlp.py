@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tokensieve.reproduce import paper
-from tokensieve.reproduce.deeper import OURS, TRIED, deep_figures, fit_kind, said_deep
+from tokensieve.reproduce.joint import OURS, TRIED, fit_kind, read, said_accuracy, views
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import counted, paper_check, shape_checks, spearman
 
@@ -24,8 +24,8 @@ def run(bench: Bench) -> Finding:
     """Train on IMDB, set the bin means beside table B, and compare with the same model without the MLP layer."""
     _, without = fit_kind(bench, "one-layer", "imdb", bench.part(0, 0.4))
     split, found = fit_kind(bench, "mlp", "imdb", bench.part(0.4, 1))
-    tokens, table, drawn = deep_figures(split, found, "mlp", "MLP layer, IMDB", paper.MLP)
-    _, plain, _ = deep_figures(split, without, "mlp-without", "Without the MLP layer")
+    tokens, table = read(split, found)
+    _, plain = read(split, without)
     straight = spearman(counted(plain)["x"], counted(plain)["value_mean"])
     value, score = shape_checks(table, "IMDB")
     checks = (
@@ -40,7 +40,7 @@ def run(bench: Bench) -> Finding:
     )
     ours = (
         f"correlation of E_sᵀp with table B {checks[1].value:.3f}, Spearman {score.value:.3f}; Spearman of E_sᵀv "
-        f"{value.value:.3f} with the MLP layer (paper {THEIRS:.3f}) and {straight:.3f} without; {said_deep(found)}"
+        f"{value.value:.3f} with the MLP layer (paper {THEIRS:.3f}) and {straight:.3f} without; {said_accuracy(found)}"
     )
     notes = (
         OURS,
@@ -52,7 +52,8 @@ def run(bench: Bench) -> Finding:
         paper_check(table, "value", paper.MLP, "correlation of E_sᵀv with table B (not claimed as a shape)").name
         + f": {paper_check(table, 'value', paper.MLP, '').value:.3f}",
     )
-    return Finding(ours, checks, {"bins": table, "bins-without": plain, "tokens": tokens}, drawn, notes)
+    tables = {"bins": table, "bins-without": plain, "tokens": tokens, "paper": paper.MLP}
+    return Finding(ours, checks, tables, views("mlp", "MLP layer, IMDB", paper="paper"), notes)
 
 
 EXPERIMENT = Experiment(

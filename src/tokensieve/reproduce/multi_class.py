@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from scipy import stats
 
 from tokensieve.data.importance import signed_frequency
 from tokensieve.model.start import initialise
-from tokensieve.report.charts import Picture
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import fit, load, said_accuracy
-from tokensieve.reproduce.pictures import bin_picture
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
 from tokensieve.reproduce.shape import LIKE_THE_PAPER, bins, spearman
 from tokensieve.text.counts import Floats
 from tokensieve.theory.one_step import one_step
@@ -43,7 +43,7 @@ def run(bench: Bench) -> Finding:
     alpha = signed_frequency(split.train, 4)
     checks, other = [], []
     tables: dict[str, pl.DataFrame] = {}
-    pictures: list[Picture] = []
+    views: list[View] = []
     for k, theirs in paper.MULTI_CLASS.items():
         tokens = pl.DataFrame(
             {
@@ -59,13 +59,10 @@ def run(bench: Bench) -> Finding:
         )
         beside = spearman(theirs["x"], theirs["value"])
         checks.append(Check(f"class {k}: Spearman of E_sᵀv_{k} with the importance", rank, beside - 0.1, paper=beside))
-        tables |= {f"bins-class-{k}": table, f"tokens-class-{k}": tokens}
         shown = theirs.with_columns(x=_relative(theirs["x"].to_numpy()) * np.abs(alpha[:, k - 1]).max())
-        pictures.append(
-            bin_picture(
-                f"multi-class-{k}", f"Class {k} of 4, Yelp: value", "value", table, tokens, shown, x="importance"
-            )
-        )
+        tables |= {f"bins-class-{k}": table, f"tokens-class-{k}": tokens, f"paper-class-{k}": shown}
+        names: dict[str, Any] = {"table": f"bins-class-{k}", "points": f"tokens-class-{k}", "paper": f"paper-class-{k}"}
+        views.append(View(f"multi-class-{k}", f"Class {k} of 4, Yelp: value", y="value", x="importance", **names))
         other.append({"class": k, **_other_reading(split, k, run.values[-1][:, k - 1], theirs)})
     tables["other-reading"] = pl.DataFrame(other)
     slope = _slope_ratio(split, bench)
@@ -74,7 +71,7 @@ def run(bench: Bench) -> Finding:
         f"correlation with table C {checks[0].value:.3f} (class 2) and {checks[2].value:.3f} (class 4); one-step slope "
         f"{slope:.4f} of the formula's; {said_accuracy(run)}"
     )
-    return Finding(ours, tuple(checks), tables, tuple(pictures), NOTES)
+    return Finding(ours, tuple(checks), tables, tuple(views), NOTES)
 
 
 def _slope_ratio(split: Split, bench: Bench) -> float:

@@ -9,7 +9,7 @@ from tokensieve.model.start import Start, initialise
 from tokensieve.progress import Progress
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
-from tokensieve.reproduce.joint import at_best, figures, fit, load
+from tokensieve.reproduce.joint import at_best, fit, load, read, views
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
 from tokensieve.reproduce.shape import mean_spread, reach
 from tokensieve.theory.one_step import one_step
@@ -24,7 +24,10 @@ SETTINGS = {
         "imdb": {"types": paper.TYPES["imdb"]},
     },
 }  # fmt: skip
+SYMBOLS = {"value": "E_sᵀv", "score": "E_sᵀp"}
 NOTES = (
+    "The paper compares absolute standard deviations, and so does the verdict. Relative to the reach of the bin means the spread "
+    "after one step is larger, not smaller: one step leaves the means much closer together than full training does.",
     "The paper gives neither the size η₀ of the step nor its data set: ours is IMDB, and η₀ is the one with the least "
     "validation "
     "loss; the ratios for the others are in the table.",
@@ -38,27 +41,25 @@ def run(bench: Bench) -> Finding:
     etas = bench.settings["etas"]
     share = 1 / (len(etas) + 1)
     full = fit(bench, split, "full", bench.part(0, share), frozen=())
-    tokens, table, drawn = figures(split, full, "one-step-full", "All trained, IMDB")
+    tokens, table = read(split, full)
     rows, runs = [], []
     for k, eta in enumerate(etas):
         training = _after_one_step(bench, split, eta, bench.part((k + 1) * share, (k + 2) * share))
-        _, theirs, _ = figures(split, training, "one-step", "")
+        _, theirs = read(split, training)
         ratios = {of: mean_spread(table, of) / mean_spread(theirs, of) for of in ("value", "score")}
         shares = {of: ratios[of] * reach(theirs, of) / reach(table, of) for of in ("value", "score")}
         row = at_best(training)
         rows.append(
             {"eta": eta, "validation_loss": row["validation_loss"], "test_accuracy": row["test_accuracy"],
              "falls_value": ratios["value"], "falls_score": ratios["score"],
-             "falls_value_per_reach": shares["value"], "falls_score_per_reach": shares["score"]}
+             "rises_value_per_reach": 1 / shares["value"], "rises_score_per_reach": 1 / shares["score"]}
         )  # fmt: skip
         runs.append(training)
     sizes = pl.DataFrame(rows)
     best = int(sizes["validation_loss"].arg_min() or 0)
     chosen = rows[best]
-    one_tokens, one_table, one_drawn = figures(
-        split, runs[best], "one-step-only", f"One step of size {etas[best]:g}, IMDB"
-    )
-    checks = tuple(
+    one_tokens, one_table = read(split, runs[best])
+    checks = *(
         Check(
             f"the spread of {symbol} within bins falls by a factor",
             chosen[f"falls_{of}"],
@@ -66,17 +67,23 @@ def run(bench: Bench) -> Finding:
             paper.SPREAD_FALLS[of] * 2,
             paper.SPREAD_FALLS[of],
         )
-        for of, symbol in (("value", "E_sᵀv"), ("score", "E_sᵀp"))
-    )
+        for of, symbol in SYMBOLS.items()
+    ), *(
+        Check(f"the spread of {symbol} as a share of the reach of its bin means rises by a factor", chosen[f"rises_{of}_per_reach"])
+        for of, symbol in SYMBOLS.items()
+    )  # fmt: skip
     ours = (
-        f"falls {chosen['falls_value']:.1f}× (E_sᵀv) and {chosen['falls_score']:.1f}× (E_sᵀp) at η₀ = "
-        f"{chosen['eta']:g}; as a share of "
-        f"the reach of the bin means {chosen['falls_value_per_reach']:.1f}× and {chosen['falls_score_per_reach']:.1f}×; "
-        f"test accuracy "
+        f"the spread within bins falls {chosen['falls_value']:.1f}× (E_sᵀv) and {chosen['falls_score']:.1f}× (E_sᵀp) at η₀ = "
+        f"{chosen['eta']:g}, but as a share of the reach of the bin means it rises {chosen['rises_value_per_reach']:.1f}× and "
+        f"{chosen['rises_score_per_reach']:.1f}×: the means shrink faster than the spread; test accuracy "
         f"{chosen['test_accuracy']:.1%}, all trained {at_best(full)['test_accuracy']:.1%}"
     )
     tables = {"bins": one_table, "tokens": one_tokens, "bins-full": table, "tokens-full": tokens, "sizes": sizes}
-    return Finding(ours, checks, tables, (*drawn, *one_drawn), NOTES)
+    shown = (
+        *views("one-step-full", "All trained, IMDB", "-full"),
+        *views("one-step-only", f"One step of size {chosen['eta']:g}, IMDB"),
+    )
+    return Finding(ours, checks, tables, shown, NOTES)
 
 
 def _after_one_step(bench: Bench, split: Split, eta: float, tell: Progress) -> Training:

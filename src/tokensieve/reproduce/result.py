@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from tokensieve.progress import Progress, part
-from tokensieve.report.charts import Picture
 from tokensieve.reproduce.data import Data
 
 REPRODUCED, NOT_REPRODUCED, NOT_RUN = "reproduced", "not reproduced", "not run"
@@ -25,7 +24,7 @@ class Check:
     Attributes:
         name: what is measured.
         value: the figure; nan fails.
-        low, high: bounds; None where there is none.
+        low, high: bounds; None where there is none. A figure without bounds is stated beside the others and decides nothing.
         paper: the paper's own figure, where it gives one.
     """
 
@@ -45,6 +44,8 @@ class Check:
     @property
     def asked(self) -> str:
         """The bounds in words."""
+        if self.low is None and self.high is None:
+            return "stated"
         if self.low is not None and self.high is not None:
             return f"{self.low:g} to {self.high:g}"
         return f"at least {self.low:g}" if self.low is not None else f"at most {self.high:g}"
@@ -55,6 +56,33 @@ class Check:
 
 
 @dataclass(frozen=True)
+class View:
+    """What may be drawn of a finding's tables: names only, nothing drawn.
+
+    Attributes:
+        name: of the file, without its ending.
+        title: what is shown, for people.
+        table: of bins (columns x, types, {y}_mean, {y}_sd), or of measurements to be joined by lines.
+        y: "value" or "score" for bins; the column of the measurements for lines.
+        x: what is on the horizontal axis: for bins the column of `points` that they are bins of, for lines a column.
+        points: table of token types with the columns x and y, drawn behind the bins; empty for lines.
+        paper: table of the paper's means, with the columns x and y; empty where the paper gives none.
+        by: column that tells the lines apart; empty for bins.
+        log_x: whether x is best shown as a logarithm.
+    """
+
+    name: str
+    title: str
+    table: str
+    y: str
+    x: str = "posterior_difference"
+    points: str = ""
+    paper: str = ""
+    by: str = ""
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
 class Finding:
     """What one run of an experiment measured.
 
@@ -62,14 +90,14 @@ class Finding:
         ours: the outcome in a sentence.
         checks: the figures that decide the verdict.
         tables: name → table; "bins" and "tokens" where bins and token types are measured.
-        pictures: drawn figures.
+        views: what may be drawn of the tables.
         notes: what was tried, and which settings are ours.
     """
 
     ours: str
     checks: tuple[Check, ...]
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    pictures: tuple[Picture, ...] = ()
+    views: tuple[View, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -83,7 +111,7 @@ class Result:
         seconds: wall time; 0 where it was not run.
         criterion: how the verdict is reached.
         settings: everything that decides the outcome, the seed too.
-        checks, tables, pictures, notes: as in `Finding`; for "not run" the reason is the first note.
+        checks, tables, views, notes: as in `Finding`; for "not run" the reason is the first note.
     """
 
     id: str
@@ -96,7 +124,7 @@ class Result:
     settings: dict[str, Any]
     checks: tuple[Check, ...] = ()
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    pictures: tuple[Picture, ...] = ()
+    views: tuple[View, ...] = ()
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +148,7 @@ class Result:
         """The result that `kept` and its tables came from."""
         lists: dict[str, Any] = {
             "checks": tuple(Check(**check) for check in kept["checks"]),
-            "pictures": tuple(Picture(**picture) for picture in kept["pictures"]),
+            "views": tuple(View(**view) for view in kept["views"]),
             "notes": tuple(kept["notes"]),
         }
         return cls(**{**kept, **lists}, tables=dict(tables))

@@ -17,11 +17,10 @@ from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.files import csv_table, write_all
 from tokensieve.progress import Progress
-from tokensieve.report.charts import drawn
 from tokensieve.reproduce.data import Data
 from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Bench, Experiment, Result
 
-KEPT, UNFINISHED, TABLES, PICTURES = "experiments", "unfinished", "tables", "pictures"
+KEPT, UNFINISHED, TABLES = "experiments", "unfinished", "tables"
 
 
 def run_all(
@@ -110,7 +109,7 @@ def _run(experiment: Experiment, settings: dict[str, Any], data: Data, folder: P
     shutil.rmtree(folder)
     return Result(
         **row, ours=found.ours, verdict=verdict, seconds=time.perf_counter() - start, checks=found.checks, tables=found.tables,
-        pictures=found.pictures, notes=found.notes,
+        views=found.views, notes=found.notes,
     )  # fmt: skip
 
 
@@ -122,11 +121,10 @@ def _hindrance(experiment: Experiment, data: Data) -> str:
 
 
 def _keep(out: Path, result: Result, mark: str) -> None:
-    """The result as JSON, its tables as CSV and its pictures, all or nothing."""
+    """The result as JSON and its tables as CSV, all or nothing."""
     kept = {"mark": mark, "tables": list(result.tables), "result": result.kept()}
     files: dict[str, Any] = {f"{KEPT}/{result.id}.json": json.dumps(kept, ensure_ascii=False, indent=1)}
     files |= {f"{TABLES}/{result.id}-{name}.csv": csv_table(table) for name, table in result.tables.items()}
-    files |= {f"{PICTURES}/{name}": content for name, content in drawn(list(result.pictures)).items()}
     write_all(out, files)
 
 

@@ -13,6 +13,7 @@ from tokensieve.data.importance import token_importance
 from tokensieve.reproduce.result import Check
 from tokensieve.text.counts import Counts, Floats
 
+BINS = 20
 FEWEST = 3  # types that a bin needs to count for a criterion
 INCREASING, V_SHAPED, LIKE_THE_PAPER = 0.95, 0.85, 0.9
 
@@ -41,16 +42,17 @@ def bins(tokens: pl.DataFrame, x: str = "posterior_difference", low: float = -1.
 
     Columns: x (centre), types, and value_mean, value_sd, score_mean, score_sd where `tokens` has value and score.
     """
-    scaled = 2 * (tokens[x].to_numpy() - low) / (high - low) - 1
-    out: pl.DataFrame | None = None
+    edges = np.linspace(low, high, BINS + 1)
+    where = np.digitize(tokens[x].to_numpy(), edges[1:-1])
+    types = np.bincount(where, minlength=BINS)
+    full, inside = types > 0, np.maximum(types, 1)
+    columns = {"x": ((edges[:-1] + edges[1:]) / 2)[full], "types": types[full]}
     for of in (name for name in ("value", "score") if name in tokens.columns):
-        found = bin_means(np.clip(scaled, -1, 1), tokens[of].to_numpy())
-        columns = {f"{of}_mean": found["mean"], f"{of}_sd": (found["high"] - found["low"]) / 2}
-        if out is None:
-            out = pl.DataFrame({"x": low + (found["x"] + 1) / 2 * (high - low), "types": found["types"].cast(pl.Int64)})
-        out = out.with_columns(**columns)
-    assert out is not None, "a table of tokens has values or scores"
-    return out
+        y = tokens[of].to_numpy()
+        mean = np.bincount(where, y, BINS) / inside
+        deviation = np.sqrt(np.bincount(where, (y - mean[where]) ** 2, BINS) / inside)
+        columns |= {f"{of}_mean": mean[full], f"{of}_sd": deviation[full]}
+    return pl.DataFrame(columns)
 
 
 def counted(table: pl.DataFrame) -> pl.DataFrame:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from tokensieve.report.charts import Picture
-from tokensieve.reproduce.deeper import OURS, TRIED, deep_figures, fit_kind, said_deep
+from tokensieve.reproduce.joint import OURS, TRIED, fit_kind, read, said_accuracy, views
 from tokensieve.reproduce.one_layer import TITLES
 from tokensieve.reproduce.paper import DIMENSION, TYPES
-from tokensieve.reproduce.result import Bench, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Experiment, Finding, View
 from tokensieve.reproduce.shape import shape_checks
 
 SETTINGS = {
@@ -27,17 +26,17 @@ def run(bench: Bench) -> Finding:
     """Train on each data set and look at both shapes."""
     checks, said = [], []
     tables: dict[str, pl.DataFrame] = {}
-    pictures: list[Picture] = []
+    shown: list[View] = []
     for k, (name, title) in enumerate(TITLES.items()):
         split, found = fit_kind(bench, "two-layer", name, bench.part(k / 2, (k + 1) / 2))
-        tokens, table, drawn = deep_figures(split, found, f"two-layer-{name}", f"Two layers, {title}")
+        tokens, table = read(split, found)
         shapes = shape_checks(table, title)
         checks += shapes
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
-        pictures += drawn
-        said.append(f"{title} {shapes[0].value:.3f} and {shapes[1].value:.3f}, {said_deep(found)}")
+        shown += views(f"two-layer-{name}", f"Two layers, {title}", f"-{name}")
+        said.append(f"{title} {shapes[0].value:.3f} and {shapes[1].value:.3f}, {said_accuracy(found)}")
     ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
-    return Finding(ours, tuple(checks), tables, tuple(pictures), (OURS, TRIED))
+    return Finding(ours, tuple(checks), tables, tuple(shown), (OURS, TRIED))
 
 
 EXPERIMENT = Experiment(

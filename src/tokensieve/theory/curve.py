@@ -1,21 +1,25 @@
-"""The curve that gradient flow traced: its points and figures, its verdict, and its file."""
+"""The curve that gradient flow traced: its points and figures, its verdict, and its checkpoint."""
 
 from __future__ import annotations
 
-import io
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from tokensieve.errors import InputError
-from tokensieve.files import write_all
+from tokensieve import checkpoint
 from tokensieve.text.counts import Floats
 
-DIVERGES, FINITE, UNDECIDED = "diverges", "finite limit", "undecided at the budget"
+
+class Verdict(StrEnum):
+    """What became of a curve."""
+
+    DIVERGES = "diverges"
+    FINITE = "finite limit"
+    UNDECIDED = "undecided at the budget"
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,14 @@ class FlowSettings:
         tolerance: local error of a step relative to ‖p‖'s components; the curve moves in proportion to it.
         max_steps: accepted steps before the verdict is "undecided at the budget".
         max_seconds: wall time of one call before the same.
+        max_log_time: log t before the same.
     """
 
     max_norm: float = 20_000.0
     tolerance: float = 1e-5
     max_steps: int = 3_000
     max_seconds: float = math.inf
+    max_log_time: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -40,26 +46,24 @@ class Flow:
     """The curve followed so far, one row per accepted step (row 0 is the start), and what became of it.
 
     Attributes:
-        verdict: "diverges", "finite limit", "undecided at the budget", or "running" for a state saved on the way.
+        verdict: whether p diverges, converges, or neither was seen.
         reason: the verdict in words.
         coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
         basis: that basis, shape (d, r), or None when the coordinates are p itself.
         rest: the part of p outside the span, which never moves, shape (d,).
-        arc: s, shape (m,).
+        arc: length of the curve, summed over its chords, shape (m,).
         log_time: log t, shape (m,); −∞ at the start.
         loss: L, shape (m,).
         log_gradient: log‖∇L‖, shape (m,).
-        decay: −d log‖∇L‖/ds, shape (m,).
+        decay: −d log‖∇L‖/ds, s the length, shape (m,).
         limit: the finite point that p converges to, shape (d,), or None.
-        limit_curvature: smallest curvature at the limit relative to the largest, where scores differ; nan without limit.
-        leg: of the leg in progress: its first row, first step, gains of both clocks, number, and the rises before it.
-        rises: steps at which the computed loss rose, by rounding: a step that raises it by more is taken back.
+        limit_curvature: smallest curvature at the limit relative to the largest, where score gaps move; nan without limit.
+        rises: steps at which the computed loss rose.
         seconds: wall time spent.
         settings: the settings.
-        fingerprint: of data, embeddings, start and tolerance; resuming checks it.
     """
 
-    verdict: str
+    verdict: Verdict
     reason: str
     coordinates: Floats
     basis: Floats | None
@@ -71,11 +75,9 @@ class Flow:
     decay: Floats
     limit: Floats | None
     limit_curvature: float
-    leg: Floats
     rises: int
     seconds: float
     settings: FlowSettings
-    fingerprint: str
 
     @property
     def norm(self) -> Floats:
@@ -118,31 +120,37 @@ class Flow:
             "seconds": self.seconds,
         }  # fmt: skip
 
-    def save(self, path: Path) -> None:
-        """Write the whole state to an .npz file, whole or not at all."""
-        arrays = {name: value for name, value in self.__dict__.items() if value is not None and name != "settings"}
-        arrays |= {f"settings_{name}": value for name, value in asdict(self.settings).items()}
-        content = io.BytesIO()
-        np.savez(content, allow_pickle=False, **arrays)
-        write_all(path.parent, {path.name: content.getvalue()})
+
+@dataclass(frozen=True)
+class Track:
+    """The rows of a curve that is being followed: what a checkpoint keeps.
+
+    Attributes:
+        coordinates, arc, log_time, loss, log_gradient, decay: as in `Flow`.
+        coherence: ‖∇L‖ over the sum of the sizes of its terms, shape (m,).
+        seconds: wall time spent on them.
+    """
+
+    coordinates: Floats
+    arc: Floats
+    log_time: Floats
+    loss: Floats
+    log_gradient: Floats
+    decay: Floats
+    coherence: Floats
+    seconds: float
+
+    def save(self, path: Path, mark: str) -> None:
+        """Write the rows as a checkpoint of the run with this fingerprint."""
+        arrays = {name: value for name, value in self.__dict__.items() if name != "seconds"}
+        checkpoint.save(path, mark, arrays, {"seconds": self.seconds})
 
     @classmethod
-    def load(cls, path: Path) -> Flow:
-        """Read a state written by `save`.
+    def load(cls, path: Path, mark: str) -> Track | None:
+        """The rows of a checkpoint of this run; None where there is no file.
 
         Raises:
-            InputError: not such a file.
+            InputError: the file is damaged, no checkpoint, or of another run.
         """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                values = {name: file[name] if file[name].ndim else file[name].item() for name in file.files}
-            chosen = {
-                name.removeprefix("settings_"): values.pop(name)
-                for name in list(values)
-                if name.startswith("settings_")
-            }
-            return cls(**({"basis": None, "limit": None} | values), settings=FlowSettings(**chosen))
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-        except (ValueError, TypeError, KeyError, EOFError, BadZipFile) as error:
-            raise InputError(f"{path} is not a saved flow, or is damaged: remove it to start again") from error
+        found = checkpoint.load(path, mark)
+        return None if found is None else cls(**found[0], seconds=float(found[1]["seconds"]))

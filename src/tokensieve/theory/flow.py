@@ -1,17 +1,15 @@
-"""Gradient flow of the `<cls>` vector with the embeddings fixed, followed in arc length.
+"""Gradient flow of the `<cls>` vector with the embeddings fixed, followed in the logarithm of time.
 
-dp/dt = −∇L(p) and dp/ds = −∇L/‖∇L‖ trace the same curve; s is the length travelled, and dt = ds/‖∇L‖ gives the time back. In
-s the right-hand side has unit length however small the gradient is, so that ‖p‖ = 20,000 (t = e^{thousands}) is reached.
+In the clock τ = log t the flow dp/dt = −∇L(p) is dp/dτ = −e^τ ∇L(p). A score gap that diverges grows like τ, so that the
+right-hand side stays of the size of p/τ however small the gradient is: the step sizes do not have to grow with t, and norms in
+the ten thousands (t = e^{thousands}) are reached. e^τ and ‖∇L‖ meet as logarithms only; neither is ever formed.
 
-The curve is stiff: after a large first step the embeddings have one direction that is larger than all others by orders, and scores
-that have settled hold the curve in a narrow valley. SciPy's BDF (implicit, orders 1 to 5, error-controlled) follows it with the
-exact Hessian: a gradient flow has real eigenvalues, where BDF is stable. In a valley its Newton iteration only converges within
-‖∇L‖/curvature in s, but anywhere in t; on a straight diverging curve steps grow with ‖p‖ in s, but not in t. So the curve is
-followed in legs, each on the clock that has lately gained more length per step. A resumed run goes on from a leg's start, and
-takes the very same steps as an uninterrupted one.
+What has settled is stiff, with curvatures of e^τ. SciPy's BDF (implicit, orders 1 to 5, error-controlled) follows it with the
+exact Hessian: a gradient flow has real eigenvalues, where BDF is stable.
 
-Where p converges to a finite point, ‖∇L‖ → 0 at finite s and arc length is singular. Newton's method is then tried from the
-curve: quadratic convergence to a point of zero gradient with no direction of negative curvature is the verdict "finite limit".
+Where p converges to a finite point, Newton's method from the curve finds it: quadratic convergence, a Hessian that is positive
+wherever a score gap can move, no gap moved by more than a tenth of a nat (a gap that diverges asks for a step of one nat at any
+time, since its gradient and its curvature are both e^{−gap}), and t·curvature > 3 are the verdict "finite limit".
 """
 
 from __future__ import annotations
@@ -19,87 +17,73 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from scipy.integrate import BDF
-from scipy.interpolate import CubicHermiteSpline
-from scipy.special import logsumexp
+from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.curve import DIVERGES, FINITE, UNDECIDED, Flow, FlowSettings
-from tokensieve.theory.landscape import Landscape, Point, coordinates
+from tokensieve.theory.curve import Flow, FlowSettings, Track, Verdict
+from tokensieve.theory.landscape import Landscape, Point, coordinates, gap_basis
 
-TIME, ARC = 0, 1
-LEG, TRIAL, TRY_EVERY = 50, 15, 5
-# Where ‖∇L‖ is this share of its terms, rounding has taken its direction.
-INCOHERENT = 1e-12
-# Relative rise of the loss that is rounding, and the shortest step, relative to ‖p‖, after one that raised it.
-ROUNDING, SHORTEST = 1e-13, 1e-10
-# Up to this many stored counts and embedding coordinates, one thread is fastest.
-SMALL = 500_000
-# Above this share, rounding is far from the direction, and a limit may be looked for.
-COHERENT = 1e-9
+# Steps between two checkpoints.
+LEG = 50
+# The curve is begun where a gradient step is this small against the curvature.
+FIRST = 1e-3
+# Steps before a finite limit is looked for, and the growth of the count between two tries.
+PATIENCE, GROWTH = 20, 1.25
+# A finite limit is looked for when p moves, per unit of log t, by less than this share of its norm.
+SLOW = 0.02
+# A finite limit: largest move of a score gap (nats), and time times smallest curvature.
+NEAR, SETTLED = 0.1, 3.0
 # Share of max_norm that counts as having reached it.
 LANDED = 1 - 1e-7
+# e^{this} is as steep as a right-hand side needs to be for a step to be rejected.
+STEEP = 300.0
+# Up to this many stored counts and embedding coordinates, one thread is fastest.
+SMALL = 2_000_000
 LARGEST_VALUE = 300.0
-NOT_MOVING = "some score gaps have settled while others grow, and the gradient has sunk to the rounding error of the settled ones,"
 
 
-class _Leg(NamedTuple):
-    """Everything that decides the steps of a leg, beside the point where it starts."""
-
-    row: int
-    step: float
-    gains: tuple[float, float]
-    number: int
-    rises: int
-
-    @property
-    def clock(self) -> int:
-        """The clock of larger gain, or now and then the other one."""
-        best = int(self.gains[ARC] > self.gains[TIME])
-        return 1 - best if self.number % TRY_EVERY == 1 else best
-
-    @property
-    def length(self) -> int:
-        return TRIAL if self.number % TRY_EVERY == 1 else LEG
-
-
-@dataclass
-class _Run:
-    """The growing curve of one call."""
+@dataclass(frozen=True)
+class _Problem:
+    """What is followed: the loss in r coordinates, the norm of what never moves, the settings."""
 
     land: Landscape
     rest: float
     settings: FlowSettings
-    rows: list[tuple[Point, float, float]] = field(default_factory=list)
-    rises: int = 0
-    leg: _Leg = field(default_factory=lambda: _Leg(0, 1e-3, (math.inf, math.inf), 0, 0))
+
+
+@dataclass
+class _State:
+    """Where the curve is: its rows (point, length, log t), and the solver at the last of them (None before its first step)."""
+
+    rows: list[tuple[Point, float, float]]
+    solver: BDF | None = None
+    patience: float = PATIENCE
+    limit: tuple[Floats, float] | None = None
+    seconds: float = 0.0
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def here(self) -> Point:
         return self.rows[-1][0]
 
     @property
-    def arc(self) -> float:
-        return self.rows[-1][1]
+    def log_time(self) -> float:
+        return self.rows[-1][2]
 
     @property
     def steps(self) -> int:
         return len(self.rows) - 1
-
-    def norm(self) -> float:
-        return math.hypot(float(np.linalg.norm(self.here.p)), self.rest)
 
 
 def gradient_flow(
@@ -108,7 +92,6 @@ def gradient_flow(
     w: Floats,
     p: Floats,
     settings: FlowSettings | None = None,
-    resume: Flow | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> Flow:
@@ -120,42 +103,36 @@ def gradient_flow(
         w: values E v, shape (|S|,).
         p: the start, shape (d,).
         settings: see `FlowSettings`.
-        resume: a flow of the same data, embeddings, start and tolerance to go on from; its budget may differ.
-        checkpoint: file that receives the state after every leg (at most `LEG` steps).
+        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is gone on with (its budget may
+            have been another).
         progress: called with ("flow", share of the way) after each step.
 
     Raises:
-        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a flow to resume that was
-            run with other data or another tolerance.
+        InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a checkpoint of another run.
     """
     settings = settings or FlowSettings()
     _check(counts, E, w, p, settings)
-    started = time.monotonic()
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
     rest = np.zeros_like(p) if basis is None else p - basis @ z
-    land = Landscape(counts, reduced, w)
-    print_ = fingerprint(settings.tolerance, counts, E, w, p)
-    run = _Run(land, float(np.linalg.norm(rest)), settings)
-    if resume is None:
-        run.rows.append((land.point(z), 0.0, -math.inf))
-    else:
-        _refill(run, resume, print_)
-    spent = resume.seconds if resume else 0.0
-
-    def state(verdict: str, reason: str, limit: tuple[Floats, float] | None = None) -> Flow:
-        points, arc, log_time = zip(*run.rows, strict=True)
-        found = None if limit is None else rest + (limit[0] if basis is None else basis @ limit[0])
-        return Flow(
-            verdict, reason, np.array([x.p for x in points]), basis, rest, np.array(arc), np.array(log_time),
-            np.array([x.loss for x in points]), np.array([x.log_gradient for x in points]), np.array([x.decay for x in points]),
-            found, math.nan if limit is None else limit[1],
-            np.array([*run.leg[:2], *run.leg.gains, *run.leg[3:]], dtype=np.float64), run.rises,
-            spent + time.monotonic() - started, settings, print_,
-        )  # fmt: skip
-
+    problem = _Problem(Landscape(counts, reduced, w), float(np.linalg.norm(rest)), settings)
+    mark = fingerprint(settings.tolerance, counts, E, w, p)
     with _threads(counts.matrix.nnz, reduced.size):
-        return _follow(run, state, started, checkpoint, progress)
+        state = _init(problem, z, None if checkpoint is None else Track.load(checkpoint, mark))
+        while (ending := _terminate(problem, state)) is None:
+            _step(problem, state)
+            if progress is not None:
+                progress("flow", min(1.0, _norm(problem, state.here.p) / settings.max_norm))
+            if checkpoint is not None and state.steps % LEG == 0:
+                _track(state).save(checkpoint, mark)
+        if checkpoint is not None:
+            _track(state).save(checkpoint, mark)
+    track, limit = _track(state), state.limit
+    found = None if limit is None else rest + (limit[0] if basis is None else basis @ limit[0])
+    return Flow(
+        *ending, track.coordinates, basis, rest, track.arc, track.log_time, track.loss, track.log_gradient, track.decay, found,
+        math.nan if limit is None else limit[1], int(np.sum(np.diff(track.loss) > 0)), track.seconds, settings,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -173,200 +150,160 @@ def _threads(entries: int, size: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _follow(
-    run: _Run, state: Callable[..., Flow], started: float, checkpoint: Path | None, progress: Progress | None
-) -> Flow:
-    """Legs until there is a verdict."""
-    settings, patience = run.settings, 30
-    while True:
-        if run.here.log_gradient == -math.inf:
-            return state(FINITE, "the gradient is exactly zero: no score can change the loss", (run.here.p, 0.0))
-        if run.norm() >= LANDED * settings.max_norm:
-            return state(*_at_the_end(run))
-        if run.steps >= settings.max_steps or time.monotonic() - started > settings.max_seconds:
-            return state(
-                UNDECIDED, f"‖p‖ = {run.norm():.4g} after {run.steps} steps, with neither divergence nor a limit"
-            )
-        finished = _leg(run, started, progress)
-        if finished and checkpoint is not None:
-            state("running", "saved on the way").save(checkpoint)
-        stuck = max(run.leg.gains) == 0
-        if stuck or run.steps >= patience:
-            limit = _limit(run)
-            if limit is not None:
-                distance = float(np.linalg.norm(limit[0] - run.here.p))
-                return state(FINITE, f"p converges to a finite point {distance:.3g} away from the last one", limit)
-            patience = run.steps + max(run.steps // 2, LEG)
-        if stuck:
-            return state(UNDECIDED, f"{NOT_MOVING} at ‖p‖ = {run.norm():.6g}")
+def _init(problem: _Problem, z: Floats, kept: Track | None) -> _State:
+    """The start, or the rows of a checkpoint that are within this call's budget."""
+    if kept is None:
+        return _State([(problem.land.point(z), 0.0, -math.inf)])
+    norm = np.hypot(np.linalg.norm(kept.coordinates, axis=1), problem.rest)
+    beyond = np.flatnonzero(norm > problem.settings.max_norm)
+    last = int(beyond[0]) if beyond.size else len(norm)
+    columns = (kept.coordinates, kept.loss, kept.log_gradient, kept.decay, kept.coherence, kept.arc, kept.log_time)
+    rows = [
+        (Point(p, float(loss), float(slope), np.zeros_like(p), float(decay), float(coherence)), float(arc), float(t))
+        for p, loss, slope, decay, coherence, arc, t in zip(*(column[: max(last, 1)] for column in columns), strict=True)
+    ]  # fmt: skip
+    rows[-1] = (problem.land.point(rows[-1][0].p), *rows[-1][1:])
+    return _State(rows, seconds=kept.seconds)
 
 
-def _leg(run: _Run, started: float, progress: Progress | None) -> bool:
-    """The steps of one leg; whether it was finished, so that the next one can start."""
-    settings, leg, clock = run.settings, run.leg, run.leg.clock
-    solver = _solver(run, clock, leg.step, math.inf)
-    while run.steps - leg.row < leg.length:
-        # BDF differences rows of its table that it has not filled yet.
-        with np.errstate(invalid="ignore", over="ignore"):
-            solver.step()
-        if solver.status == "failed" or _lost(run, clock, solver):
-            return _give_up(run, clock)
-        if math.hypot(float(np.linalg.norm(solver.y)), run.rest) > settings.max_norm:
-            # ‖p‖ grows no faster than s, so this bound is not overstepped.
-            left = settings.max_norm - run.norm()
-            clock, solver = ARC, _solver(run, ARC, 0.9 * left, run.arc + left)
-            continue
-        here = run.land.point(solver.y)
-        if not here.loss <= run.here.loss * (1 + ROUNDING):
-            return _shorten(run, clock)
-        _accept(run, clock, solver, here)
-        if progress is not None:
-            progress("flow", min(1.0, run.norm() / settings.max_norm))
-        spent = time.monotonic() - started > settings.max_seconds or run.steps >= settings.max_steps
-        if spent or solver.status == "finished" or run.here.log_gradient == -math.inf:
-            return False
-    middle = run.rows[leg.row + leg.length // 2][1]
-    gain = (run.arc - middle) / (leg.length - leg.length // 2)
-    step = 0.3 * (run.arc - run.rows[-2][1])
-    run.leg = _Leg(run.steps, step, _put(leg.gains, clock, gain), leg.number + 1, run.rises)
-    return True
+def _step(problem: _Problem, state: _State) -> None:
+    """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
+    solver = state.solver = state.solver or _solver(problem, state)
+    # BDF differences rows of its table that it has not filled yet.
+    with np.errstate(invalid="ignore", over="ignore"):
+        solver.step()
+    if solver.status == "failed":
+        return
+    z, tau, most = solver.y, float(solver.t), problem.settings.max_norm
+    if _norm(problem, z) > most:
+        inside = solver.dense_output()
+        tau = brentq(lambda t: _norm(problem, inside(t)) - most, solver.t_old, solver.t, xtol=1e-12 * abs(tau))
+        z = inside(tau)
+    arc = state.rows[-1][1] + float(np.linalg.norm(z - state.here.p))
+    state.rows.append((problem.land.point(z), arc, tau))
 
 
-def _give_up(run: _Run, clock: int) -> bool:
-    """End a leg whose clock does not get any further."""
-    leg = run.leg
-    run.leg = leg._replace(row=run.steps, gains=_put(leg.gains, clock, 0.0), number=leg.number + 1, rises=run.rises)
-    return True
-
-
-def _shorten(run: _Run, clock: int) -> bool:
-    """End a leg at a step that raised the loss, which the flow cannot do, and begin the next with a shorter one."""
-    leg = run.leg
-    step = 0.1 * (run.arc - run.rows[-2][1] if run.steps > leg.row else leg.step)
-    if step < SHORTEST * (1 + run.norm()):
-        return _give_up(run, clock)
-    run.leg = leg._replace(row=run.steps, step=step, rises=run.rises)
-    return True
-
-
-def _put(gains: tuple[float, float], clock: int, gain: float) -> tuple[float, float]:
-    return (gain, gains[ARC]) if clock == TIME else (gains[TIME], gain)
-
-
-def _solver(run: _Run, clock: int, step: float, bound: float) -> BDF:
-    """A fresh solver at the last point, on one clock; time is scaled to start at unit speed."""
-    land, unit, tolerance = run.land, run.here.log_gradient, run.settings.tolerance
-
-    def curve(_: float, z: Floats) -> Floats:
-        downhill, log_size = land.slope(z)
-        return downhill if clock == ARC else downhill * math.exp(log_size - unit)
-
-    def jacobian(_: float, z: Floats) -> Floats:
-        H, downhill, log_size = land.hessian(z)
-        if clock == ARC:
-            return np.asarray(np.outer(downhill, downhill @ H) - H)
-        return np.asarray(-math.exp(log_size - unit) * H)
-
-    origin = run.arc if clock == ARC else 0.0
-    return BDF(curve, origin, run.here.p, bound, rtol=tolerance, atol=tolerance, jac=jacobian, first_step=step)
-
-
-def _lost(run: _Run, clock: int, solver: BDF) -> bool:
-    """Whether rounding decides where the curve goes: on the arc clock, rounding of p times curvature; on both, cancellation."""
-    J: Any = solver.J
-    if clock == ARC and float(np.linalg.norm(J)) * np.finfo(float).eps * run.norm() > run.settings.tolerance:
-        return True
-    return 0 < run.here.coherence < INCOHERENT
-
-
-def _accept(run: _Run, clock: int, solver: BDF, here: Point) -> None:
-    before, arc, log_time = run.rows[-1]
-    run.rises += here.loss > before.loss
-    if clock == ARC:
-        length = solver.t - arc
-        passed = _log_duration(before, here, length)
-    else:
-        length = float(np.linalg.norm(here.p - before.p))
-        unit = run.rows[run.leg.row][0].log_gradient
-        passed = math.log(solver.t - solver.t_old) - unit
-    run.rows.append((here, arc + length, float(np.logaddexp(log_time, passed))))
-
-
-def _at_the_end(run: _Run) -> tuple[str, str]:
-    """Verdict at max_norm: divergence shows in log‖∇L‖ falling in proportion to ‖p‖, at a rate that has settled."""
-    here, arc, _ = run.rows[-1]
-    half = next(row for row in run.rows if row[1] >= arc / 2)
-    rate = (half[0].log_gradient - here.log_gradient) / (arc - half[1]) if arc > half[1] else here.decay
-    if here.decay > 0 and here.decay * run.norm() > 10 and abs(rate - here.decay) < 0.1 * here.decay:
-        return (
-            DIVERGES,
-            f"‖p‖ reached {run.norm():.6g}, and log‖∇L‖ falls steadily, by {here.decay:.4g} per unit of ‖p‖",
-        )
-    return (
-        UNDECIDED,
-        f"‖p‖ reached {run.norm():.6g}, but log‖∇L‖ does not fall at a steady rate yet ({rate:.3g}, now {here.decay:.3g})",
-    )
-
-
-def _log_duration(before: Point, after: Point, length: float) -> float:
-    """log ∫ ds/‖∇L‖ over one step, with log‖∇L‖ interpolated by the cubic through its values and slopes at both ends.
-
-    Slopes are held to three times the mean slope (Fritsch & Carlson), or three per step where that is less than one: at a
-    sharp turn the cubic would overshoot.
-    """
-    if after.log_gradient == -math.inf:
-        return math.inf
-    rise = before.log_gradient - after.log_gradient
-    steepest = 3 * max(abs(rise), 1.0) / length
-    slopes = np.clip([before.decay, after.decay], -steepest, steepest)
-    line = CubicHermiteSpline([0, length], [-before.log_gradient, -after.log_gradient], slopes)
-    pieces = 1 + int(min(3 * abs(rise), 4e4) / 4)
-    nodes, weights = leggauss(8)
-    edges = np.linspace(0, length, pieces + 1)[:-1, None]
-    inner = edges + (nodes + 1) * length / (2 * pieces)
-    return float(logsumexp(line(inner), b=weights * length / (2 * pieces)))
-
-
-def _limit(run: _Run) -> tuple[Floats, float] | None:
-    """A point of zero gradient and no negative curvature that Newton's method reaches from the curve, with its curvature.
-
-    Directions without curvature may only be those in which no score difference moves: a gradient along them that is more than
-    rounding belongs to gaps that still grow.
-    """
-    if run.here.coherence < COHERENT:
-        return None
-    z, loss = run.here.p, run.here.loss
-    reach = 0.5 * (1 + float(np.linalg.norm(z)))
-    last = math.inf
-    for _ in range(15):
-        H, downhill, _ = run.land.hessian(z)
-        if not _convex(H):
-            return None
-        curvature, axes = np.linalg.eigh(H)
-        steep = curvature > 1e-11 * curvature[-1]
-        if curvature[-1] <= 0:
-            return None
-        if last == math.inf and float(np.linalg.norm(axes[:, ~steep].T @ downhill)) > 1e-4:
-            return None
-        step = axes[:, steep] @ ((axes[:, steep].T @ downhill) / curvature[steep])
-        size = float(np.linalg.norm(step))
-        if size > reach or size > 0.7 * last:
-            return None
-        z = z + step
-        if size <= 1e-8 * reach:
-            fell = run.land.point(z).loss <= loss * (1 + 1e-13)
-            return (z, float(curvature[steep].min() / curvature[-1])) if fell else None
-        last = size
+def _terminate(problem: _Problem, state: _State) -> tuple[Verdict, str] | None:
+    """The verdict and its reason, or None while the curve goes on."""
+    here, settings = state.here, problem.settings
+    norm = _norm(problem, here.p)
+    if here.log_gradient == -math.inf:
+        state.limit = finite_limit(problem.land, here.p, state.log_time) or (here.p, 0.0)
+        return Verdict.FINITE, "the gradient is exactly zero: no score can change the loss"
+    if norm >= LANDED * settings.max_norm:
+        return _at_the_end(state, norm)
+    speed = math.exp(min(state.log_time + here.log_gradient, STEEP))
+    rounding = speed * float(np.finfo(float).eps) / max(here.coherence, 1e-300) > settings.tolerance * (1 + norm)
+    failed = state.solver is not None and state.solver.status == "failed"
+    if rounding or failed or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
+        state.patience = GROWTH * state.steps
+        state.limit = finite_limit(problem.land, here.p, state.log_time)
+        if state.limit is not None:
+            distance = float(np.linalg.norm(state.limit[0] - here.p))
+            return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
+    at = f"at ‖p‖ = {norm:.6g}, log t = {state.log_time:.4g}"
+    if rounding or failed:
+        return Verdict.UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
+    spent = time.monotonic() - state.started > settings.max_seconds or state.steps >= settings.max_steps
+    if spent or state.log_time >= settings.max_log_time:
+        return Verdict.UNDECIDED, f"neither divergence nor a limit was seen up to {state.steps} steps, {at}"
     return None
 
 
-def _convex(H: Floats) -> bool:
-    """Whether no curvature is negative beyond rounding: a Cholesky factorisation, at a fraction of the cost of eigenvalues."""
-    try:
-        np.linalg.cholesky(H + 1e-9 * float(np.linalg.norm(H)) * np.eye(len(H)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
+    """Verdict at max_norm: divergence shows in log‖∇L‖ falling in proportion to ‖p‖, at a rate that has settled."""
+    here, arc, _ = state.rows[-1]
+    half = next(row for row in state.rows if row[1] >= arc / 2)
+    rate = (half[0].log_gradient - here.log_gradient) / (arc - half[1]) if arc > half[1] else here.decay
+    if here.decay > 0 and here.decay * norm > 10 and abs(rate - here.decay) < 0.1 * here.decay:
+        return (
+            Verdict.DIVERGES,
+            f"‖p‖ reached {norm:.6g}, and log‖∇L‖ falls steadily, by {here.decay:.4g} per unit of ‖p‖",
+        )
+    return (
+        Verdict.UNDECIDED,
+        f"‖p‖ reached {norm:.6g}, but log‖∇L‖ does not fall at a steady rate yet ({rate:.3g}, now {here.decay:.3g})",
+    )
+
+
+def _solver(problem: _Problem, state: _State) -> BDF:
+    """BDF in log t from the last row; from the start, after one short step of gradient descent."""
+    land, here = problem.land, state.here
+
+    def curve(tau: float, z: Floats) -> Floats:
+        downhill, log_size = land.slope(z)
+        return downhill * math.exp(min(tau + log_size, STEEP))
+
+    def jacobian(tau: float, z: Floats) -> Floats:
+        H, _, log_size = land.hessian(z)
+        return -math.exp(min(tau + log_size, STEEP)) * H
+
+    begin, z, step = state.log_time, here.p, 0.1
+    if begin == -math.inf:
+        bend = max(float(np.linalg.norm(land.hessian(z)[0])), 1 / (1 + float(np.linalg.norm(z))))
+        begin = math.log(FIRST / bend) - here.log_gradient
+        z = z + FIRST / bend * here.downhill
+    else:
+        step = 0.1 * (begin - state.rows[-2][2]) if math.isfinite(state.rows[-2][2]) else step
+    tolerance = problem.settings.tolerance
+    return BDF(curve, begin, z, math.inf, rtol=tolerance, atol=tolerance, jac=jacobian, first_step=step)
+
+
+def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, float] | None:
+    """A strict local minimum that Newton's method reaches from a point of the curve, or None.
+
+    Args:
+        land: the loss in r coordinates.
+        z: the point, shape (r,).
+        log_time: log t there.
+
+    Returns:
+        The minimum, shape (r,), and its smallest curvature relative to the largest, among directions in which score gaps move.
+    """
+    W = gap_basis(land.counts, land.E)
+    first, start, loss, log_curvature = math.inf, z, land.point(z).loss, -math.inf
+    for _ in range(20):
+        H, downhill, log_size = land.hessian(z)
+        curvature, axes = np.linalg.eigh(W.T @ H @ W)
+        if not curvature.size or curvature[0] <= 1e-13 * curvature[-1]:
+            return None
+        if log_size > -math.inf:
+            log_curvature = log_size + math.log(curvature[0])
+        step = W @ (axes @ ((axes.T @ (W.T @ downhill)) / curvature))
+        size = float(np.linalg.norm(step))
+        z = z + step
+        if widest_move(land.counts, land.E @ (z - start)) > NEAR or size > 0.7 * first:
+            return None
+        if size <= 1e-9 * (1 + float(np.linalg.norm(z))):
+            settled = log_time + log_curvature > math.log(SETTLED)
+            fell = land.point(z).loss <= loss * (1 + 1e-12)
+            return (z, float(curvature[0] / curvature[-1])) if settled and fell else None
+        first = max(size, 1e-6) if first == math.inf else first
+    return None
+
+
+def widest_move(counts: Counts, change: Floats) -> float:
+    """Largest change of a score gap within a document, for a change of every score, shape (|S|,)."""
+    m = counts.matrix
+    held = np.diff(m.indptr) > 0
+    starts = m.indptr[:-1][held]
+    if not starts.size:
+        return 0.0
+    moved = change[m.indices]
+    return float(np.max(np.maximum.reduceat(moved, starts) - np.minimum.reduceat(moved, starts)))
+
+
+def _norm(problem: _Problem, z: Floats) -> float:
+    return math.hypot(float(np.linalg.norm(z)), problem.rest)
+
+
+def _track(state: _State) -> Track:
+    points, arc, log_time = zip(*state.rows, strict=True)
+    return Track(
+        np.array([x.p for x in points]), np.array(arc), np.array(log_time), np.array([x.loss for x in points]),
+        np.array([x.log_gradient for x in points]), np.array([x.decay for x in points]), np.array([x.coherence for x in points]),
+        state.seconds + time.monotonic() - state.started,
+    )  # fmt: skip
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:
@@ -389,14 +326,3 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
         settings.max_norm > 0 and 0 < settings.tolerance < 0.1 and settings.max_steps >= 1 and settings.max_seconds > 0
     ):
         raise InputError(f"{settings}: norm, steps and seconds must be positive, the tolerance between 0 and 0.1")
-
-
-def _refill(run: _Run, saved: Flow, expected: str) -> None:
-    """Take over the rows of finished legs: the steps of a leg depend on where its solver started."""
-    if saved.fingerprint != expected:
-        raise InputError("the saved flow was run with other data, embeddings, start or tolerance: start a new one")
-    row, step, time_gain, arc_gain, number, rises = saved.leg.tolist()
-    run.leg = _Leg(int(row), step, (time_gain, arc_gain), int(number), int(rises))
-    run.rises = run.leg.rises
-    for k in range(run.leg.row + 1):
-        run.rows.append((run.land.point(saved.coordinates[k]), float(saved.arc[k]), float(saved.log_time[k])))

@@ -21,6 +21,8 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 
 LABEL_RULES = ("token", "negation", "xor")
+# In a table of the types that each document holds: a place that is left empty.
+EMPTY = -1
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def single_token(
     _check_single(n, length, n_relevant, irrelevant, own, leak, label_rule, positive_share)
     rng = np.random.default_rng(seed)
     labels = _labels(n, positive_share, rng)
-    shared = _shared_tokens(labels, irrelevant, length - own, rng) + n_relevant
+    shared = _shared_tokens(labels, irrelevant, length - own, rng)
+    shared = np.where(shared == EMPTY, EMPTY, shared + n_relevant)
     negated = _every_fourth_pair(labels) & (label_rule == "negation")
     relevant = (
         _xor_tokens(labels, n_relevant, rng)
@@ -130,7 +133,7 @@ def single_token(
     )
     shared[negated, :1] = n_types - 1
     tokens = np.concatenate([relevant, shared], axis=1)
-    rows, places = np.nonzero(tokens >= 0)
+    rows, places = np.nonzero(tokens != EMPTY)
     matrix = sp.coo_array((np.ones(rows.size), (rows, tokens[rows, places])), shape=(n, n_types))
     half = n_relevant // 2
     signs = np.repeat([0.0 if pair else 1.0, 0.0 if pair else -1.0, 0.0], [half, half, n_types - n_relevant])
@@ -199,10 +202,10 @@ def _deal(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
 
 
 def _shared_tokens(labels: Ints, types: int, size: int, rng: np.random.Generator) -> Ints:
-    """Irrelevant tokens of each document, equal within a ± pair; −n_relevant−1 … below zero marks documents without any."""
+    """Irrelevant tokens of each document, shape (n, size), equal within a ± pair; EMPTY in documents without a partner."""
     positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
     pairs = min(positive.size, negative.size)
-    out = np.full((labels.size, size), -(10**9), np.int64)
+    out = np.full((labels.size, size), EMPTY, np.int64)
     hands = _deal(types, pairs, size, rng)
     out[positive[:pairs]] = hands
     out[negative[:pairs]] = hands

@@ -17,13 +17,17 @@ from typing import Any
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from tokensieve.model.attention import _sum_by_type
 from tokensieve.text.counts import Counts, Floats
 
 # Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-18
+# A singular value below this share of the largest is rounding.
+RANK = 1e-12
 
 
 @numba.njit(cache=True, parallel=True)
@@ -211,3 +215,38 @@ def coordinates(E: Floats) -> tuple[Floats, NDArray[Any] | None]:
         return np.ascontiguousarray(E), None
     Q, R = np.linalg.qr(E.T)
     return np.ascontiguousarray(R.T), Q
+
+
+def gap_basis(counts: Counts, E: Floats) -> Floats:
+    """Orthonormal basis of span{E_s − E_r : s, r in one document}, the directions in which score gaps move, shape (r, k).
+
+    Args:
+        counts: n documents over |S| types.
+        E: embeddings, shape (|S|, r).
+    """
+    m = counts.matrix
+    beside = sp.csr_array((np.ones(m.nnz, np.int8), m.indices, m.indptr), shape=m.shape)
+    _, group = connected_components(sp.block_array([[None, beside], [beside.T, None]]), directed=False)
+    return span_of(differences(E, group[counts.n_documents :]))
+
+
+def differences(E: Floats, group: NDArray[Any]) -> Floats:
+    """E_s minus the embedding of the first type of its group, for every other type of it, shape (m, r).
+
+    Args:
+        E: embeddings, shape (|S|, r).
+        group: a number for each type, shape (|S|,).
+    """
+    _, first, where = np.unique(group, return_index=True, return_inverse=True)
+    lead = first[where]
+    others = np.flatnonzero(lead != np.arange(len(group)))
+    return np.asarray(E[others] - E[lead[others]])
+
+
+def span_of(rows: Floats) -> Floats:
+    """Orthonormal basis of the span of some rows, shape (r, k); rank by singular values, relative to the largest."""
+    if not len(rows):
+        return np.zeros((rows.shape[1], 0))
+    triangle = np.linalg.qr(rows, mode="r") if len(rows) > rows.shape[1] else rows
+    _, sizes, axes = np.linalg.svd(triangle, full_matrices=False)
+    return np.ascontiguousarray(axes[sizes > RANK * sizes[0]].T) if sizes[0] > 0 else np.zeros((rows.shape[1], 0))

@@ -21,7 +21,7 @@ from tokensieve.model.start import initialise
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.assumptions import Assumption, check_assumptions
-from tokensieve.theory.curve import DIVERGES, FINITE, Flow, FlowSettings
+from tokensieve.theory.curve import Flow, FlowSettings, Verdict
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.margin import Margin, max_margin
 from tokensieve.theory.one_step import OneStep, one_step
@@ -168,15 +168,14 @@ def verify(
     E = step.embeddings()
     w = E @ step.start.v
     clock.start("flow")
-    saved = Flow.load(checkpoint) if checkpoint is not None and checkpoint.exists() else None
-    flow = gradient_flow(counts, E, w, step.start.p, settings, saved, checkpoint, progress)
+    flow = gradient_flow(counts, E, w, step.start.p, settings, checkpoint, progress)
     clock.start("selection")
     important = one_sided(counts) != 0 if important is None else important
     fraction = selected_fraction(counts, E, flow, important)
     selection, share, concerned, error = _selected(counts, E, w, flow, important)
     clock.start("margin")
     margin = None
-    if selection is not None and flow.verdict == DIVERGES:
+    if selection is not None and flow.verdict == Verdict.DIVERGES:
         margin = max_margin(counts, E, selection.mask, near=flow.p, max_seconds=flow.settings.max_seconds)
     agreement = agree(flow, margin.p) if margin is not None and margin.status == "solved" else None
     clock.start("assumptions")
@@ -221,7 +220,7 @@ def _selected(
     """Selection, share of documents that select what is important, how many have it, and the error of the limit of f."""
     u = E @ flow.p
     try:
-        selection = select(counts, u) if flow.verdict == FINITE else select_along(counts, E, flow)
+        selection = select(counts, u) if flow.verdict == Verdict.FINITE else select_along(counts, E, flow)
     except InputError:
         return None, math.nan, 0, math.nan
     share, concerned = important_selected(counts, selection.mask, important)
@@ -241,18 +240,22 @@ def _one_step_claim(step: OneStep) -> Claim:
 
 
 def _norm_claim(flow: Flow) -> Claim:
-    holds = {DIVERGES: True, FINITE: False}.get(flow.verdict)
+    holds = {Verdict.DIVERGES: True, Verdict.FINITE: False}.get(flow.verdict)
     return Claim("‖p‖ grows without bound (Lemma 4.2)", holds, f"{flow.verdict}: {flow.reason}")
 
 
 def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim:
     name = "only selected tokens matter in the limit (Lemma 4.4)"
-    if selection is None or flow.verdict == FINITE:
-        why = "does not apply: p does not diverge" if flow.verdict == FINITE else "undecided: the curve is too short"
+    if selection is None or flow.verdict == Verdict.FINITE:
+        why = (
+            "does not apply: p does not diverge"
+            if flow.verdict == Verdict.FINITE
+            else "undecided: the curve is too short"
+        )
         return Claim(name, None, why)
     words = f"answers are within {error:.3g} of the mean value of selected tokens; {selection.ties} documents select several types"
     # Inside a tie the softmax keeps a ratio of its own: only without ties does the mean have to be met.
-    failed = False if flow.verdict == DIVERGES and not selection.ties else None
+    failed = False if flow.verdict == Verdict.DIVERGES and not selection.ties else None
     return Claim(name, True if error < 1e-3 else failed, words)
 
 
@@ -262,13 +265,13 @@ def _selection_claim(share: float, concerned: int, error: float, flow: Flow) -> 
         why = "no document holds an important token" if not math.isnan(error) else "undecided: the curve is too short"
         return Claim(name, None, why)
     words = f"{share:.1%} of the {concerned} documents with important tokens select all of them, at ‖p‖ = {flow.norm[-1]:.5g}"
-    settled = flow.verdict == DIVERGES
+    settled = flow.verdict == Verdict.DIVERGES
     return Claim(name, share == 1.0 if settled else None, words if settled else f"{words} ({flow.verdict})")
 
 
 def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None) -> Claim:
     name = "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)"
-    if flow.verdict == FINITE:
+    if flow.verdict == Verdict.FINITE:
         return Claim(name, None, "p converges to a finite point; the max-margin statement does not apply")
     if margin is None or agreement is None:
         why = "divergence is not shown" if margin is None else f"the max-margin problem is {margin.status}"
@@ -280,7 +283,7 @@ def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None
         f"KKT residual {margin.kkt_residual:.1e}"
     )
     falling = agreement.exponent < -0.5
-    disagrees = False if flow.verdict == DIVERGES and not falling else None
+    disagrees = False if flow.verdict == Verdict.DIVERGES and not falling else None
     return Claim(name, True if agreement.angle <= AGREES else disagrees, words)
 
 

@@ -1,6 +1,6 @@
 """Deeper relatives of the model, in PyTorch: two layers of attention, key-query matrices, an MLP layer.
 
-    from tokensieve.deep import DeepSettings, fit_deep
+    from tokensieve.reproduce.deep import DeepSettings, fit_deep
 
 Raises:
     InputError: on import, where PyTorch is not installed (`pip install tokensieve[torch]`).
@@ -15,8 +15,7 @@ try:
 except ImportError as error:
     raise InputError(f"the deep models need PyTorch ({error}): pip install tokensieve[torch]") from None
 
-from tokensieve.reproduce.deep.fitting import fit_deep
-from tokensieve.reproduce.deep.results import DeepResult
 from tokensieve.reproduce.deep.settings import KINDS, DeepSettings
+from tokensieve.reproduce.deep.training import DeepTraining, fit_deep
 
-__all__ = ["KINDS", "DeepResult", "DeepSettings", "fit_deep"]
+__all__ = ["KINDS", "DeepSettings", "DeepTraining", "fit_deep"]

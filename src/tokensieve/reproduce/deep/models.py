@@ -6,7 +6,7 @@ the first layer is m × m. This is exact, not an approximation.
 
 The second layer, `<cls>` attention, reads a score and a value of each type (Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025):
 
-    f = Σ_i q_i ω_i          q = softmax_i(υ_i + log c_i)          υ_i, ω_i ∈ R (or R^K with K heads)
+    f = Σ_i q_i ω_i          q = softmax_i(υ_i + log c_i)          υ_i, ω_i ∈ R (or R^K with K outputs)
 
     one-layer   υ_i = u_i,   ω_i = w_i,                               u_s = E_sᵀp,  w_s = E_sᵀv
     two-layer   υ_i = pᵀz_i = Σ_j A_ij u_j,   ω_i = z_iᵀv = Σ_j A_ij w_j
@@ -14,12 +14,13 @@ The second layer, `<cls>` attention, reads a score and a value of each type (Wu,
     key-query   the same with A_ij = softmax_j(E_iᵀW₁E_j + log c_j) and u_s = pᵀW₂E_s
     mlp         f = vᵀ ReLU(W Σ_i q_i E_i),   q = softmax_i(u_i + log c_i),   W ∈ R^{d×d}
 
-A second layer that is linear in z needs z nowhere: A smooths the two numbers of each type, and that is all.
+A second layer that is linear in z needs z nowhere: A smooths the two numbers of each type, and that is all. A residual
+connection (z_i + E_i) adds a type's own two numbers to the smoothed ones.
 
-What our sources of the paper leave open, and what is taken here: no 1/√d in the softmax, no residual connection and no
-bias anywhere, because the formulas that they give have none; E, p ~ N(0, I/d) and v of unit norm (orthonormal heads) as in
-the paper's lemma; W₁ and W₂ start with entries N(0, 1/d) (a start at the identity, where key-query is two-layer, had a
-slightly higher validation loss on reviews), W with entries N(0, 2/d).
+What our sources of the paper leave open, and what is taken here unless the settings differ: no 1/√d in the softmax, no
+residual connection and no bias anywhere, because the formulas that they give have none; E, p ~ N(0, I/d) and v of unit norm
+(orthonormal columns) as in the paper's lemma; W₁ and W₂ start with entries N(0, 1/d) (a start at the identity, where
+key-query is two-layer, had a slightly higher validation loss on reviews), W with entries N(0, 2/d).
 """
 
 from __future__ import annotations
@@ -33,13 +34,11 @@ from torch.nn import functional
 
 from tokensieve.model.start import initialise
 from tokensieve.reproduce.deep.settings import DeepSettings
-from tokensieve.text.counts import Floats
+from tokensieve.text.counts import Counts, Floats, Ints
 
 Parameters = dict[str, torch.Tensor]
 SELF_ATTENTION = ("two-layer", "key-query")
 MATRICES: dict[str, tuple[tuple[str, ...], int]] = {
-    "one-layer": ((), 0),
-    "two-layer": ((), 0),
     "key-query": (("W1", "W2"), 1),
     "mlp": (("W",), 2),
 }  # the d × d matrices of a kind, and d times the variance of their entries at the start
@@ -63,26 +62,43 @@ def start(n_types: int, heads: int, settings: DeepSettings) -> Parameters:
     """The random start, the same for a seed on every device: E (|S|, d), p (d,), v (d, H), and the kind's own matrices.
 
     Raises:
-        InputError: more heads than dimensions.
+        InputError: more outputs than dimensions.
     """
     d = settings.d
     E, p, v = initialise(n_types, d, heads, settings.seed)
-    arrays = {"E": E, "p": p, "v": v.reshape(d, heads)}
-    own, variance = MATRICES[settings.kind]
+    arrays = {"E": E * settings.start_scale, "p": p, "v": v.reshape(d, heads)}
+    own, variance = MATRICES.get(settings.kind, ((), 0))
     rng = np.random.default_rng([settings.seed, d])
     arrays |= {name: rng.standard_normal((d, d)) * math.sqrt(variance / d) for name in own}
-    device, precision = settings.where(), settings.precision()
-    return {name: torch.tensor(x, dtype=precision, device=device) for name, x in arrays.items()}
+    precision = getattr(torch, settings.dtype)
+    return {name: torch.tensor(x, dtype=precision, device=settings.where()) for name, x in arrays.items()}
 
 
-def answers(kind: str, parameters: Parameters, chunk: Chunk) -> torch.Tensor:
+def pad(counts: Counts, documents: Ints, like: torch.Tensor) -> Chunk:
+    """Put documents side by side, on the device and in the precision of `like`; each has at least one type."""
+    m = counts.matrix
+    starts, sizes = m.indptr[documents], np.diff(m.indptr)[documents]
+    inside = np.arange(sizes.max()) < sizes[:, None]
+    entries = (starts[:, None] + np.arange(sizes.max()))[inside]
+    types, places = np.unique(m.indices[entries], return_inverse=True)
+    ids, log_counts = np.zeros(inside.shape, np.int64), np.full(inside.shape, -np.inf)
+    ids[inside], log_counts[inside] = places, np.log(m.data[entries])
+    return Chunk(
+        torch.from_numpy(types.astype(np.int64)).to(like.device),
+        torch.from_numpy(ids).to(like.device),
+        torch.from_numpy(log_counts).to(like),
+    )
+
+
+def answers(settings: DeepSettings, parameters: Parameters, chunk: Chunk) -> torch.Tensor:
     """f of each document, shape (B, H).
 
     Args:
-        kind: which model.
+        settings: which model, and its `scaled` and `residual`.
         parameters: E holds the rows of `chunk.types` only, shape (U, d).
         chunk: B documents, each with at least one type.
     """
+    kind = settings.kind
     X = functional.embedding(chunk.ids, parameters["E"])  # (B, m, d)
     score = X @ read_vector(kind, parameters)  # (B, m)
     if kind == "mlp":
@@ -92,18 +108,19 @@ def answers(kind: str, parameters: Parameters, chunk: Chunk) -> torch.Tensor:
     read = torch.cat([score[..., None], X @ parameters["v"]], dim=2)  # (B, m, 1 + H)
     if kind in SELF_ATTENTION:
         left = X @ parameters["W1"] if kind == "key-query" else X
-        logits = torch.baddbmm(chunk.log_counts[:, None, :], left, X.transpose(1, 2))
-        read = torch.softmax(logits, dim=2) @ read
+        shrink = 1 / math.sqrt(settings.d) if settings.scaled else 1.0
+        logits = torch.baddbmm(chunk.log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink)
+        smooth = torch.softmax(logits, dim=2) @ read
+        read = read + smooth if settings.residual else smooth
     q = torch.softmax(read[..., 0] + chunk.log_counts, dim=1)
     return torch.einsum("bm,bmh->bh", q, read[..., 1:])
 
 
 def tables(kind: str, parameters: Parameters) -> tuple[Floats, Floats]:
-    """Score E p, or E W₂ᵀp, shape (|S|,), and value E v, shape (|S|,), or (|S|, K) with K heads; in float64."""
-    E, v = (parameters[name].detach().double().cpu() for name in ("E", "v"))
-    score = (E @ read_vector(kind, parameters).detach().double().cpu()).numpy()
-    value = (E @ v).numpy()
-    return score, value[:, 0] if value.shape[1] == 1 else value
+    """Score E p, or E W₂ᵀp, shape (|S|,), and value E v, shape (|S|, H); in float64."""
+    E = parameters["E"].detach().double()
+    score = E @ read_vector(kind, parameters).detach().double()
+    return score.cpu().numpy(), (E @ parameters["v"].detach().double()).cpu().numpy()
 
 
 def read_vector(kind: str, parameters: Parameters) -> torch.Tensor:

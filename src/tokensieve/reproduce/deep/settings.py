@@ -26,9 +26,12 @@ class DeepSettings:
         learning_rate: step size, the same in all epochs.
         optimizer: "adam" (all moments decay at every step, β = 0.9, 0.999) or "sgd" (plain gradient descent).
         seed: of the random start and of the order of documents.
-        patience: epochs without a lower validation loss before training stops; unused without validation documents.
+        patience: epochs without a lower validation loss before training stops; None trains all epochs.
         device: "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as "cpu", "cuda" or "cuda:1".
         dtype: "float32" or "float64".
+        start_scale: factor on the random start of E, > 0; at 1 its entries are N(0, 1/d).
+        scaled: divide the first layer's logits by √d, as transformers do.
+        residual: add a token's own embedding to what the first layer reads.
 
     Raises:
         InputError: a value is not one of these, or out of its range.
@@ -41,34 +44,25 @@ class DeepSettings:
     learning_rate: float = 1e-2
     optimizer: str = "adam"
     seed: int = 0
-    patience: int = 3
+    patience: int | None = None
     device: str = "auto"
     dtype: str = "float32"
+    start_scale: float = 1.0
+    scaled: bool = False
+    residual: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in (("kind", KINDS), ("optimizer", OPTIMIZERS), ("dtype", DTYPES)):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} {getattr(self, name)!r} is unknown: choose one of {', '.join(choices)}")
-        for name, least in (("d", 1), ("epochs", 1), ("batch_size", 1), ("patience", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
-        rate = self.learning_rate
-        if not isinstance(rate, int | float) or not (math.isfinite(rate) and rate > 0):
-            raise InputError(f"learning_rate must be a positive number, not {rate!r}")
+        for name in ("d", "epochs", "batch_size", "learning_rate", "start_scale"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise InputError(f"{name} must be a positive number, not {getattr(self, name)!r}")
         self.where()
 
     def where(self) -> torch.device:
-        """The device that `device` stands for on this machine.
-
-        Raises:
-            InputError: PyTorch does not know or cannot reach it.
-        """
+        """The device that `device` stands for on this machine (see `find_device`)."""
         return find_device(self.device)
-
-    def precision(self) -> torch.dtype:
-        """The PyTorch number type that `dtype` stands for."""
-        return torch.float64 if self.dtype == "float64" else torch.float32
 
 
 def find_device(name: str) -> torch.device:

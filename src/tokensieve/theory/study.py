@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.report.charts import CATEGORIES
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.selection import one_sided
 from tokensieve.theory.verify import Verification
 
 # |α| below this share of the largest is rounding.
 ROUNDING = 1e-12
+# What a type is by its α, from the positive end.
+KINDS = ("completely positive", "positive", "irrelevant", "negative", "completely negative")
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,6 @@ class Study:
 
 def _categories(sides: Ints, alpha: Floats) -> list[str]:
     """The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α."""
-    names = list(CATEGORIES)
     floor = ROUNDING * float(np.abs(alpha).max(initial=0.0))
     sign = np.where(np.abs(alpha) <= floor, 0, np.sign(alpha)).astype(np.int64)
-    return [names[2 - step] for step in np.where(sides != 0, 2 * sides, sign).tolist()]
+    return [KINDS[2 - step] for step in np.where(sides != 0, 2 * sides, sign).tolist()]
