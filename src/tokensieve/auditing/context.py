@@ -39,6 +39,7 @@ class Passage:
         row: row of the document in its source, from 1.
         label: its class.
         before, token, after: the text around it, and it as it is written there.
+        looks_like: the class that the document looks like, where its label is in doubt.
     """
 
     row: int
@@ -46,6 +47,7 @@ class Passage:
     before: str
     token: str
     after: str
+    looks_like: str = ""
 
 
 def is_formatting(token: str) -> bool:

@@ -93,13 +93,13 @@ def label_issues(
     if not clear:
         return None, table
     share = Share.count(clear, train.n_documents)
-    documents, names = issues.documents[:clear], corpus.classes
-    examples = tuple(_passage(corpus, int(i)) for i in documents[:EXAMPLES])
-    tokens = tuple(names[k] for k in issues.looks_like[:EXAMPLES])
+    documents = issues.documents[:clear]
+    pairs = zip(documents[:EXAMPLES], issues.looks_like, strict=False)
+    examples = tuple(_passage(corpus, int(i), corpus.classes[k]) for i, k in pairs)
+    rows, evidence = rows_of(documents, corpus), {"documents": share}
     finding = Finding(
-        FindingKind.LABELS, WEIGHT * share.value, tokens=(), signs=tokens, evidence={"documents": share}, documents=clear,
-        rows=rows_of(documents, corpus), examples=examples,
-    )  # fmt: skip
+        FindingKind.LABELS, WEIGHT * share.value, evidence=evidence, documents=clear, rows=rows, examples=examples
+    )
     return finding, table
 
 
@@ -125,7 +125,7 @@ def _table(issues: LabelIssues, train: Counts, corpus: Corpus, model: AttentionC
     )
 
 
-def _passage(corpus: Corpus, i: int) -> Passage:
+def _passage(corpus: Corpus, i: int, looks_like: str) -> Passage:
     text = str(corpus.texts[i])
     cut = text if len(text) <= 3 * AROUND else text[: 3 * AROUND] + "…"
-    return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut)
+    return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut, looks_like)

@@ -30,7 +30,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
 
 COVERAGE = 0.01  # of the class's documents
-PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.9, 0.95  # of the way from neutral to certain, at the cautious end
+PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
 INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
 VOCABULARY = 3  # a class with more groups of certain words than that has a vocabulary, not a shortcut
 LOOKED_INTO = 250  # candidates whose documents are read
@@ -169,7 +169,7 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
     }
     tokens = tuple(dict.fromkeys(c.token for c in order))
     base = float(train.class_sizes.max()) / train.n_documents
-    severity = evidence["documents"].value * max(0.0, evidence["decides"].low - base) / (1 - base)
+    severity = evidence["class"].value * max(0.0, evidence["decides"].low - base) / (1 - base)
     texts = [int(i) for i in held[answer[held] == train.labels[held]][:: max(1, right // EXAMPLES)][:EXAMPLES]]
     examples = tuple(passage(corpus, i, tokens, tokenizer) for i in texts)
     signs = tuple(dict.fromkeys(c.sign.value for c in order if c.sign))

@@ -5,10 +5,8 @@ Every number drawn comes from the audit's token table; bin means use all token t
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
@@ -37,6 +35,7 @@ CATEGORIES = {  # blue against orange stays apart in all common forms of colour 
     "negative": "#e08a3c",
     "completely negative": "#a64200",
 }
+TURNED = [4, 3, 2, 1, 0]  # the place of each category, for the class at the other side
 COLOURS = CATEGORIES | {  # and of the quadrants: attended is dark or warm, ignored is pale
     "carries the label, attended": "#0d4a8f",
     "carries the label, ignored": "#3f8fd6",
@@ -163,13 +162,20 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
         "names": name_rows(points, of),
     }
     top = max([10, *(row["documents"] for row in data["points"])])
-    chart = _map(
-        alt.Scale(domain=[-1, 1], nice=False), alt.Scale(zero=False, padding=16), "posterior difference", of, top
-    )
+    low, high = directions(audit.classes, label)
+    across = f"← {low} · posterior difference · {high} →"
+    up = f"value: speaks for {high} ↑" if of == "value" else "score: draws attention ↑"
+    chart = _map(alt.Scale(domain=[-1, 1], nice=False), alt.Scale(zero=False, padding=16), across, up, top)
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
     spec = finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
     return Picture(name, of, label, spec, caption, _describe(of, label, bins))
+
+
+def directions(classes: tuple[str, ...], label: str) -> tuple[str, str]:
+    """What the two ends of an axis mean: the other class, or all others, and this one."""
+    other = next(c for c in classes if c != label) if len(classes) == 2 else "other classes"
+    return shown(other, 24), shown(label, 24)
 
 
 def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10) -> Any:
@@ -178,10 +184,11 @@ def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10) -> Any
     return alt.layer(circles, *_mean_lines(), _neutral(), *names())
 
 
-def frames() -> dict[str, dict[str, Any]]:
-    """The map's specification for the page, "posterior_difference:value", …, without data.
+def frame() -> dict[str, Any]:
+    """The map's specification for the page, without data.
 
-    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend itself.
+    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend and writes the
+    titles of the axes itself.
     """
     x, y = (alt.Scale(domain=[alt.ExprRef(f"low{a}"), alt.ExprRef(f"high{a}")], nice=False, zero=False) for a in "xy")
     spec = finish(_map(x, y, "", ""), {"points": [], "bins": [], "neutral": [], "names": []}, "", [])
@@ -189,16 +196,12 @@ def frames() -> dict[str, dict[str, Any]]:
         layer["mark"]["clip"] = True
     ends = [{"name": f"{end}{a}", "value": value} for a in "xy" for end, value in (("low", -1), ("high", 1))]
     spec |= {"title": None, "background": "transparent", "params": ends}
-    spec |= {"autosize": "none", "padding": {"left": 56, "top": 10, "right": 18, "bottom": 48}}
-    titles = {"posterior_difference": "posterior difference", "effect": "effect (α, corrected for unequal classes)"}
-    out = {}
-    for across, up in product(titles, ("value", "score")):
-        out[f"{across}:{up}"] = frame = deepcopy(spec)
-        circles = frame["layer"][0]["encoding"]
-        circles["color"]["legend"] = None
-        circles["x"] |= {"title": titles[across], "axis": {"grid": False}}
-        circles["y"] |= {"title": up, "axis": {"grid": False}}
-    return out
+    spec |= {"autosize": "none", "padding": {"left": 44, "top": 10, "right": 14, "bottom": 24}}
+    circles = spec["layer"][0]["encoding"]
+    circles["color"]["legend"] = None
+    for axis in "xy":
+        circles[axis] |= {"title": None, "axis": {"grid": False}}
+    return spec
 
 
 def _describe(of: str, label: str, bins: pl.DataFrame) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.auditing.points import bin_means
 from tokensieve.data.importance import token_importance
 from tokensieve.reproduce.result import Check
 from tokensieve.text.counts import Counts, Floats
