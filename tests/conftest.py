@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ Run = Callable[..., tuple[int, str, str]]
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Call the command line in a folder of its own; give (exit status, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    handlers = {number: signal.getsignal(number) for number in __main__.STATUS}
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["tokensieve", *arguments])
@@ -25,6 +28,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
             __main__.main()
         except SystemExit as stop:
             status = int(stop.code or 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.files import check_writable, csv_table, write_all
+from tokensieve.files import STAGING, check_writable, csv_table, write_all
 
 quick = settings(deadline=None, derandomize=True)
 cells = st.one_of(
@@ -96,34 +96,70 @@ def test_nothing_changes_when_writing_fails(tmp_path: Path, existing: bool, prob
         assert "No space left on device" in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("existing", [True, False])
-@pytest.mark.parametrize("fails_at", range(1, 7))
-@pytest.mark.parametrize("problem", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
-def test_nothing_changes_when_moving_in_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: bool, fails_at: int, problem: BaseException
-) -> None:
-    out = tmp_path / "out"
-    if existing:
-        write_all(out, {"a": "old", "sub/b": "old b", "z": "z"})
-    before = tree(tmp_path)
-    moves = 0
-    move = os.replace
+NEW = {"a": "new", "sub/b": "new b", "sub/new/c": "c", "d": "d"}
+
+
+def failing_move(monkeypatch: pytest.MonkeyPatch, fails_at: int, problem: BaseException, before: bool) -> None:
+    """The rename of that number fails before or, as an interrupt can, just after it has happened."""
+    moves, move = 0, os.replace
 
     def failing(source: Path, target: Path) -> None:
         nonlocal moves
         moves += 1
-        if moves == fails_at:
+        if moves == fails_at and before:
             raise problem
         move(source, target)
+        if moves == fails_at:
+            raise problem
 
     monkeypatch.setattr(os, "replace", failing)
-    files = {"a": "new", "sub/b": "new b", "sub/new/c": "c", "d": "d"}
-    if fails_at > (6 if existing else 4):
-        write_all(out, files)
-        return
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("fails_at", range(1, 5))
+def test_an_interrupt_between_renames_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int, before: bool
+) -> None:
+    write_all(tmp_path / "out", {"a": "old", "sub/b": "old b", "stale": "", "mine": "mine"})
+    write_all(tmp_path / "expected", {**NEW, "mine": "mine"})
+    failing_move(monkeypatch, fails_at, KeyboardInterrupt(), before)
+    with pytest.raises(KeyboardInterrupt):
+        write_all(tmp_path / "out", NEW, ours="stale")
+    assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("problem", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_a_new_folder_appears_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException
+) -> None:
+    failing_move(monkeypatch, 1, problem, before=True)
     with pytest.raises((InputError, KeyboardInterrupt)):
-        write_all(out, files)
-    assert tree(tmp_path) == before
+        write_all(tmp_path / "out", NEW)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("fails_at", range(1, 5))
+def test_a_disk_that_fails_between_renames_leaves_each_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    write_all(tmp_path, {"a": "old", "sub/b": "old b"})
+    failing_move(monkeypatch, fails_at, OSError(errno.EIO, "Input/output error"), before=True)
+    with pytest.raises(InputError, match="Input/output error"):
+        write_all(tmp_path, NEW)
+    found = {name: content for name, content in tree(tmp_path).items() if content}
+    old = {"a": b"old", "sub/b": b"old b"}
+    assert all(content in (old.get(name), NEW[name].encode()) for name, content in found.items())
+    assert set(found) >= set(old) and not list(tmp_path.glob(f"{STAGING}*"))
+
+
+def test_a_full_disk_says_how_much_room_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"No space left on device \(2\.5 MB are needed\); make room"):
+        write_all(tmp_path, {"a": "x" * 2_500_000})
+    assert os.listdir(tmp_path) == []
 
 
 def test_refuses_names_that_are_folders_or_lead_outside(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ Names are loaded when they are first used; no name here is also that of a module
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = (
+    False  # type checkers take it for true; importing `typing` for it would double the time until a command starts
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from tokensieve.auditing.budget import Budget
     from tokensieve.auditing.demo import demo_reviews
     from tokensieve.auditing.mask import mask_texts
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
-    from tokensieve.model.classifier import AttentionClassifier, Explanation
+    from tokensieve.model.classifier import AttentionClassifier
     from tokensieve.model.cluster import learn_on
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
+    from tokensieve.model.explanation import Explanation
+    from tokensieve.model.fit import FitSettings, fit
     from tokensieve.model.start import initialise
-    from tokensieve.model.storage import load_model, model_files, table
+    from tokensieve.model.storage import load_model, model_files, read_model, table
+    from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
@@ -49,11 +54,14 @@ _HOMES = {
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
-    "model.classifier": "AttentionClassifier Explanation",
+    "model.classifier": "AttentionClassifier",
     "model.cluster": "learn_on",
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
+    "model.explanation": "Explanation",
+    "model.fit": "FitSettings fit",
     "model.start": "initialise",
-    "model.storage": "load_model model_files table",
+    "model.storage": "load_model model_files read_model table",
+    "model.trained": "Model",
     "report.charts": "pictures",
     "report.page": "render",
     "text.corpus": "Corpus read_corpus split_corpus",
@@ -73,6 +81,8 @@ __all__ = sorted([*_HOME, "__version__"])
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'tokensieve' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(f"tokensieve.{_HOME[name]}"), name)
     globals()[name] = value
     return value

@@ -7,6 +7,8 @@ import unicodedata
 
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+MESSAGE = 500  # characters of one message
 
 
 def visible(text: str) -> str:
@@ -33,3 +35,15 @@ def shown(text: str, limit: int = 80) -> str:
         codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
         return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
     return named(text)
+
+
+def printable(text: str) -> str:
+    r"""The text as a terminal may get it, lines and tabs kept: what would steer it (control characters, marks that turn the
+    direction of writing) is written as `\uXXXX`, which is also how JSON may write it."""
+    return _HARMFUL.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+
+
+def line(message: str, limit: int = MESSAGE) -> str:
+    """A message as one printable line; of a longer one the middle is left out, since it names the thing and ends with advice."""
+    one = printable(" ".join(message.split()))
+    return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[-limit // 3 :]}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,7 @@ from tokensieve.errors import InputError
 Content = str | bytes | Callable[[Path], None]
 
 STAGING = ".tokensieve-"
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
 _FORMULA = r"^[=+\-@\t\r']"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -41,12 +43,11 @@ def check_writable(folder: Path) -> None:
 
 
 def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None) -> list[Path]:
-    """Write all files, or leave everything as it was.
+    """Write all files, or none: each is whole at any moment, and an interrupt leaves either run's files, never some of both.
 
-    The files are first written and synchronised in a temporary folder on the same file system (within the target
-    folder, which may be a mount point of its own, or beside it where it does not exist yet), then moved into place. If
-    anything fails on the way, Ctrl-C included, the temporary folder is removed and what stood in the target stands
-    there again. Other files in the target are left alone.
+    The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
+    appears with one rename, or, where the target exists and may be a mount point of its own, within it; then each file is
+    renamed, and an interrupt waits for the last one. Other files in the target are left alone.
 
     Args:
         folder: the target, made if missing.
@@ -62,21 +63,27 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
         InputError: the folder cannot be written, the disk is full, a name leads out of the folder or is a folder there.
     """
     check_writable(folder)
-    targets = {name: folder / name for name in files}
-    for name, target in targets.items():
-        if Path(name).is_absolute() or ".." in Path(name).parts or target.is_dir():
+    for name in files:
+        if Path(name).is_absolute() or ".." in Path(name).parts or (folder / name).is_dir():
             raise InputError(
                 f"cannot write {name!r} in {str(folder)!r}: it is a folder, or lies outside; use another name"
             )
-    with _writing(folder), ExitStack() as clean:
-        home = folder if folder.is_dir() else folder.parent
-        staging = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix=STAGING, dir=home)))
+    home = folder if folder.is_dir() else folder.parent
+    room = sum(len(content) for content in files.values() if isinstance(content, str | bytes))
+    with _writing(folder, room), tempfile.TemporaryDirectory(prefix=STAGING, dir=home) as staging:
+        new = Path(staging, "new")
+        new.mkdir()
         for name, content in files.items():
-            _write(staging / "new" / name, content)
-        _move_in(targets, staging)
-        if ours is not None:
-            _remove_stale(folder, set(targets.values()), re.compile(ours))
-    return list(targets.values())
+            _write(new / name, content)
+        if home == folder:
+            try:
+                _move_in(new, folder, files, ours)
+            except KeyboardInterrupt:
+                _move_in(new, folder, files, ours)
+                raise
+        else:
+            os.replace(new, folder)
+    return [folder / name for name in files]
 
 
 def csv_table(frame: pl.DataFrame) -> bytes:
@@ -104,13 +111,14 @@ def _as_text(cell: pl.Expr) -> pl.Expr:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Say in one line why the operating system refused."""
+def _writing(folder: Path, room: int = 0) -> Iterator[None]:
+    """Say in one line why the operating system refused, and what room was needed."""
     try:
         yield
     except OSError as problem:
+        needed = f" ({room / 1e6:,.1f} MB are needed)" if problem.errno in FULL and room else ""
         raise InputError(
-            f"cannot write to {str(folder)!r}: {problem.strerror or problem}; nothing was changed there, "
+            f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; "
             "make room or name another folder with --out"
         ) from None
 
@@ -127,36 +135,15 @@ def _write(path: Path, content: Content) -> None:
         os.fsync(written.fileno())
 
 
-def _move_in(targets: Mapping[str, Path], staging: Path) -> None:
-    """Move files from `new` to their targets, and what stood there to `old`; each way back is laid first."""
-    with ExitStack() as undo:
-        for name, target in targets.items():
-            _make_folders(target.parent, undo)
-            old = staging / "old" / name
-            old.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                undo.callback(_restore, old, target)
-                os.replace(target, old)
-            undo.callback(target.unlink, missing_ok=True)
-            os.replace(staging / "new" / name, target)
-        undo.pop_all()
-
-
-def _remove_stale(folder: Path, written: set[Path], ours: re.Pattern[str]) -> None:
-    for path in [*folder.glob("*"), *folder.glob("*/*")]:
-        if path not in written and path.is_file() and ours.fullmatch(path.relative_to(folder).as_posix()):
+def _move_in(new: Path, folder: Path, files: Mapping[str, Content], ours: str | None) -> None:
+    """Move what is still in `new` to its place and remove what an earlier run left; may be called again after an interrupt."""
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (new / name).exists():
+            os.replace(new / name, folder / name)
+    for path in [*folder.glob("*"), *folder.glob("*/*")] if ours is not None else []:
+        name = path.relative_to(folder).as_posix()
+        if name not in files and path.is_file() and re.fullmatch(str(ours), name):
             path.unlink(missing_ok=True)
             if path.parent != folder and not any(path.parent.iterdir()):
                 path.parent.rmdir()
-
-
-def _restore(old: Path, target: Path) -> None:
-    if old.exists():
-        os.replace(old, target)
-
-
-def _make_folders(folder: Path, undo: ExitStack) -> None:
-    for path in [*reversed(folder.parents), folder]:
-        if not path.exists():
-            path.mkdir()
-            undo.callback(path.rmdir)

@@ -7,6 +7,8 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
@@ -14,8 +16,8 @@ from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.data.importance import token_importance
 from tokensieve.model.attention import attention
-from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import tokenize
 
 
@@ -64,7 +66,7 @@ def test_attention_and_quadrants_against_a_loop() -> None:
     from tokensieve.text.counts import Counts
 
     counts = Counts(matrix, train.labels, train.classes, vocabulary.tokens)
-    q = attention(counts, found.model.scores_)
+    q = attention(counts.matrix, found.model.scores_)
     received: dict[str, list[float]] = {token: [] for token in vocabulary.tokens}
     shares, uniform = dict.fromkeys(QUADRANTS, 0.0), dict.fromkeys(QUADRANTS, 0.0)
     good = found.tokens.filter(pl.col("class") == "good")
@@ -159,3 +161,15 @@ def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> No
 def test_suspicious_tokens_share_no_word(audited: Audit) -> None:
     words = [word for token, _, _ in audited.suspicious for word in token.split()]
     assert len(words) == len(set(words))
+
+
+def test_a_clone_of_the_audits_model_is_trained_on_the_same_pieces() -> None:
+    data = corpus(200)
+    pieces = Tokenizer(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.train_from_iterator(data.texts.to_list(), trainers.BpeTrainer(vocab_size=150, show_progress=False))
+    found = audit(data, Settings(baseline=False, min_documents=2, value_rate=0.05, seed=3), PieceTokenizer(pieces))
+    train = split_corpus(data, share=0.2, seed=3)
+    again = clone(found.model).fit(train.texts, [data.classes[y] for y in train.labels])
+    assert again.tokens_.tolist() == found.model.tokens_.tolist()
+    assert again.values_.tobytes() == found.model.values_.tobytes()

@@ -5,28 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from reviews import write_reviews
 from tokensieve import __version__
 from tokensieve.auditing.demo import demo_reviews
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-def write_reviews(path: Path, n: int = 300, seed: int = 0) -> Path:
-    reviews = demo_reviews(n, seed)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows(zip(reviews.texts, ("pos" if y else "neg" for y in reviews.labels), strict=True))
-    return path
 
 
 def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
@@ -157,57 +147,6 @@ def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.
     status, _, err = run("audit", "good.csv", "--out", "o", "--no-baseline")
     assert status == 2 and "No space left on device" in err and err.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["good.csv"]
-
-
-@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
-def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
-    write_reviews(tmp_path / "good.csv", 3000)
-    command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--ngrams", "3", "--out", "o"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(after)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    files = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
-    if process.returncode == 0:
-        assert "summary.json" in files
-    else:
-        assert files == ["good.csv"]
-        assert process.returncode in (130, -signal.SIGINT)  # a compiled library may end the process itself
-        assert b"Traceback" not in err
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
-    write_reviews(tmp_path / "good.csv", 20_000)
-    (tmp_path / "tmp").mkdir()
-    command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
-    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not list((tmp_path / "tmp").glob("*/*")) and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number and b"nothing was left half-written" in err
-    assert list((tmp_path / "tmp").iterdir()) == [] and not (tmp_path / "o").exists()
-
-
-def test_an_interrupt_waits_for_the_compiler(tmp_path: Path) -> None:
-    program = """
-import os, signal
-import tokensieve.__main__ as way_in
-scope = {"__name__": "numba.core.pretended", "os": os, "signal": signal}
-exec("def compiled(log):\\n os.kill(os.getpid(), signal.SIGINT)\\n log.append(1)", scope)
-def run():
-    log = []
-    scope["compiled"](log)
-    print("compiled", log, flush=True)
-    while True:
-        pass
-way_in._run = run
-way_in.main()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "compiled [1]\n" and done.returncode == 130 and "interrupted" in done.stderr
 
 
 def test_version_and_help(run: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Callable
@@ -11,20 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from reviews import write_reviews
 from tokensieve import __version__
-from tokensieve.auditing.demo import demo_reviews
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400".split()
 FILES = {"report.html", "summary.json", "tokens.csv", "flow.csv", "support.csv", "pictures"}
-
-
-def write_reviews(path: Path, n: int = 200) -> Path:
-    reviews = demo_reviews(n, 0)
-    stars = [(5 if i % 2 else 4) if y else (1 if i % 2 else 2) for i, y in enumerate(reviews.labels)]
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("text", "stars"), *zip(reviews.texts, stars, strict=True)])
-    return path
 
 
 def test_generated_documents(run: Run, tmp_path: Path) -> None:
@@ -46,7 +37,7 @@ def test_generated_documents(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
-    write_reviews(tmp_path / "r.csv")
+    write_reviews(tmp_path / "r.csv", 200, stars=True)
     groups = "--label stars --group neg=1,2 --group pos=4,5".split()
     status, out, err = run(
         "verify", "r.csv", *groups, "--out", "o", "--d", "64", "--max-norm", "20", "--min-documents", "30"
@@ -116,7 +107,7 @@ def test_a_spent_budget_says_how_to_go_on(run: Run) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
-    write_reviews(tmp_path / "five.csv", 60)
+    write_reviews(tmp_path / "five.csv", 60, stars=True)
     (tmp_path / "same.csv").write_text("text,label\n" + "a b,1\na b,0\n" * 3)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     status, out, err = run("verify", *arguments)

@@ -58,3 +58,9 @@ def test_documents_check_their_options_before_anything_is_read(tmp_path: Path) -
         read.reader()()
     with pytest.raises(InputError, match="NEW=OLD"):
         Documents(source="x", group=["a"]).reader()
+
+
+@pytest.mark.parametrize("name", ["audit", "train"])
+def test_the_step_size_of_the_values_is_an_option(name: str) -> None:
+    parameters = typer.main.get_command(app).commands[name].params  # type: ignore[attr-defined]
+    assert [p.default for p in parameters if "--value-rate" in p.opts] == [0.1]

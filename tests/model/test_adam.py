@@ -101,7 +101,7 @@ def test_the_loss_falls(heads: int) -> None:
     counts, u, w = problem(5, heads)
     trail = []
     for _, scores, values in train(counts, u, w, Schedule(200, 8, 0.02, 0.1), 50):
-        trail.append(float(np.mean(loss_and_slope(answers(counts, scores, values), counts.labels)[0])))
+        trail.append(float(np.mean(loss_and_slope(answers(counts.matrix, scores, values), counts.labels)[0])))
     start = gradient(counts, u, w).loss
     assert trail[-1] < 0.5 * start
     assert trail[-1] < trail[0]

@@ -153,7 +153,7 @@ def test_contributions_add_up_for_counts(classes: int) -> None:
     rng = np.random.default_rng(4)
     X, y = rng.poisson(1.0, size=(60, 15)), np.arange(60) % classes
     model = AttentionClassifier().fit(X, y)
-    q = attention(Counts.from_matrix(X, y, "abc"[:classes]), model.scores_)
+    q = attention(Counts.from_matrix(X, y, "abc"[:classes]).matrix, model.scores_)
     decision = model.decision_function(X)
     start = 0
     for k, found in enumerate(model.explain(X)):

@@ -123,10 +123,10 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     model, splitter = audited.model, WordTokenizer()
     matrix = model.vocabulary_.count(tokenize(corpus.texts, splitter))[0]
     counts = Counts(matrix, corpus.labels, corpus.classes, model.tokens_)
-    importance, sums = token_importance(counts), attention_sums(counts, model.scores_)[2]
+    importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]
     learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
     assert len(corpus.classes) == classes
-    assert_frame_equal(token_table(learned.importance, learned.model, learned.attention)[0], audited.tokens)
+    assert_frame_equal(token_table(learned.importance, learned.model.trained_, learned.attention)[0], audited.tokens)
 
 
 def test_bags_and_data_frames_give_the_same(client: Any) -> None:
@@ -181,7 +181,7 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     address = client.scheduler.address
     common = ("train", "a.parquet", "--test", "b.parquet", "-q")
     assert run(*common, "--cluster", address, "--out", "there")[0] == 0
-    assert run(*common, "--out", "here")[0] == 0
+    assert run(*common, "--tokens", "--out", "here")[0] == 0
     there, here = (pl.read_csv(tmp_path / name / "tokens.csv") for name in ("there", "here"))
     assert there.schema == here.schema and here.columns[-4:] == ["score", "value", "attention", "quadrant"]
     names = here.columns[:-4]

@@ -116,7 +116,7 @@ def test_gradient_is_the_slope_of_the_loss(seed: int, classes: int) -> None:
 
 
 def test_gradient_into_memory_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokensieve.model.attention.SHARED", 0)
+    monkeypatch.setattr("tokensieve.model.embeddings.SHARED", 0)
     counts, start, out = documents(), begin(), np.full((TYPES, D), np.nan)
     found = embedding_gradient(counts, start, out)[1]
     assert found.E is out
@@ -162,7 +162,7 @@ def test_float32_stays_near_float64() -> None:
 def test_same_bits_for_any_number_of_threads(optimizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if numba.config.NUMBA_NUM_THREADS < 2:
         pytest.skip("one thread only")
-    monkeypatch.setattr("tokensieve.model.attention.SHARED", 0)
+    monkeypatch.setattr("tokensieve.model.embeddings.SHARED", 0)
     data, start = independent_tokens(200, 300, 12, 100, seed=7), initialise(300, 48, seed=8)
     how = TrainingSettings(optimizer, 0.05, 12, batch_size=50, frozen=())
     before, runs = numba.get_num_threads(), []
@@ -242,7 +242,7 @@ def test_resumed_to_the_same_bits(
 ) -> None:
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     how = TrainingSettings(optimizer, 0.05, 20, batch_size, (), record_every=4)
-    counts, start, file = documents(3), begin(3), tmp_path / "state.npz"
+    counts, start, file = documents(3), begin(3), tmp_path / "state.safetensors"
     whole = train_embeddings(counts, start, how)
     for share in (0.3, 0.7):
         with pytest.raises(Stopped):
@@ -255,7 +255,7 @@ def test_resumed_to_the_same_bits(
 
 def test_checkpoints_of_other_runs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
-    file, how = tmp_path / "state.npz", TrainingSettings(steps=3)
+    file, how = tmp_path / "state.safetensors", TrainingSettings(steps=3)
     counts, start = documents(), begin()
     train_embeddings(counts, start, how, checkpoint=file)
     for others in (
@@ -266,9 +266,9 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(InputError, match="other data, settings or start"):
             train_embeddings(*others, checkpoint=file)
     file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(InputError, match="no training checkpoint"):
+    with pytest.raises(InputError, match="cannot be read as a checkpoint"):
         train_embeddings(counts, start, how, checkpoint=file)
-    assert [path.name for path in tmp_path.iterdir()] == ["state.npz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["state.safetensors"]
 
 
 def test_start_is_left_alone_and_fingerprints_differ() -> None:

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import DESCRIPTION, NUMBERS, TABLE, _digest, load_model, model_files, table
+from tokensieve.text.tokenizers import WordTokenizer
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "<script>", "=cmd()", "42"]
 WORDS += ["Straße", "日本語", "ΟΔΟΣ", "İzmir", "👍🏽", "🇩🇪"]
@@ -118,6 +120,32 @@ def test_a_model_comes_back_bit_for_bit(kind: str, trained: dict[str, AttentionC
         load_model(folder).predict(np.ones((1, len(model.scores_) + 1)))
 
 
+def test_a_clone_of_what_was_loaded_learns_the_same_model(tmp_path: Path) -> None:
+    texts, labels = training("bigrams")
+    settings: dict[str, Any] = {
+        "ngrams": 2,
+        "min_documents": 2,
+        "batch_size": 16,
+        "score_rate": 0.02,
+        "value_rate": 0.05,
+    }
+    settings |= {
+        "max_epochs": 3,
+        "validation_share": 0.2,
+        "random_state": 7,
+        "tokenizer": WordTokenizer(lowercase=False),
+    }
+    model = AttentionClassifier(**settings).fit(texts, labels)
+    loaded = load_model(save(model, tmp_path))
+    assert loaded.get_params() == settings
+    same(clone(loaded).fit(texts, labels), model, [*texts, *UNSEEN])
+
+
+def test_a_random_generator_is_no_setting_to_save(tmp_path: Path) -> None:
+    model = AttentionClassifier(random_state=np.random.RandomState(0)).fit(*training("words"))
+    assert load_model(save(model, tmp_path)).random_state is None
+
+
 def refused(folder: Path, *words: str) -> None:
     with pytest.raises(InputError) as caught:
         load_model(folder)
@@ -177,12 +205,12 @@ def test_what_is_not_json_is_refused(content: bytes, trained: dict[str, Attentio
     refused(folder, DESCRIPTION, "damaged")
 
 
-@pytest.mark.parametrize("number", [0, 2, "1", None])
+@pytest.mark.parametrize("number", [0, 1, 3, "2", None])
 def test_another_format_is_refused(number: Any, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
     folder = save(trained["words"], tmp_path)
     description = json.loads((folder / DESCRIPTION).read_bytes()) | {"format": number}
     (folder / DESCRIPTION).write_text(json.dumps(description))
-    refused(folder, f"format {number}", "reads format 1")
+    refused(folder, f"format {number}", "reads format 2")
 
 
 @pytest.mark.parametrize(

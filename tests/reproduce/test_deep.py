@@ -293,7 +293,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     assert len(losses) < 61
     assert result.best() == int(np.argmin(losses)) == len(losses) - 3 > 0
     for name, part in others.items():
-        f = exact_answers(part, result.scores[result.best()], result.values[result.best()])
+        f = exact_answers(part.matrix, result.scores[result.best()], result.values[result.best()])
         row = result.trajectory.row(result.best(), named=True)
         assert row[f"{name}_loss"] == pytest.approx(loss_and_slope(f, part.labels)[0].mean(), rel=1e-5)
         assert row[f"{name}_accuracy"] == np.mean((f[:, 0] > 0) == (part.labels == 1))

@@ -28,18 +28,6 @@ def test_duplicates_are_summed_and_zeros_dropped() -> None:
     assert counts.matrix.nnz == 1 and counts.matrix[0, 2] == 2
 
 
-def test_order_by_type_lists_every_entry_once() -> None:
-    rng = np.random.default_rng(0)
-    matrix = rng.poisson(0.4, size=(40, 15))
-    counts = Counts.from_matrix(matrix, np.arange(40) % 2)
-    starts, positions = counts.by_type
-    assert sorted(positions) == list(range(counts.matrix.nnz))
-    for s in range(15):
-        mine = positions[starts[s] : starts[s + 1]]
-        assert (counts.matrix.indices[mine] == s).all()
-        assert counts.matrix.data[mine].tolist() == matrix[matrix[:, s] > 0, s].tolist()
-
-
 @pytest.mark.parametrize(
     ("matrix", "labels", "tokens"),
     [

@@ -231,7 +231,7 @@ def test_blocks_cover_the_documents_once(tiny: None) -> None:
 
 def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "csv")
-    common = ("train", str(path), "--drop", "zzz", "--ngrams", "2")
+    common = ("train", str(path), "--drop", "zzz", "--ngrams", "2", "--tokens")
     assert run(*common, "--out", "memory", "-q")[0] == run(*common, "--out", "stream", "--stream", "-q")[0] == 0
     for name in ("tokens.csv", "model.safetensors", "model.json", "table.json"):
         assert (tmp_path / "memory" / name).read_bytes() == (tmp_path / "stream" / name).read_bytes()

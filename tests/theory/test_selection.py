@@ -55,7 +55,7 @@ def test_the_limit_of_the_answers_counts_repeats() -> None:
     np.testing.assert_allclose(limit_answers(counts, mask, w), [2.0, -2.0, 0.0])
     errors = [limit_error(counts, mask, scale * u, w) for scale in (1.0, 10.0, 100.0)]
     assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-12
-    np.testing.assert_allclose(answers(counts, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(answers(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12)
 
 
 def test_one_sided_types_and_the_share_that_is_selected() -> None:

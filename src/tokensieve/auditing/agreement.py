@@ -10,8 +10,8 @@ import polars.selectors
 from numpy.typing import NDArray
 
 from tokensieve.data.importance import LEVEL, Importance
-from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import both
+from tokensieve.model.trained import Model
 from tokensieve.text.counts import Floats, Ints
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
@@ -41,7 +41,7 @@ def quadrants(carries: NDArray[np.bool_], attention: Floats) -> Ints:
     return np.where(carries, np.where(attended, 0, 1), np.where(attended, 2, 3))
 
 
-def token_table(importance: Importance, model: AttentionClassifier, attention: Floats) -> tuple[pl.DataFrame, Ints]:
+def token_table(importance: Importance, model: Model, attention: Floats) -> tuple[pl.DataFrame, Ints]:
     """The one table of `Audit.tokens`, and the index in QUADRANTS of each type, shape (|S|,).
 
     Args:
@@ -51,8 +51,8 @@ def token_table(importance: Importance, model: AttentionClassifier, attention: F
     """
     k, which = len(importance.classes), quadrants(importance.q_value.min(axis=1) < LEVEL, attention)
     table = importance.to_frame().with_columns(
-        score=pl.Series(np.tile(model.scores_, k)),
-        value=pl.Series(both(model.values_).T.ravel()),
+        score=pl.Series(np.tile(model.scores, k)),
+        value=pl.Series(both(model.values).T.ravel()),
         attention=pl.Series(np.tile(attention, k)),
         quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
     )

@@ -14,7 +14,7 @@ from scipy.stats import entropy
 
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import probabilities
-from tokensieve.model.highlight import Piece, pieces
+from tokensieve.model.explanation import Piece, pieces
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.spill import characters
@@ -112,11 +112,11 @@ def examples(model: AttentionClassifier, test: Answered) -> list[Example]:
     if not chosen:
         return []
     documents = [i for _, i in chosen]
-    p, names = probabilities(test.f[documents]), test.corpus.classes
+    p, names, trained = probabilities(test.f[documents]), test.corpus.classes, model.trained_
     out = []
     for (kind, i), chances, explained in zip(chosen, p, model.explain(test.counts.matrix[documents]), strict=True):
         k, text = int(test.predicted[i]), test.corpus.texts[i]
-        shares = pieces(model, text, 1 if test.f.ndim == 1 else k)
+        shares = pieces(trained, text, 1 if test.f.ndim == 1 else k)
         labels = names[test.counts.labels[i]], names[k]
         row = int(test.corpus.rows[i])
         out.append(Example(kind, row, *labels, float(chances[k]), explained.answer, shares, explained.table))

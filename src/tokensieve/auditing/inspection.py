@@ -10,7 +10,8 @@ from tokensieve.auditing.data_checks import data_checks
 from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked
 from tokensieve.auditing.label_issues import label_issues
 from tokensieve.auditing.shortcuts import accuracy_without, shortcuts
-from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.fit import FitSettings
+from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 
@@ -38,8 +39,8 @@ def inspect(
     table: pl.DataFrame,
     counts: dict[str, Counts],
     corpora: dict[str, Corpus],
-    model: AttentionClassifier,
-    seed: int,
+    model: Model,
+    settings: FitSettings,
     thorough: bool = True,
 ) -> Inspection:
     """Run every check.
@@ -49,15 +50,17 @@ def inspect(
         counts: "train" and "test" → counts of the same token types.
         corpora: the documents of each part, in the same order.
         model: trained on the training documents.
-        seed: of the folds.
+        settings: with which it was.
         thorough: also what takes models of its own: label issues, and accuracy without the shortcuts.
     """
     train = counts["train"]
-    assert model.vocabulary_ is not None
-    found = shortcuts(table, train, corpora["train"], model.vocabulary_.tokenizer)
+    assert model.vocabulary is not None
+    found = shortcuts(table, train, corpora["train"], model.vocabulary.tokenizer)
     found += data_checks(corpora["train"], corpora["test"], counts)
     if not thorough:
         return Inspection(ranked(found))
-    honest = accuracy_without([f for f in found if f.kind is FindingKind.SHORTCUT], train, counts["test"], model)
-    labels, issues = label_issues(train, corpora["train"], model, seed)
+    honest = accuracy_without(
+        [f for f in found if f.kind is FindingKind.SHORTCUT], train, counts["test"], model, settings
+    )
+    labels, issues = label_issues(train, corpora["train"], model, settings)
     return Inspection(ranked([*found, *([labels] if labels else [])]), issues, honest)

@@ -7,18 +7,18 @@ by their margin p_i(looks like) − p_i(y_i)  (Northcutt, Jiang, Chuang 2021, se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.model.attention import attention
-from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import both, probabilities
+from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -45,19 +45,19 @@ class LabelIssues:
     margin: Floats
 
 
-def out_of_fold(train: Counts, model: AttentionClassifier, seed: int) -> Floats:
+def out_of_fold(train: Counts, model: Model, settings: FitSettings) -> Floats:
     """Probabilities, shape (n, K), of each document by a model trained on the other two thirds, as long as `model` was.
 
     Args:
         train: the documents.
         model: trained on all of them.
-        seed: of the folds.
+        settings: with which it was.
     """
     p = np.zeros((train.n_documents, train.n_classes))
-    epochs = max(1, round(model.n_steps_ * model.batch_size / max(train.n_documents, 1)))
-    for inside, outside in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(p, train.labels):
-        one = clone(model).set_params(validation_share=0.0, max_epochs=epochs).fit_counts(train.rows(inside))
-        p[outside] = probabilities(one.decision_function(train.rows(outside).matrix))
+    epochs = max(1, round(model.steps * settings.batch_size / max(train.n_documents, 1)))
+    how = replace(settings, validation_share=0.0, max_epochs=epochs)
+    for inside, outside in StratifiedKFold(FOLDS, shuffle=True, random_state=settings.seed).split(p, train.labels):
+        p[outside] = probabilities(fit(train.rows(inside), how).decide(train.rows(outside).matrix))
     return p
 
 
@@ -79,7 +79,7 @@ def confident_issues(p: Floats, labels: Ints) -> LabelIssues:
 
 
 def label_issues(
-    train: Counts, corpus: Corpus, model: AttentionClassifier, seed: int
+    train: Counts, corpus: Corpus, model: Model, settings: FitSettings
 ) -> tuple[Finding | None, pl.DataFrame]:
     """The finding, if there are clear issues, and a table of the thousand clearest documents.
 
@@ -87,7 +87,7 @@ def label_issues(
     """
     if train.class_sizes[train.class_sizes > 0].min() < FOLDS:
         return None, pl.DataFrame()
-    issues = confident_issues(out_of_fold(train, model, seed), train.labels)
+    issues = confident_issues(out_of_fold(train, model, settings), train.labels)
     table = _table(issues, train, corpus, model)
     clear = int(np.count_nonzero(issues.margin >= CLEAR))
     if not clear:
@@ -103,10 +103,10 @@ def label_issues(
     return finding, table
 
 
-def _table(issues: LabelIssues, train: Counts, corpus: Corpus, model: AttentionClassifier) -> pl.DataFrame:
+def _table(issues: LabelIssues, train: Counts, corpus: Corpus, model: Model) -> pl.DataFrame:
     documents, looks = issues.documents[:LISTED], issues.looks_like[:LISTED]
     part = train.rows(documents)
-    q, values, m = attention(part, model.scores_), both(model.values_), part.matrix
+    q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
     against = []
     for i, (label, other) in enumerate(zip(part.labels, looks, strict=True)):
         inside = slice(m.indptr[i], m.indptr[i + 1])

@@ -31,6 +31,7 @@ class Settings:
         ngrams: longest run of words that is a token type.
         min_documents: a type must occur in that many training documents.
         seed: of the split and of training.
+        value_rate: initial step size of the classifier's values.
         test_share: share of the documents set aside for testing where the corpus has no test set.
         baseline: whether TF-IDF + logistic regression is trained beside the model.
         budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
@@ -40,6 +41,7 @@ class Settings:
     ngrams: int = 1
     min_documents: int = 3
     seed: int = 0
+    value_rate: float = 0.1
     test_share: float = 0.2
     baseline: bool = True
     budget: Budget | None = None

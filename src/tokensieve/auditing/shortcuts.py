@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.context import Sign, holders, passage, sign_of
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.data.importance import LEVEL
 from tokensieve.escape import shown
-from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
+from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
@@ -178,7 +178,7 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
 
 
 def accuracy_without(
-    findings: list[Finding], train: Counts, test: Counts, model: AttentionClassifier
+    findings: list[Finding], train: Counts, test: Counts, model: Model, settings: FitSettings
 ) -> tuple[Share, Share] | None:
     """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts.
 
@@ -187,21 +187,21 @@ def accuracy_without(
     Args:
         findings: of kind shortcut.
         train, test: counts of the same types.
-        model: as trained with all of them.
+        model: trained with all of them.
+        settings: with which it was.
     """
     tokens = {token for finding in findings for token in finding.tokens}
     if not tokens:
         return None
     keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
+    matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
     names = np.asarray(train.tokens, dtype=object)[keep]
-    part, rest = (Counts(sp.csr_array(c.matrix[:, keep]), c.labels, c.classes, names) for c in (train, test))
-    without = clone(model).fit_counts(part)
-    n = test.n_documents
+    without = fit(Counts(matrices[0], train.labels, train.classes, names), settings)
     right = [
-        int(np.count_nonzero(decide(m.decision_function(c.matrix)) == test.labels))
-        for m, c in ((model, test), (without, rest))
+        int(np.count_nonzero(decide(f) == test.labels))
+        for f in (model.decide(test.matrix), without.decide(matrices[1]))
     ]
-    return Share.count(right[0], n), Share.count(right[1], n)
+    return Share.count(right[0], test.n_documents), Share.count(right[1], test.n_documents)
 
 
 def _contains(token: str, others: set[str]) -> bool:

@@ -19,7 +19,8 @@ SECONDS = 10  # that a scheduler, and its first worker, may take to answer
 
 
 def train_on_cluster(
-    read: Callable[[], Any], address: str, out: Path, quiet: bool, tokenizer: Any, ngrams: int, min_documents: int, seed: int
+    read: Callable[[], Any], address: str, out: Path, quiet: bool, tokenizer: Any, ngrams: int, min_documents: int, seed: int,
+    value_rate: float,
 ) -> None:  # fmt: skip
     """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
     import numpy as np
@@ -36,13 +37,23 @@ def train_on_cluster(
         corpus = read()
         if corpus.test is None:
             corpus = split_corpus(corpus, seed=seed)
-        learned, seconds = _learn(client, corpus, tell, tokenizer, ngrams, min_documents, seed, start)
+        learned, seconds = _learn(
+            client,
+            corpus,
+            tell,
+            start,
+            tokenizer=tokenizer,
+            ngrams=ngrams,
+            min_documents=min_documents,
+            seed=seed,
+            value_rate=value_rate,
+        )
         model, k = learned.model, len(corpus.classes)
         right = sum(
             int((model.predict(texts) == np.asarray(corpus.classes)[labels]).sum())
             for texts, labels in _batches(corpus.test)
         )
-        table, _ = token_table(learned.importance, model, learned.attention)
+        table, _ = token_table(learned.importance, model.trained_, learned.attention)
         sizes = np.bincount(corpus.labels, minlength=k)
         summary = learned.to_dict() | {
             "documents": {"train": len(corpus.texts), "test": len(corpus.test.texts)},
@@ -97,9 +108,7 @@ def _batches(corpus: Any) -> Any:
         done += len(texts)
 
 
-def _learn(
-    client: Any, corpus: Any, tell: Any, tokenizer: Any, ngrams: int, min_documents: int, seed: int, start: float
-) -> tuple[Any, dict[str, float]]:
+def _learn(client: Any, corpus: Any, tell: Any, start: float, **how: Any) -> tuple[Any, dict[str, float]]:
     """Partitions as Parquet files under $TMPDIR, which workers must be able to read: document i goes to partition i mod P."""
     import dask
     import numpy as np
@@ -117,7 +126,5 @@ def _learn(
             frame.gather_every(len(files), p).write_parquet(paths[-1])
     partitions = [dask.delayed(pl.read_parquet)(paths) for paths in files]  # type: ignore[attr-defined]
     read = time.perf_counter()
-    learned = learn_on(
-        client, partitions, ngrams=ngrams, min_documents=min_documents, tokenizer=tokenizer, seed=seed, progress=tell
-    )
+    learned = learn_on(client, partitions, progress=tell, **how)
     return learned, {"reading": read - start, "cluster": time.perf_counter() - read}

@@ -27,6 +27,7 @@ from tokensieve.cli.options import (
     say,
 )
 from tokensieve.errors import InputError
+from tokensieve.progress import Clock
 
 OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
@@ -42,7 +43,6 @@ class _Job:
         quiet: nothing on the terminal.
         settings: of the audit, beside those of the tokens.
         documents: options that decide which documents are read.
-        report: write the page, too.
         draw: write every picture as SVG and PNG, too.
         name: of the corpus, where it is not that of its source.
     """
@@ -53,7 +53,6 @@ class _Job:
     quiet: bool
     settings: dict[str, Any]
     documents: dict[str, Any]
-    report: bool = True
     draw: bool = True
     name: str | None = None
 
@@ -123,6 +122,7 @@ def train(
         str | None,
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
+    table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
     quiet: QuietOption = False,
@@ -133,19 +133,11 @@ def train(
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
-        train_on_cluster(read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed)
-        return
-    _audit(
-        _Job(
-            read,
-            tokens,
-            out,
-            quiet,
-            {"seed": seed, "baseline": False, "thorough": False},
-            documents.as_given(),
-            report=False,
+        train_on_cluster(
+            read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed, tokens.value_rate
         )
-    )
+        return
+    _train(_Job(read, tokens, out, quiet, {"seed": seed}, documents.as_given()), table)
 
 
 @command
@@ -161,14 +153,14 @@ def predict(
     import polars as pl
 
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.storage import load_model
+    from tokensieve.model.storage import read_model
     from tokensieve.text.corpus import read_texts
 
     if out:
         check_writable(out)
-    classifier = load_model(model)
+    classifier = read_model(model)
     texts = read_texts(source, text=text, encoding=encoding)
-    answered = classifier.answer(texts.texts)
+    answered = classifier.answer(*classifier.count(texts.texts))
     frame = answered.insert_column(0, pl.Series("row", texts.rows))
     table = csv_table(frame)
     if out:
@@ -190,21 +182,60 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Take one answer apart: the contribution of every token, which add up to the answer."""
-    from tokensieve.model.storage import load_model
+    from tokensieve.model.explanation import explain as take_apart
+    from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import show_explanation
 
-    classifier = load_model(model)
+    classifier = read_model(model)
     if text == "-":
         text = sys.stdin.buffer.read().decode(errors="replace")
-    classes = [str(c) for c in classifier.classes_]
+    classes = [str(c) for c in classifier.classes]
     if label is not None and label not in classes:
         raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")
-    wanted = None if label is None else classifier.classes_[classes.index(label)]
-    found = classifier.explain([text], wanted)[0]
+    wanted = None if label is None else classifier.classes[classes.index(label)]
+    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
         print(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
         show_explanation(classifier, text, found)
+
+
+def _train(job: _Job, table: bool) -> None:
+    """Read, train, write everything or nothing."""
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model.storage import model_files
+    from tokensieve.model.training import TrainSettings, train_corpus
+
+    clock = Clock()
+    splitter = job.tokens.splitter()
+    how = {name: getattr(job.tokens, name) for name in ("ngrams", "min_documents", "value_rate")}
+    check_writable(job.out)
+    with progress(job.quiet) as tell:
+        tell("reading", 0.0)
+        corpus = job.read()
+        clock.lap("reading")
+        learned = train_corpus(corpus, TrainSettings(**how, **job.settings), splitter, tell, clock)
+        tell("writing", 0.0)
+        files: dict[str, Any] = dict(model_files(learned.model))
+        if table:
+            from tokensieve.auditing.run import token_frame
+            from tokensieve.data.importance import token_importance
+
+            files["tokens.csv"] = csv_table(token_frame(token_importance(learned.train.counts), learned)[0])
+        clock.lap("report")
+        summary = learned.to_dict()
+        summary["settings"] |= job.documents | {
+            "tokenizer": job.tokens.tokenizer or "words",
+            "keep_case": job.tokens.keep_case,
+        }
+        summary["seconds"] = clock.seconds | {"total": sum(clock.seconds.values())}
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        write_all(job.out, files)
+    say(
+        job.quiet,
+        f"test accuracy {summary['test_accuracy']:.4f} (always the largest class: {summary['majority_accuracy']:.4f}); "
+        f"{summary['token_types']:,} token types; all in {job.out}",
+    )
 
 
 def _audit(job: _Job) -> Any:
@@ -213,11 +244,13 @@ def _audit(job: _Job) -> Any:
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
+    from tokensieve.report import charts, render
     from tokensieve.report.terminal import show_audit
 
     start = time.perf_counter()
     splitter = job.tokens.splitter()
-    settings = Settings(ngrams=job.tokens.ngrams, min_documents=job.tokens.min_documents, **job.settings)
+    how = {name: getattr(job.tokens, name) for name in ("ngrams", "min_documents", "value_rate")}
+    settings = Settings(**how, **job.settings)
     check_writable(job.out)
     with progress(job.quiet) as tell:
         tell("reading", 0.0)
@@ -229,23 +262,20 @@ def _audit(job: _Job) -> Any:
         tell("writing", 0.0)
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
-        if job.report:
-            from tokensieve.report import charts, render
-
-            figures = charts.draw(result)
-            files["report.html"] = render(result, figures)
-            drawn = charts.drawn(figures if job.draw else [])
-            files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
-            files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
-            files["findings.csv"] = csv_table(result.finding_rows())
-            if not result.label_issues.is_empty():
-                files["label-issues.csv"] = csv_table(result.label_issues)
+        figures = charts.draw(result)
+        files["report.html"] = render(result, figures)
+        drawn = charts.drawn(figures if job.draw else [])
+        files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
+        files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
+        files["findings.csv"] = csv_table(result.finding_rows())
+        if not result.label_issues.is_empty():
+            files["label-issues.csv"] = csv_table(result.label_issues)
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap
         result.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)
-        write_all(job.out, files, ours=OURS if job.report else None)
+        write_all(job.out, files, ours=OURS)
     if not job.quiet:
-        show_audit(result, job.out, job.report)
+        show_audit(result, job.out)
     return result

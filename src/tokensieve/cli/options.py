@@ -191,12 +191,15 @@ class Splitting:
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens(Splitting):
-    """Which tokens a classifier knows."""
+    """Which tokens a classifier knows, and how fast it learns their values."""
 
     ngrams: NgramsOption = 1
     min_documents: Annotated[
         int, typer.Option("--min-documents", help="A token must occur in at least this many documents.", min=1)
     ] = 3
+    value_rate: Annotated[
+        float, typer.Option("--value-rate", help="Initial step size of the token values.", min=1e-6, max=100)
+    ] = 0.1
 
 
 @app.callback(invoke_without_command=True)

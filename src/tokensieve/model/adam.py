@@ -1,13 +1,15 @@
-"""The two-numbers-per-type table (u, w) trained by minibatch Adam.
+"""Adam's rule, and the two-numbers-per-type table (u, w) trained by it on minibatches.
 
-Only the types of a batch are touched at each step (their moments do not decay in between), so an epoch costs
-O(nonzeros of the count matrix). One thread and one order of documents: the same seed gives the same bits.
+    m ← m + (1 − β₁)(g − m)        r ← β₂ r + (1 − β₂) g²        x ← x − η/(1 − β₁ᵗ) · m / (√r / √(1 − β₂ᵗ) + ε)
 
-Adam: Kingma & Ba 2015; the gradients are those of `tokensieve.model.attention`, and the step sizes fall linearly to zero.
+with β = (0.9, 0.999), ε = 1e-8 (Kingma & Ba 2015, ordered as PyTorch does it). Of the table only the types of a batch are touched
+at each step (their moments do not decay in between), so an epoch costs O(nonzeros of the count matrix); its step sizes fall
+linearly to zero. One thread and one order of documents: the same seed gives the same bits.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +17,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from tokensieve.model.attention import attend
 from tokensieve.text.counts import Counts, Floats, Ints
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+CONSTANTS = (1 - BETA1, BETA2, 1 - BETA2, EPSILON)
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,30 @@ class Schedule:
     steps: int
     batch_size: int = 64
     score_rate: float = 0.01
-    value_rate: float = 0.2
+    value_rate: float = 0.1
     seed: int = 0
+
+
+def corrections(t: Any) -> tuple[Any, Any]:
+    """1/(1 − β₁ᵗ) and 1/√(1 − β₂ᵗ) for the t-th step, from 1 (or an array of steps)."""
+    return 1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)
+
+
+@numba.njit(cache=True)
+def adam_step(g: Any, m: Any, r: Any, rate: Any, root: Any, constants: Any) -> Any:
+    """New m, new r, and what to take off x; of numbers when compiled, of arrays by `adam_step.py_func`.
+
+    Args:
+        g: gradient.
+        m, r: first and second moments.
+        rate: η/(1 − β₁ᵗ).
+        root: 1/√(1 − β₂ᵗ).
+        constants: `CONSTANTS` in the type of the arithmetic.
+    """
+    new1, kept2, new2, epsilon = constants
+    m = m + new1 * (g - m)
+    r = kept2 * r + new2 * g * g
+    return m, r, rate * m / (np.sqrt(r) * root + epsilon)
 
 
 def train(
@@ -54,91 +78,98 @@ def train(
         rows: the documents to train on (None: all). They are read where they lie, so that counts in files stay there.
     """
     m, rows = counts.matrix, np.arange(counts.n_documents) if rows is None else rows
-    n = len(rows)
+    indptr, longest = m.indptr.astype(np.int64), int(np.diff(m.indptr).max(initial=1))  # one type, so one compilation
     u, w = u.copy(), w.copy()
-    mu, vu, mw, vw = (np.zeros_like(x) for x in (u, u, w, w))
+    table: tuple[Any, ...] = (u, w, *(np.zeros_like(x) for x in (u, u, w, w, u, w)))
+    table += np.empty(longest), np.empty((2, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
     rng = np.random.default_rng(schedule.seed)
-    per_step = min(schedule.batch_size, n)
+    per_step = min(schedule.batch_size, len(rows))
     queue = np.empty(0, dtype=np.int64)
     for start in range(0, schedule.steps, pause):
-        steps = min(pause, schedule.steps - start)
-        while len(queue) < steps * per_step:
+        steps = np.arange(start, min(start + pause, schedule.steps))
+        while len(queue) < len(steps) * per_step:
             queue = np.concatenate([queue, rng.permutation(rows)])
-        order, queue = queue[: steps * per_step], queue[steps * per_step :]
-        _adam(
-            m.indptr, m.indices, m.data, counts.labels, order, per_step, u, w, mu, vu, mw, vw,
-            start, schedule.steps, schedule.score_rate, schedule.value_rate,
-        )  # fmt: skip
-        yield start + steps, u, w
+        order, queue = queue[: len(steps) * per_step], queue[len(steps) * per_step :]
+        rate, root = corrections(steps + 1.0)
+        rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
+        batches = order.reshape(-1, per_step)
+        _adam(indptr, m.indices, m.data, counts.labels, batches, rates, root, *table)
+        yield int(steps[-1]) + 1, u, w
 
 
-@numba.njit(cache=True)
-def _document(types: Any, c: Any, label: int, u: Any, w: Any, q: Any, f: Any, g: Any, gu: Any, gw: Any) -> None:
-    """Add one document's gradient to gu, gw (formulas in tokensieve.model.attention)."""
-    heads = w.shape[1]
-    top = types[attend(types, c, u, q)]
-    f[:] = 0.0
-    for i in range(len(types)):
-        for h in range(heads):
-            f[h] += q[i] * (w[types[i], h] - w[top, h])
-    if heads == 1:
-        y = 1.0 if label == 1 else -1.0
-        g[0] = -y / (1.0 + np.exp(y * (f[0] + w[top, 0])))
-    else:
-        peak, total = -np.inf, 0.0
-        for h in range(heads):
-            peak = max(peak, f[h] + w[top, h])
-        for h in range(heads):
-            g[h] = np.exp(f[h] + w[top, h] - peak)
-            total += g[h]
-        for h in range(heads):
-            g[h] /= total
-        g[label] -= 1.0
-    for i in range(len(types)):
-        s = types[i]
-        slope = 0.0
-        for h in range(heads):
-            slope += g[h] * ((w[s, h] - w[top, h]) - f[h])
-            gw[s, h] += g[h] * q[i]
-        gu[s] += slope * q[i]
-
-
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def _adam(
-    indptr: Any, indices: Any, data: Any, labels: Any, order: Any, per_step: int,
-    u: Any, w: Any, mu: Any, vu: Any, mw: Any, vw: Any,
-    done: int, horizon: int, score_rate: float, value_rate: float,
+    indptr: Any, indices: Any, data: Any, labels: Any, batches: Any, rates: Any, roots: Any,
+    u: Any, w: Any, mu: Any, ru: Any, mw: Any, rw: Any, gu: Any, gw: Any, q: Any, fg: Any, touched: Any, marked: Any,
 ) -> None:  # fmt: skip
-    """len(order) / per_step steps of Adam on (u, w), in place; `done` steps of `horizon` came before."""
-    heads = w.shape[1]
-    gu, gw = np.zeros(len(u)), np.zeros(w.shape)
-    marked, touched = np.zeros(len(u), np.bool_), np.empty(len(u), np.int64)
-    q, f, g = np.empty(np.max(np.diff(indptr)) + 1), np.empty(heads), np.empty(heads)
-    for step in range(len(order) // per_step):
+    """A step of Adam on (u, w), in place, for each row of `batches`; gu, gw and marked are zero before and after."""
+    size = batches.shape[1]
+    for step in range(batches.shape[0]):
         n_touched = 0
-        for k in order[step * per_step : (step + 1) * per_step]:
-            types = indices[indptr[k] : indptr[k + 1]]
-            if len(types) == 0:
-                continue
-            _document(types, data[indptr[k] : indptr[k + 1]], labels[k], u, w, q, f, g, gu, gw)
-            for s in types:
+        for j in range(size):
+            k = batches[step, j]
+            first, last = indptr[k], indptr[k + 1]
+            if first < last:
+                _document(first, last, indices, data, labels[k], u, w, q, fg, gu, gw)
+            for i in range(first, last):
+                s = indices[i]
                 if not marked[s]:
                     marked[s] = True
                     touched[n_touched] = s
                     n_touched += 1
-        t = done + step + 1
-        decay = 1.0 - (t - 1) / horizon
-        fix1, fix2 = 1.0 - BETA1**t, 1.0 - BETA2**t
-        for s in touched[:n_touched]:
+        score_rate, value_rate, root = rates[step, 0], rates[step, 1], roots[step]
+        for i in range(n_touched):
+            s = touched[i]
             marked[s] = False
-            d = gu[s] / per_step
+            mu[s], ru[s], change = adam_step(gu[s] / size, mu[s], ru[s], score_rate, root, CONSTANTS)
+            u[s] -= change
             gu[s] = 0.0
-            mu[s] = BETA1 * mu[s] + (1.0 - BETA1) * d
-            vu[s] = BETA2 * vu[s] + (1.0 - BETA2) * d * d
-            u[s] -= score_rate * decay * (mu[s] / fix1) / (np.sqrt(vu[s] / fix2) + EPSILON)
-            for h in range(heads):
-                d = gw[s, h] / per_step
+            for h in range(w.shape[1]):
+                mw[s, h], rw[s, h], change = adam_step(gw[s, h] / size, mw[s, h], rw[s, h], value_rate, root, CONSTANTS)
+                w[s, h] -= change
                 gw[s, h] = 0.0
-                mw[s, h] = BETA1 * mw[s, h] + (1.0 - BETA1) * d
-                vw[s, h] = BETA2 * vw[s, h] + (1.0 - BETA2) * d * d
-                w[s, h] -= value_rate * decay * (mw[s, h] / fix1) / (np.sqrt(vw[s, h] / fix2) + EPSILON)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _document(
+    first: int, last: int, indices: Any, data: Any, label: int, u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any
+) -> None:
+    """Add the gradient of one document, entries first … last − 1, to gu, gw (formulas in tokensieve.model.attention)."""
+    heads = w.shape[1]
+    top = indices[first]
+    for i in range(first, last):
+        if u[indices[i]] > u[top]:
+            top = indices[i]
+    peak, total, most = u[top], 0.0, 0.0
+    for i in range(first, last):
+        s = indices[i]
+        mass = data[i] * math.exp(u[s] - peak)
+        q[i - first] = mass
+        total += mass
+        if mass > most:
+            top, most = s, mass
+    for h in range(heads):
+        fg[0, h] = 0.0
+    for i in range(last - first):
+        q[i] /= total
+        for h in range(heads):
+            fg[0, h] += q[i] * (w[indices[first + i], h] - w[top, h])
+    if heads == 1:
+        y = 1.0 if label == 1 else -1.0
+        fg[1, 0] = -y / (1.0 + math.exp(y * (fg[0, 0] + w[top, 0])))
+    else:
+        largest, total = -math.inf, 0.0
+        for h in range(heads):
+            largest = max(largest, fg[0, h] + w[top, h])
+        for h in range(heads):
+            fg[1, h] = math.exp(fg[0, h] + w[top, h] - largest)
+            total += fg[1, h]
+        for h in range(heads):
+            fg[1, h] /= total
+        fg[1, label] -= 1.0
+    for i in range(last - first):
+        s, slope = indices[first + i], 0.0
+        for h in range(heads):
+            slope += fg[1, h] * ((w[s, h] - w[top, h]) - fg[0, h])
+            gw[s, h] += fg[1, h] * q[i]
+        gu[s] += slope * q[i]

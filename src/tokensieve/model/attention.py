@@ -1,6 +1,6 @@
 """The model: softmax attention over trained token embeddings, in its exact count form.
 
-With c_{X,s} = how often type s stands in document X, **score** u = E p and **value** w = E v (Wu, Shevchenko, Oymak,
+With c_{X,s} = how often type s occurs in document X, **score** u = E p and **value** w = E v (Wu, Shevchenko, Oymak,
 Mondelli, NeurIPS 2025, section 3, rewritten per token type):
 
     q_{X,s} = c_{X,s} e^{u_s} / Σ_r c_{X,r} e^{u_r}          f_X = Σ_s q_{X,s} w_s
@@ -13,22 +13,22 @@ and a_s sums g_{X,k} q_{X,s} (w_{s,k} − f_{X,k}) over k. A document without an
 
 w_s − f_X is never formed as such: with t the type of largest attention in X and D_s = w_s − w_t, it is
 D_s − Σ_{r≠t} q_r D_r, which keeps full relative precision for the selected type when q_t is near one.
+
+Everything here is plain NumPy over the stored entries of the count matrix, one thread, one order: the same bits every time.
+(Compiled kernels on two threads were not faster, and took seconds to compile.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.text.counts import Counts, Floats, Ints
-
-SHARED = 2**16
+from tokensieve.text.counts import Counts, Floats, Ints, row_blocks
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Gradient:
     Attributes:
         loss: L, the mean of ℓ over documents.
         a: ∂L/∂u, shape (|S|,).
-        b: ∂L/∂w, shape (|S|, H); H = 1 head for two classes, K heads otherwise.
-        f: the model's answers, shape (n, H).
+        b: ∂L/∂w, shape (|S|, H); H = 1 output for two classes, K outputs otherwise.
+        f: the model's decision values, shape (n, H).
     """
 
     loss: float
@@ -48,130 +48,102 @@ class Gradient:
     f: Floats
 
 
-@numba.njit(cache=True)
-def attend(types: Any, c: Any, u: Any, q: Any) -> int:
-    """Write one document's softmax weights c e^u / Σ c e^u into q; return the position of the largest."""
-    peak = -np.inf
-    for i in range(len(types)):
-        peak = max(peak, u[types[i]])
-    total = 0.0
-    top = 0
-    for i in range(len(types)):
-        q[i] = c[i] * np.exp(u[types[i]] - peak)
-        total += q[i]
-        if q[i] > q[top]:
-            top = i
-    for i in range(len(types)):
-        q[i] /= total
+class Documents:
+    """Sums and maxima over the stored entries of each document, and what belongs to a document written at its entries.
+
+    Args:
+        indptr: where each document's entries begin, shape (n+1,).
+    """
+
+    def __init__(self, indptr: NDArray[Any]) -> None:
+        self.sizes = np.diff(indptr)
+        self._filled = np.flatnonzero(self.sizes)
+        self._starts = np.asarray(indptr[:-1])[self._filled]
+
+    def reduce(self, operation: np.ufunc, entries: NDArray[Any]) -> NDArray[Any]:
+        """`operation` over each document's entries, shape (n,); 0 for a document without any."""
+        out = np.zeros(len(self.sizes), entries.dtype)
+        if len(self._filled):
+            out[self._filled] = operation.reduceat(entries, self._starts)
+        return out
+
+    def sum(self, entries: NDArray[Any]) -> NDArray[Any]:
+        """Σ over each document's entries, shape (n,)."""
+        return self.reduce(np.add, entries)
+
+    def spread(self, of_document: NDArray[Any]) -> NDArray[Any]:
+        """A number per document at each of its entries, shape (nnz,)."""
+        return np.repeat(of_document, self.sizes)
+
+
+def attention(matrix: sp.csr_array, u: Floats, without: Ints | None = None) -> Floats:
+    """Attention q_{X,s} of every stored entry, shape (nnz,), in its order; sums to one over each document.
+
+    Args:
+        matrix: counts of n documents over |S| types.
+        u: scores, shape (|S|,).
+        without: positions of entries that are left out of the softmax; they and what remains of an emptied document get 0.
+    """
+    documents = Documents(matrix.indptr)
+    q: Floats = np.asarray(u, dtype=np.float64)[matrix.indices]
+    if without is not None:
+        q[without] = -np.inf
+    peak = documents.reduce(np.maximum, q)
+    q -= documents.spread(np.where(np.isneginf(peak), 0.0, peak))
+    np.exp(q, out=q)
+    q *= matrix.data
+    total = documents.sum(q)
+    q /= documents.spread(np.where(total == 0.0, 1.0, total))
+    return q
+
+
+def largest(matrix: sp.csr_array, q: Floats) -> Ints:
+    """Position of the entry of largest attention, the first of equals, for each document, shape (n,); 0 where there is none.
+
+    Args:
+        matrix: counts of n documents over |S| types.
+        q: attention of every stored entry, shape (nnz,).
+    """
+    documents = Documents(matrix.indptr)
+    candidates = np.flatnonzero(q == documents.spread(documents.reduce(np.maximum, q)))[::-1]
+    top = np.zeros(matrix.shape[0], dtype=np.int64)
+    top[np.searchsorted(matrix.indptr, candidates, side="right") - 1] = candidates
     return top
 
 
-@numba.njit(cache=True, parallel=True)
-def _forward(indptr: Any, indices: Any, data: Any, u: Any, w: Any) -> Any:
-    """q in the order of the stored entries, f (n, H), and the position of the largest weight of each document."""
-    n = len(indptr) - 1
-    heads = w.shape[1]
-    q = np.empty(len(indices))
-    f = np.zeros((n, heads))
-    top = np.zeros(n, np.int64)
-    for k in numba.prange(n):
-        start, end = indptr[k], indptr[k + 1]
-        if start == end:
-            continue
-        top[k] = start + attend(indices[start:end], data[start:end], u, q[start:end])
-        for i in range(start, end):
-            for h in range(heads):
-                f[k, h] += q[i] * w[indices[i], h]
-    return q, f, top
-
-
-@numba.njit(cache=True, parallel=True)
-def _score_terms(indptr: Any, indices: Any, q: Any, top: Any, g: Any, w: Any) -> Any:
-    """Each stored entry's share of n·a: Σ_h g_{k,h} q_i (w_{s,h} − f_{k,h}), formed relative to the top type."""
-    n = len(indptr) - 1
-    heads = w.shape[1]
-    terms = np.zeros(len(indices))
-    for k in numba.prange(n):
-        start, end = indptr[k], indptr[k + 1]
-        if start == end:
-            continue
-        t = indices[top[k]]
-        for h in range(heads):
-            shift = 0.0
-            for i in range(start, end):
-                shift += q[i] * (w[indices[i], h] - w[t, h])
-            for i in range(start, end):
-                terms[i] += g[k, h] * q[i] * ((w[indices[i], h] - w[t, h]) - shift)
-    return terms
-
-
-@numba.njit(cache=True, parallel=True)
-def _sum_by_type(starts: Any, positions: Any, terms: Any) -> Any:
-    """Σ of terms over the documents of each type, always in the same order."""
-    types = len(starts) - 1
-    out = np.zeros(types)
-    for s in numba.prange(types):
-        total = 0.0
-        for j in range(starts[s], starts[s + 1]):
-            total += terms[positions[j]]
-        out[s] = total
-    return out
-
-
-@numba.njit(cache=True, parallel=True)
-def _value_sums(starts: Any, positions: Any, documents: Any, q: Any, g: Any) -> Any:
-    """Σ_X g_{X,h} q_{X,s} for each type s and head h, always in the same order."""
-    types = len(starts) - 1
-    heads = g.shape[1]
-    out = np.zeros((types, heads))
-    for s in numba.prange(types):
-        for j in range(starts[s], starts[s + 1]):
-            i = positions[j]
-            for h in range(heads):
-                out[s, h] += q[i] * g[documents[i], h]
-    return out
-
-
-@contextmanager
-def threads(entries: int) -> Iterator[None]:
-    """Kernels inside run on one thread if there are fewer than SHARED entries: on a busy machine threads that wait for one
-    another take a hundred times as long as so little work."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1 if entries < SHARED else before)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
-def attention(counts: Counts, u: Floats) -> Floats:
-    """Attention q_{X,s} of every stored entry of counts.matrix, shape (nnz,), in its order; sums to one per document.
+def above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
+    """w_s − f_X at every stored entry, shape (nnz,), for one output, formed relative to the type of largest attention.
 
     Args:
-        counts: n documents over |S| types.
-        u: scores, shape (|S|,).
+        matrix: counts of n documents over |S| types.
+        q: attention of every stored entry, shape (nnz,).
+        w: values, shape (|S|,).
     """
-    m = counts.matrix
-    with threads(m.nnz):
-        q, _, _ = _forward(m.indptr, m.indices, m.data, _scores(u), np.zeros((counts.n_types, 1)))
-    return np.asarray(q)
+    if not len(q):
+        return np.zeros(0)
+    documents = Documents(matrix.indptr)
+    out: Floats = w[matrix.indices]
+    out -= documents.spread(out[largest(matrix, q)])
+    out -= documents.spread(documents.sum(q * out))
+    return out
 
 
-def answers(counts: Counts, u: Floats, w: Floats) -> Floats:
-    """f_X = Σ_s q_{X,s} w_s, shape (n, H).
+def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
+    """Decision values f_X = Σ_s q_{X,s} w_s, shape (n, H).
 
     Args:
-        counts: n documents over |S| types.
+        matrix: counts of n documents over |S| types.
         u: scores, shape (|S|,).
         w: values, shape (|S|,) or (|S|, H).
     """
-    u, w = _scores(u), _heads(w)
-    out = [np.empty((0, w.shape[1]))]
-    for part in counts.blocks():
-        m = part.matrix
-        with threads(m.nnz):
-            out.append(_forward(m.indptr, m.indices, m.data, u, w)[1])
-    return np.concatenate(out)
+    w = _outputs(w)
+    return np.concatenate([np.empty((0, w.shape[1])), *(_weighted(m, attention(m, u)) @ w for m in blocks(matrix))])
+
+
+def blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
+    """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
+    for rows in row_blocks(matrix):
+        yield matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
 
 
 def loss_and_slope(f: Floats, labels: Ints) -> tuple[Floats, Floats]:
@@ -192,32 +164,36 @@ def loss_and_slope(f: Floats, labels: Ints) -> tuple[Floats, Floats]:
 
 
 def gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
-    """The exact full-batch gradient in O(nonzeros of the count matrix), the same bits for any thread count.
+    """The exact full-batch gradient in O(nonzeros of the count matrix · H).
 
-    ∇_E L = a pᵀ + b vᵀ, ∇_p L = Eᵀ a and ∇_v L = Eᵀ b follow from it (section 1 of the module's formulas).
+    ∇_E L = a pᵀ + b vᵀ, ∇_p L = Eᵀ a and ∇_v L = Eᵀ b follow from it (the module's formulas).
 
     Args:
-        counts: n ≥ 1 documents over |S| types.
+        counts: n ≥ 1 labelled documents over |S| types.
         u: scores, shape (|S|,).
         w: values, shape (|S|,) or (|S|, 1) for two classes, (|S|, K) for K classes.
     """
-    m, w = counts.matrix, _heads(w)
-    with threads(m.nnz):
-        q, f, top = _forward(m.indptr, m.indices, m.data, _scores(u), w)
+    matrix, w = counts.matrix, _outputs(w)
+    documents, q = Documents(matrix.indptr), attention(matrix, u)
+    weighted = _weighted(matrix, q)
+    f = np.asarray(weighted @ w)
     loss, g = loss_and_slope(f, counts.labels)
-    g /= counts.n_documents
-    starts, positions = counts.by_type
-    documents = np.repeat(np.arange(counts.n_documents, dtype=np.int32), np.diff(m.indptr))
-    with threads(m.nnz):
-        a = _sum_by_type(starts, positions, _score_terms(m.indptr, m.indices, q, top, g, w))
-        b = _value_sums(starts, positions, documents, q, g)
-    return Gradient(float(np.mean(loss)), a, b, f)
+    g /= len(g)
+    slopes = np.zeros(len(q))
+    for h in range(w.shape[1]):
+        slopes += documents.spread(g[:, h]) * above_answer(matrix, q, w[:, h])
+    return Gradient(float(np.mean(loss)), sum_by_type(matrix, q * slopes), np.asarray(weighted.T @ g), f)
 
 
-def _scores(u: NDArray[Any]) -> Floats:
-    return np.ascontiguousarray(u, dtype=np.float64)
+def sum_by_type(matrix: sp.csr_array, entries: Floats) -> Floats:
+    """Σ over documents of numbers that belong to the stored entries, in the order of the documents, shape (|S|,)."""
+    return np.asarray(np.bincount(matrix.indices, entries, matrix.shape[1]), dtype=np.float64)
 
 
-def _heads(w: NDArray[Any]) -> Floats:
+def _weighted(matrix: sp.csr_array, entries: Floats) -> sp.csr_array:
+    return sp.csr_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _outputs(w: NDArray[Any]) -> Floats:
     w = np.ascontiguousarray(w, dtype=np.float64)
     return w[:, None] if w.ndim == 1 else w

@@ -1,4 +1,4 @@
-"""A scikit-learn classifier whose every answer is an exact sum over the tokens of a document.
+"""The classifier behind scikit-learn's interface: it stores settings, checks input, and hands over to `tokensieve.model.fit`.
 
 The model of `tokensieve.model.attention`, trained on its scores u and values w directly. It starts where one gradient step would
 take it (Wu et al. 2025, Lemma 4.1: embeddings align with the output vector in proportion to token importance): values at the
@@ -7,8 +7,6 @@ smoothed, class-balanced log-ratio of document frequencies (Wang & Manning 2012)
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,53 +15,18 @@ import polars.selectors
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from tokensieve.errors import InputError
-from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, attention, loss_and_slope
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.effects import effects
-from tokensieve.model.start import initial_table, prior_of
+from tokensieve.model.explanation import Explanation, explain
+from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
-
-CHECKS = 8
-PATIENCE = 3
-HELD_OUT = 50_000  # more documents than that tell nothing new about when to stop
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """One answer as a sum: Σ contribution = answer, to rounding (without any known token the prior is the answer).
-
-    Attributes:
-        predicted: the class that the model answers.
-        explained: the class whose answer is explained.
-        probability: of the explained class.
-        answer: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
-            contributions.
-        unknown: words of the text that the model has never seen.
-        table: token, count, attention q, value w, contribution q·w, largest contribution first (by magnitude).
-    """
-
-    predicted: Any
-    explained: Any
-    probability: float
-    answer: float
-    unknown: int
-    table: pl.DataFrame
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
-        names = {"predicted": str(self.predicted), "explained": str(self.explained)}
-        return names | {
-            "probability": self.probability, "answer": self.answer, "unknown": self.unknown, "tokens": self.table.to_dicts(),
-        }  # fmt: skip
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -76,7 +39,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         ngrams: longest run of words that is a token type (text input only).
-        min_documents: a type must stand in that many training documents (text input only).
+        min_documents: a type must occur in that many training documents (text input only).
         tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces; or a `WordTokenizer` with
             other settings (text input only).
         batch_size: documents per training step.
@@ -104,7 +67,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tokenizer: Any = None,
         batch_size: int = 64,
         score_rate: float = 0.01,
-        value_rate: float = 0.2,
+        value_rate: float = 0.1,
         max_epochs: int = 4,
         validation_share: float = 0.1,
         random_state: Any = 0,
@@ -139,82 +102,59 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if _is_text(X):
             texts = text_series(X)
             stream = tokenize(texts, self._tokenizer())
-            self.vocabulary_: Vocabulary | None = learn_vocabulary(
-                stream, self._tokenizer(), self.ngrams, self.min_documents
-            )
-            matrix, _ = self.vocabulary_.count(stream)
+            vocabulary = learn_vocabulary(stream, self._tokenizer(), self.ngrams, self.min_documents)
+            matrix, _ = vocabulary.count(stream)
             self.__dict__.pop("feature_names_in_", None)
         else:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-            matrix, self.vocabulary_ = _as_counts(X), None
+            matrix, vocabulary = _as_counts(X), None
         check_classification_targets(labels)
-        self.classes_, index = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"the data has one class only ({self.classes_[0]!r}): a classifier needs at least two")
+        classes, index = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"the data has one class only ({classes[0]!r}): a classifier needs at least two")
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
         tokens = np.empty(matrix.shape[1], dtype=object)
-        return self._train(Counts(matrix, index.astype(np.int64), tuple(str(c) for c in self.classes_), tokens))
+        counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens)
+        return self._take(fit(counts, self._settings(), vocabulary), classes)
 
     def fit_counts(self, counts: Counts, vocabulary: Vocabulary | None = None) -> Self:
         """Learn from counts that are there already, as `fit` would from the texts they came from."""
-        self.classes_, self.vocabulary_ = np.asarray(counts.classes), vocabulary
         self.__dict__.pop("feature_names_in_", None)
-        return self._train(counts)
+        return self._take(fit(counts, self._settings(), vocabulary), np.asarray(counts.classes))
 
     def _tokenizer(self) -> Tokenizer:
         if isinstance(self.tokenizer, WordTokenizer | PieceTokenizer):
             return self.tokenizer
         return WordTokenizer() if self.tokenizer is None else PieceTokenizer(self.tokenizer)
 
-    def _train(self, counts: Counts) -> Self:
-        for name, least in (("batch_size", 1), ("max_epochs", 1), ("score_rate", 0), ("value_rate", 0)):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
-        if not 0 <= self.validation_share < 1:
-            raise ValueError(f"validation_share must lie in [0, 1), not {self.validation_share!r}")
-        self.n_features_in_ = counts.n_types
-        self.prior_: NDArray[Any] = prior_of(counts.class_sizes)
+    def _settings(self) -> FitSettings:
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
-        per_epoch = math.ceil(counts.n_documents / self.batch_size)
-        steps = max(self.max_epochs * per_epoch, 500)
-        schedule = Schedule(steps, self.batch_size, self.score_rate, self.value_rate, int(seed))
-        stop = self._choose_length(counts, schedule)
-        u, w = initial_table(counts, self.prior_)
-        for self.n_steps_, self.scores_, self.values_ in train(counts, u, w, schedule, stop):
-            break
+        return FitSettings(
+            self.batch_size, self.score_rate, self.value_rate, self.max_epochs, self.validation_share, int(seed)
+        )
+
+    @classmethod
+    def of(cls, model: Model, tokenizer: Any = None) -> Self:
+        """A fitted classifier from a trained model and its settings."""
+        return cls(tokenizer=tokenizer, **model.settings)._take(model, model.classes)
+
+    def _take(self, model: Model, classes: NDArray[Any]) -> Self:
+        self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
+        self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
+        self.n_steps_, self.validation_ = model.steps, model.validation
         return self
 
-    def _choose_length(self, counts: Counts, schedule: Schedule) -> int:
-        """Steps with the smallest loss on held-out documents, out of CHECKS lengths."""
-        self.validation_ = np.empty((0, 2))
-        if self.validation_share <= 0 or counts.class_sizes.min() < 10:
-            return schedule.steps
-        rows = np.arange(counts.n_documents)
-        inside, outside = train_test_split(
-            rows,
-            test_size=max(min(self.validation_share, HELD_OUT / len(rows)), counts.n_classes / len(rows)),
-            stratify=counts.labels,
-            random_state=schedule.seed,
-        )
-        held_out, checks = counts.rows(outside), []
-        u, w = initial_table(counts, self.prior_, held_out)
-        for steps, scores, values in train(counts, u, w, schedule, math.ceil(schedule.steps / CHECKS), inside):
-            f = self._answers(held_out.matrix, scores, values)
-            checks.append((steps, float(np.mean(loss_and_slope(f, held_out.labels)[0]))))
-            best = min(checks, key=lambda c: c[1])
-            if len(checks) - checks.index(best) > PATIENCE:
-                break
-        self.validation_ = np.array(checks)
-        return best[0]
-
-    def _answers(self, matrix: sp.csr_array, scores: Floats, values: Floats) -> Floats:
-        counts = Counts(matrix, np.zeros(matrix.shape[0], np.int64), ("",), np.empty(matrix.shape[1], dtype=object))
-        f = answers(counts, scores, values)
-        f[np.diff(matrix.indptr) == 0] = self.prior_
-        return f
+    @property
+    def trained_(self) -> Model:
+        """The model without scikit-learn, as `tokensieve.model.explanation.pieces` takes it."""
+        check_is_fitted(self, "scores_")
+        return Model(
+            self.classes_, self.scores_, self.values_, self.prior_, self.tokens_, self.vocabulary_, self.n_steps_,
+            self.validation_, {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"},
+        )  # fmt: skip
 
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:
         """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
@@ -228,7 +168,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Floats:
         """f_X, shape (n,) for two classes and (n, K) for K."""
-        f = self._answers(self.counts_of(X)[0], self.scores_, self.values_)
+        f = self.trained_.decide(self.counts_of(X)[0])
         return f[:, 0] if f.shape[1] == 1 else f
 
     def predict_proba(self, X: Any) -> Floats:
@@ -241,15 +181,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[decide(f)])
 
     def answer(self, X: Any) -> pl.DataFrame:
-        """One row per document: class, its probability, the answer f of the second of two classes or of that class, and the
-        number of unknown words."""
-        matrix, unknown = self.counts_of(X)
-        f = self._answers(matrix, self.scores_, self.values_)
-        best, p = decide(f), probabilities(f)
-        rows = np.arange(len(f))
-        names = pl.Series(self.classes_.tolist()).gather(best)
-        heads = f[:, 0] if f.shape[1] == 1 else f[rows, best]
-        return pl.DataFrame({"class": names, "probability": p[rows, best], "answer": heads, "unknown_words": unknown})
+        """One row per document: class, its probability, the decision value f of the second of two classes or of that class, and
+        the number of unknown words."""
+        return self.trained_.answer(*self.counts_of(X))
 
     def explain(self, X: Any, label: Any = None) -> list[Explanation]:
         """Each answer as a sum over the document's token types.
@@ -261,34 +195,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: `label` is none of the classes.
         """
-        classes = self.classes_.tolist()
-        if label is not None and label not in classes:
-            raise InputError(f"the model has no class {label!r}: it knows {', '.join(map(str, classes))}")
-        matrix, unknown = self.counts_of(X)
-        f = self._answers(matrix, self.scores_, self.values_)
-        p, best = probabilities(f), decide(f)
-        counts = Counts(matrix, np.zeros(len(f), np.int64), ("",), self.tokens_)
-        q = attention(counts, self.scores_)
-        out = []
-        for i in range(len(f)):
-            predicted = int(best[i])
-            k = classes.index(label) if label is not None else 1 if f.shape[1] == 1 else predicted
-            value = self.class_values(k)
-            entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
-            types = matrix.indices[entries]
-            table = pl.DataFrame(
-                {
-                    "token": pl.Series(self.tokens_[types].tolist(), dtype=pl.String),
-                    "count": matrix.data[entries],
-                    "attention": q[entries],
-                    "value": value[types],
-                    "contribution": q[entries] * value[types],
-                }
-            ).sort(pl.col("contribution").abs(), descending=True, maintain_order=True)
-            names = self.classes_[predicted], self.classes_[k]
-            answer = f[i, k] if f.shape[1] > 1 else f[i, 0] if k else -f[i, 0]
-            out.append(Explanation(*names, float(p[i, k]), float(answer), int(unknown[i]), table))
-        return out
+        return explain(self.trained_, *self.counts_of(X), label)
 
     def effects(self, X: Any) -> pl.DataFrame:
         """What each token does to the answers f for the documents X, one row per token and class.
@@ -306,16 +213,15 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
             q_{X,s} T_X/c_{X,s}: 1 is what uniform attention gives), score u, value w, contribution, deletion (the answer with
             the token less the answer after every occurrence is deleted; `prior_` where nothing known is left). The means are
-            null for a token that stands in no document.
+            null for a token that occurs in no document.
 
         Raises:
-            ValueError: what `predict` raises.
+            ValueError: those of `predict`.
         """
         matrix, _ = self.counts_of(X)
-        counts = Counts(matrix, np.zeros(matrix.shape[0], np.int64), ("",), self.tokens_)
-        found = effects(counts, self.scores_, self.values_, self.prior_)
-        k = len(self.classes_)
-        types, heads = np.tile(np.arange(counts.n_types), k), np.repeat(np.arange(k), counts.n_types)
+        found = effects(matrix, self.scores_, self.values_, self.prior_)
+        k, n_types = len(self.classes_), len(self.scores_)
+        types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
         columns: dict[str, Any] = {
             "token": pl.Series(self.tokens_.tolist(), dtype=pl.String).gather(types),
             "class": pl.Series(self.classes_.tolist()).gather(heads),
@@ -326,12 +232,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns |= {name: both(x).T.ravel() for name, x in own.items()}
         return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 
-    def class_values(self, k: int) -> Floats:
-        """Values that speak for class index k, shape (|S|,); with two classes those of the first are −w."""
-        if self.values_.shape[1] > 1:
-            return self.values_[:, k]
-        return self.values_[:, 0] if k else -self.values_[:, 0]
-
     @property
     def tokens_(self) -> NDArray[Any]:
         """The |S| token types as text (column names or numbers for counts)."""
@@ -340,6 +240,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.vocabulary_.tokens
         names = getattr(self, "feature_names_in_", np.arange(len(self.scores_)).astype(str))
         return np.asarray(names, dtype=object)
+
+
+def _plain(value: Any) -> int | float | None:
+    """A setting as a JSON value; a random generator has none, and a clone draws anew."""
+    if isinstance(value, np.integer):
+        return int(value)
+    return value if isinstance(value, int | float) else None
 
 
 def _as_counts(X: Any) -> sp.csr_array:

@@ -88,6 +88,7 @@ def learn_on(
     min_documents: int = 3,
     tokenizer: Tokenizer | None = None,
     seed: int = 0,
+    value_rate: float = 0.1,
     progress: Progress | None = None,
 ) -> Learned:
     """Vocabulary, importance and classifier from documents that lie on a cluster.
@@ -101,6 +102,7 @@ def learn_on(
         min_documents: a type must stand in that many documents.
         tokenizer: words if None.
         seed: of the order of documents.
+        value_rate: initial step size for the values.
         progress: called with (stage, share done).
 
     Raises:
@@ -128,7 +130,7 @@ def learn_on(
     tell("importance", 0.0)
     sums: TokenSums = cluster.total(cluster.each(TokenSums.of, counts)).result()
     importance = sums.importance(vocabulary.tokens, classes)
-    model = AttentionClassifier(ngrams, min_documents, random_state=seed)
+    model = AttentionClassifier(ngrams, min_documents, splitter, value_rate=value_rate, random_state=seed)
     state, rounds, validation = _train(cluster, counts, sums.class_sizes, model, seed, tell)
     tell("attention", 0.0)
     received = cluster.total(cluster.each(_received, counts, state)).result() / np.maximum(importance.documents, 1)
@@ -323,12 +325,12 @@ def _average(total: tuple[Floats, Floats, int]) -> Table:
 
 def _loss(counts: Counts, rows: Ints, state: Table, prior: Floats) -> tuple[float, int]:
     part = counts.rows(rows)
-    f = answers(part, *state)
+    f = answers(part.matrix, *state)
     f[np.diff(part.matrix.indptr) == 0] = prior
     return float(loss_and_slope(f, part.labels)[0].sum()), len(rows)
 
 
 def _received(counts: Counts, state: Table) -> Floats:
     """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
-    sums: Floats = attention_sums(counts, state[0])[2]
+    sums: Floats = attention_sums(counts.matrix, state[0])[2]
     return sums

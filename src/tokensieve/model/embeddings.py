@@ -7,9 +7,8 @@ With u = E p, w = E V and the count-form gradients a = ∂L/∂u, B = ∂L/∂w 
 (Wu, Shevchenko, Oymak, Mondelli, NeurIPS 2025, section 3; H = 1 head for two classes, K for K classes). A step reads the counts
 once and E twice: once for u and w, and once for Eᵀ[a B] and the update of E, which share a pass over its rows.
 
-Gradient descent: x ← x − η ∇.  Adam (Kingma & Ba 2015, as PyTorch orders it): m ← β₁ m + (1 − β₁) ∇, r ← β₂ r + (1 − β₂) ∇²,
-x ← x − η/(1 − β₁ᵗ) · m / (√r / √(1 − β₂ᵗ) + ε), with β = (0.9, 0.999), ε = 1e-8. Its moments of E are as large as E; E and they
-are kept in float32 or float64 as asked, everything else in float64.
+Gradient descent: x ← x − η ∇.  Adam: the rule of `tokensieve.model.adam`. Its moments of E are as large as E; E and they
+are kept in float32 or float64, everything else in float64.
 
 Rows of E are taken in blocks of a fixed size and sums over blocks run in order, so the result has the same bits for any
 number of threads.
@@ -17,10 +16,10 @@ number of threads.
 
 from __future__ import annotations
 
-import json
 import math
 import time
-import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -30,17 +29,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.checkpoint import fingerprint
+from tokensieve.checkpoint import fingerprint, load, save
 from tokensieve.errors import InputError
-from tokensieve.files import write_all
-from tokensieve.model.adam import BETA1, BETA2, EPSILON
-from tokensieve.model.attention import answers, gradient, loss_and_slope, threads
+from tokensieve.model.adam import CONSTANTS, adam_step, corrections
+from tokensieve.model.attention import answers, gradient, loss_and_slope
 from tokensieve.model.decision import accuracy
 from tokensieve.model.start import Start
-from tokensieve.progress import Progress
+from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 
 BLOCK = 64
+SHARED = 2**16
 SAVE_SECONDS = 60.0
 FROZEN, DESCENT, ADAM, WRITE = 0, 1, 2, 3
 Sets = dict[str, Counts]
@@ -154,7 +153,7 @@ def train_embeddings(
         start: E (|S|, d), p (d,), v (d,) for two classes or (d, K); left as they are.
         settings: see `TrainingSettings`.
         others: name → documents over the same types that the trajectory also measures, for example validation and test.
-        checkpoint: file (.npz) that holds the state on the way; a run found there is resumed to the same bits.
+        checkpoint: file that holds the state on the way; a run found there is resumed to the same bits.
         progress: called with a text and the share done.
 
     Raises:
@@ -163,19 +162,18 @@ def train_embeddings(
     _check(counts, start, others or {})
     begun = time.perf_counter()
     sets = {"train": counts} | (others or {})
-    mark = fingerprint(json.dumps(asdict(settings), sort_keys=True), *start, *sets.values())
-    state = _load(checkpoint, mark) if checkpoint is not None and checkpoint.exists() else _begin(start, settings)
+    mark, tell = fingerprint(sorted(asdict(settings).items()), *start, *sets.values()), progress or silent
+    state = (_resumed(checkpoint, mark) if checkpoint is not None else None) or _begin(start, settings)
     saved = time.perf_counter()
     while state.step < settings.steps:
         _advance(state, sets, settings)
         if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
             _save(state, checkpoint, mark)
             saved = time.perf_counter()
-        if progress is not None:
-            progress("training", state.step / settings.steps)
+        tell("training", state.step / settings.steps)
     if len(state.rows) == 0 or state.rows[-1]["step"] != state.step:
         table = _project(state.E, np.vstack([state.p, state.v]))
-        _record(state, table, sets, answers(counts, table[:, 0], table[:, 1:]))
+        _record(state, table, sets, answers(counts.matrix, table[:, 0], table[:, 1:]))
     return _finished(state, start.v.ndim == 1, settings, time.perf_counter() - begun)
 
 
@@ -212,7 +210,7 @@ def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = Non
 
 def evaluate(counts: Counts, u: Floats, w: Floats) -> tuple[float, float]:
     """Mean loss and accuracy of scores u (|S|,) and values w (|S|,) or (|S|, H) on labelled documents."""
-    f = answers(counts, u, w)
+    f = answers(counts.matrix, u, w)
     return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
@@ -254,7 +252,7 @@ def _advance(state: _State, sets: Sets, settings: TrainingSettings) -> None:
     if not math.isfinite(g.loss):
         raise InputError(f"training overflowed at step {state.step}: use a smaller learning rate")
     if state.step % settings.record_every == 0:
-        f = g.f if batch is counts else answers(counts, table[:, 0], table[:, 1:])
+        f = g.f if batch is counts else answers(counts.matrix, table[:, 0], table[:, 1:])
         _record(state, table, sets, f)
     _update(state, np.column_stack([g.a, g.b]), settings)
     state.step += 1
@@ -274,26 +272,27 @@ def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
 def _project(E: NDArray[Any], right: Floats) -> Floats:
     """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
     out = np.empty((len(E), len(right)))
-    with threads(E.size):
+    with _threads(E.size):
         _products(E, right, out)
     return out
 
 
 def _sweep(
     E: NDArray[Any], m1: NDArray[Any], m2: NDArray[Any], left: Floats, right: Floats, mode: int, rate: float = 1.0,
-    fix: float = 1.0,
+    root: float = 1.0,
 ) -> Floats:  # fmt: skip
     """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
-    with threads(E.size):
-        _rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(fix), pull)
+    constants = tuple(kind(x) for x in CONSTANTS)
+    with _threads(E.size):
+        _rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(root), constants, pull)
     return np.asarray(pull.sum(axis=0))
 
 
 def _record(state: _State, table: Floats, sets: Sets, f: Floats) -> None:
     row = {"step": state.step, "norm_p": float(np.linalg.norm(state.p)), "norm_v": float(np.linalg.norm(state.v))}
     for name, counts in sets.items():
-        answer = f if name == "train" else answers(counts, table[:, 0], table[:, 1:])
+        answer = f if name == "train" else answers(counts.matrix, table[:, 0], table[:, 1:])
         row[f"{name}_loss"] = float(np.mean(loss_and_slope(answer, counts.labels)[0]))
         row[f"{name}_accuracy"] = accuracy(answer, counts.labels)
     state.rows.append(row)
@@ -304,22 +303,31 @@ def _update(state: _State, left: Floats, settings: TrainingSettings) -> None:
     """Move E, p and v along their gradients at the same point."""
     adam = settings.optimizer == "adam"
     t, rate = state.step + 1, settings.learning_rate
-    fix = (rate / (1 - BETA1**t), math.sqrt(1 - BETA2**t)) if adam else (rate, 1.0)
+    fix, root = corrections(t) if adam else (1.0, 1.0)
     mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
     right = np.vstack([state.p, state.v])
     none = np.empty((0, 0), state.E.dtype)
     m1, m2 = state.moments.get("E1", none), state.moments.get("E2", none)
-    gradients = _sweep(state.E, m1, m2, left, right, mode, fix[0], 1 / fix[1])
+    gradients = _sweep(state.E, m1, m2, left, right, mode, rate * fix, root)
     for name, target, g in (("p", state.p, gradients[0]), ("v", state.v, gradients[1:])):
         if name in settings.frozen:
             continue
         if adam:
             m, r = state.moments[f"{name}1"], state.moments[f"{name}2"]
-            m += (1 - BETA1) * (g - m)
-            r *= BETA2
-            r += (1 - BETA2) * g * g
-            g = m / (np.sqrt(r) / fix[1] + EPSILON)
-        target -= fix[0] * g
+            m[:], r[:], change = adam_step.py_func(g, m, r, rate * fix, root, CONSTANTS)
+        target -= change if adam else rate * g
+
+
+@contextmanager
+def _threads(entries: int) -> Iterator[None]:
+    """Kernels inside run on one thread if there are fewer than SHARED entries: on a busy machine threads that wait for one
+    another take a hundred times as long as so little work."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1 if entries < SHARED else before)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @numba.njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})
@@ -334,11 +342,11 @@ def _products(E: Any, right: Any, out: Any) -> None:
 
 
 @numba.njit(cache=True, parallel=True, error_model="numpy", fastmath={"contract"})
-def _rows(E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any, fix: Any, pull: Any) -> None:
+def _rows(
+    E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any, root: Any, constants: Any, pull: Any
+) -> None:
     """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient left_s · right (WRITE: it in m1)."""
     types, d = E.shape
-    one = rate / rate
-    beta1, beta2, epsilon = one * BETA1, one * BETA2, one * EPSILON
     for block in numba.prange(len(pull)):
         g = np.empty(d, E.dtype)
         for s in range(block * BLOCK, min(types, (block + 1) * BLOCK)):
@@ -361,9 +369,8 @@ def _rows(E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any,
                     m1[s, j] = g[j]
             elif mode == ADAM:
                 for j in range(d):
-                    m1[s, j] += (one - beta1) * (g[j] - m1[s, j])
-                    m2[s, j] = beta2 * m2[s, j] + (one - beta2) * g[j] * g[j]
-                    E[s, j] -= rate * m1[s, j] / (np.sqrt(m2[s, j]) * fix + epsilon)
+                    m1[s, j], m2[s, j], change = adam_step(g[j], m1[s, j], m2[s, j], rate, root, constants)
+                    E[s, j] -= change
 
 
 def _finished(state: _State, single: bool, settings: TrainingSettings, seconds: float) -> Training:
@@ -376,32 +383,15 @@ def _finished(state: _State, single: bool, settings: TrainingSettings, seconds: 
 
 
 def _save(state: _State, path: Path, mark: str) -> None:
-    """The whole state, whole or not at all."""
-    arrays: dict[str, Any] = {f"moment_{name}": array for name, array in state.moments.items()}
-    arrays |= {"E": state.E, "p": state.p, "v": state.v, "step": state.step, "mark": mark}
-    arrays |= {"tables": np.stack(state.tables), "columns": np.array(list(state.rows[0]))}
-    arrays |= {"rows": np.array([list(row.values()) for row in state.rows])}
-
-    def write(target: Path) -> None:
-        with target.open("wb") as out:
-            np.savez(out, **arrays)
-
-    write_all(path.parent, {path.name: write})
+    arrays = {f"moment_{name}": array for name, array in state.moments.items()}
+    arrays |= {"E": state.E, "p": state.p, "v": state.v, "tables": np.stack(state.tables)}
+    save(path, mark, arrays, {"step": state.step, "rows": state.rows})
 
 
-def _load(path: Path, mark: str) -> _State:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        theirs = str(arrays["mark"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        raise InputError(f"{path.name} is no training checkpoint: remove it, or name another file") from None
-    if theirs != mark:
-        raise InputError(f"{path.name} is of a run with other data, settings or start: remove it, or name another file")
-    columns = arrays["columns"].tolist()
-    return _State(
-        arrays["E"], arrays["p"], arrays["v"], int(arrays["step"]),
-        {name.removeprefix("moment_"): array for name, array in arrays.items() if name.startswith("moment_")},
-        [dict(zip(columns, row, strict=True)) for row in arrays["rows"].tolist()],
-        list(arrays["tables"]),
-    )  # fmt: skip
+def _resumed(path: Path, mark: str) -> _State | None:
+    found = load(path, mark)
+    if found is None:
+        return None
+    arrays, rest = found
+    moments = {name.removeprefix("moment_"): array for name, array in arrays.items() if name.startswith("moment_")}
+    return _State(arrays["E"], arrays["p"], arrays["v"], rest["step"], moments, rest["rows"], list(arrays["tables"]))

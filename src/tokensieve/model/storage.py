@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
 from tokensieve.errors import InputError
-from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.trained import Model
 from tokensieve.text.tokenizers import tokenizer_from_dict
 from tokensieve.text.vocabulary import Vocabulary
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from tokensieve.model.classifier import AttentionClassifier
+
+FORMAT = 2
 RULE = (
     "Words: where tokenizer.line_breaks, replace matches of (?i)<br\\s*/?> by a space; where tokenizer.lowercase, fold to Unicode "
     "lower case; take all matches of tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode). Count each word, and each "
@@ -27,21 +30,22 @@ RULE = (
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
 
-def model_files(model: AttentionClassifier) -> dict[str, bytes]:
+def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
     """The files of a model fitted on texts: name → content, for `tokensieve.files.write_all`.
 
     `model.safetensors` holds scores, values, prior and n-gram keys; `model.json` the classes, words and tokenizer;
     `table.json` the same model for any other program (see `table`).
     """
-    vocabulary = _vocabulary(model)
-    numbers = {"scores": model.scores_, "values": model.values_, "prior": model.prior_}
+    model, vocabulary = _with_vocabulary(model)
+    numbers = {"scores": model.scores, "values": model.values, "prior": model.prior}
     numbers |= {f"grams{n}": keys for n, keys in enumerate(vocabulary.grams, start=2)}
     blob = safetensors.numpy.save({name: np.ascontiguousarray(x) for name, x in numbers.items()})
     description = {
         "format": FORMAT,
         "kind": "tokensieve.AttentionClassifier",
-        "classes": model.classes_.tolist(),
-        "steps": model.n_steps_,
+        "classes": model.classes.tolist(),
+        "steps": model.steps,
+        "settings": model.settings,
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
     }
@@ -49,7 +53,7 @@ def model_files(model: AttentionClassifier) -> dict[str, bytes]:
     return {NUMBERS: blob, DESCRIPTION: _json(description), TABLE: _json(table(model))}
 
 
-def table(model: AttentionClassifier) -> dict[str, Any]:
+def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     """The model as a table of numbers per token type that any language can run; its `rule` says how.
 
     Split a text as `tokenizer` says; count every word and every run of up to `ngrams` adjacent words, joined by one space,
@@ -57,21 +61,33 @@ def table(model: AttentionClassifier) -> dict[str, Any]:
     weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. A
     text without known tokens is answered by `prior`.
     """
-    vocabulary = _vocabulary(model)
+    model, vocabulary = _with_vocabulary(model)
     return {
         "format": FORMAT,
         "rule": RULE,
-        "classes": model.classes_.tolist(),
+        "classes": model.classes.tolist(),
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
-        "prior": model.prior_.tolist(),
+        "prior": model.prior.tolist(),
         "tokens": vocabulary.tokens.tolist(),
-        "scores": model.scores_.tolist(),
-        "values": model.values_.tolist(),
+        "scores": model.scores.tolist(),
+        "values": model.values.tolist(),
     }
 
 
 def load_model(path: str | Path) -> AttentionClassifier:
+    """Read a model as a scikit-learn classifier, fitted, with the settings that it was trained with.
+
+    Args, errors: those of `read_model`.
+    """
+    from tokensieve.model.classifier import AttentionClassifier
+
+    model = read_model(path)
+    assert model.vocabulary is not None
+    return AttentionClassifier.of(model, tokenizer=model.vocabulary.tokenizer)
+
+
+def read_model(path: str | Path) -> Model:
     """Read a model from its folder, or from the path of one of its two files.
 
     Raises:
@@ -106,24 +122,23 @@ def load_model(path: str | Path) -> AttentionClassifier:
         raise InputError(f"{folder} is damaged ({error}): train the model again") from None
 
 
-def _assemble(description: dict[str, Any], numbers: dict[str, Any]) -> AttentionClassifier:
+def _assemble(description: dict[str, Any], numbers: dict[str, Any]) -> Model:
     grams = tuple(numbers[f"grams{n}"] for n in range(2, 2 + sum(name.startswith("grams") for name in numbers)))
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer_from_dict(description["tokenizer"]))
     heads = 1 if len(description["classes"]) == 2 else len(description["classes"])
     if numbers["scores"].shape != (vocabulary.n_types,) or numbers["values"].shape != (vocabulary.n_types, heads):
         raise ValueError("numbers and vocabulary do not agree")
-    model = AttentionClassifier(ngrams=1 + len(grams))
-    model.classes_, model.vocabulary_ = np.asarray(description["classes"]), vocabulary
-    model.scores_, model.values_, model.prior_ = numbers["scores"], numbers["values"], numbers["prior"]
-    model.n_features_in_ = vocabulary.n_types
-    model.n_steps_, model.validation_ = int(description["steps"]), np.empty((0, 2))
-    return model
+    return Model(
+        np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
+        vocabulary, int(description["steps"]), settings=dict(description["settings"]),
+    )  # fmt: skip
 
 
-def _vocabulary(model: AttentionClassifier) -> Vocabulary:
-    if model.vocabulary_ is None:
+def _with_vocabulary(model: Model | AttentionClassifier) -> tuple[Model, Vocabulary]:
+    model = model if isinstance(model, Model) else model.trained_
+    if model.vocabulary is None:
         raise InputError("only a model fitted on texts can be saved: this one was fitted on counts and knows no tokens")
-    return model.vocabulary_
+    return model, model.vocabulary
 
 
 def _digest(description: dict[str, Any], numbers: bytes) -> str:

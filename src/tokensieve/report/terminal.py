@@ -14,8 +14,8 @@ from tokensieve.auditing.demo import Reviews
 from tokensieve.auditing.findings import Finding, Level
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
-from tokensieve.model.classifier import AttentionClassifier, Explanation
-from tokensieve.model.highlight import pieces
+from tokensieve.model.explanation import Explanation, pieces
+from tokensieve.model.trained import Model
 from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.sentences import TITLES, headline, honest, main_line
 
@@ -24,7 +24,7 @@ LISTED = 20
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 
 
-def show_audit(audit: Audit, out: Path, report: bool) -> None:
+def show_audit(audit: Audit, out: Path) -> None:
     """Findings first, then accuracies, top tokens of each class and the files written: at most 40 lines of 80 columns."""
     console = Console(highlight=False, width=min(80, Console().width))
     train, test = audit.documents["train"], audit.documents["test"]
@@ -48,7 +48,7 @@ def show_audit(audit: Audit, out: Path, report: bool) -> None:
         console.print(Text(shown(note, 78), style="yellow"))
     if len(audit.notes) > NOTES:
         console.print(Text(f"… and {len(audit.notes) - NOTES} more notes in summary.json", style="yellow"))
-    files = "report.html, findings.json, tokens.csv, summary.json" if report else "tokens.csv, summary.json, the model"
+    files = "report.html, findings.json, tokens.csv, summary.json and the model"
     console.print(Text(f"{audit.seconds['total']:.1f} s; {files} in {out}", style="dim"))
 
 
@@ -140,10 +140,10 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
     console.print(Text(f"the planted shortcut {reviews.shortcut!r} {verdict}"))
 
 
-def show_explanation(model: AttentionClassifier, text: str, found: Explanation) -> None:
+def show_explanation(model: Model, text: str, found: Explanation) -> None:
     """The text shaded by contribution, and the sum."""
     console = Console(highlight=False)
-    k = [str(c) for c in model.classes_].index(str(found.explained))
+    k = [str(c) for c in model.classes].index(str(found.explained))
     shares = pieces(model, text, k)
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
     line = Text()

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
 from tokensieve.errors import InputError
 from tokensieve.text.columns import choose_columns, choose_text, listed, position
@@ -22,6 +21,7 @@ from tokensieve.text.counts import Ints
 from tokensieve.text.labels import destinations, in_order, label_name
 from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts, TextWriter, digest
+from tokensieve.text.split import stratified
 from tokensieve.text.table import Table
 
 TEST_NAMES = ("test", "testing")
@@ -259,8 +259,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         )
     n_classes = np.unique(strata[candidates]).size
     size = min(max(math.ceil(share * candidates.size), n_classes), candidates.size - n_classes)
-    _, held = train_test_split(candidates, test_size=size, random_state=seed, stratify=strata[candidates])
-    in_test = np.isin(which, held)
+    in_test = np.isin(which, candidates[stratified(strata[candidates], size, seed)[1]])
     left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
     if not left.all():
         name = corpus.classes[int(left.argmin())]

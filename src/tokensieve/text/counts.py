@@ -120,27 +120,23 @@ class Counts:
             )
         return out
 
-    @cached_property
-    def by_type(self) -> tuple[Ints, Ints]:
-        """The stored entries in order of type: (start of each type, shape (|S|+1,); positions in matrix.data, shape (nnz,)).
-
-        Sums over documents run through this order, one type at a time, so that they do not depend on the thread count.
-        """
-        m = self.matrix
-        order = sp.csr_array((np.arange(m.nnz, dtype=np.int64), m.indices, m.indptr), shape=m.shape).tocsc()
-        return order.indptr.astype(np.int64), order.data
-
     def blocks(self) -> Iterator[Counts]:
         """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
-        starts = self.matrix.indptr
-        first = 0
-        while first < self.n_documents:
-            limit = min(int(starts[first]) + BLOCK, int(starts[-1]))
-            last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
-            last = max(last, first + 1)
-            yield self if last - first == self.n_documents else self.rows(slice(first, last))
-            first = last
+        for rows in row_blocks(self.matrix):
+            yield self if rows == slice(0, self.n_documents) else self.rows(rows)
 
     def rows(self, which: NDArray[Any] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""
         return Counts(sp.csr_array(self.matrix[which]), self.labels[which], self.classes, self.tokens)
+
+
+def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:
+    """Runs of rows that hold a few million stored entries each, or are one row."""
+    starts, n = matrix.indptr, int(matrix.shape[0])
+    first = 0
+    while first < n:
+        limit = min(int(starts[first]) + BLOCK, int(starts[-1]))
+        last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
+        last = max(last, first + 1)
+        yield slice(first, last)
+        first = last

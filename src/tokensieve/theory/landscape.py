@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from tokensieve.model.attention import _sum_by_type
+from tokensieve.model.attention import sum_by_type
 from tokensieve.text.counts import Counts, Floats
 
 # Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
@@ -180,8 +180,7 @@ class Landscape:
         share = np.exp(weight - shift)
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
-        starts, positions = self.counts.by_type
-        a = _sum_by_type(starts, positions, np.repeat(g, np.diff(m.indptr)) * t)
+        a = sum_by_type(m, np.repeat(g, np.diff(m.indptr)) * t)
         return _Terms(q, t, answer, g, bend, a, shift)
 
     def _gradient(self, terms: _Terms) -> tuple[float, float, Floats]:

@@ -154,7 +154,7 @@ def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
 
 def limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:
     """max_X |f_X − mean value of its selected tokens|: zero in the limit of Lemma 4.4 where nothing is tied."""
-    return float(np.abs(answers(counts, u, w)[:, 0] - limit_answers(counts, mask, w)).max())
+    return float(np.abs(answers(counts.matrix, u, w)[:, 0] - limit_answers(counts, mask, w)).max())
 
 
 @numba.njit(cache=True)

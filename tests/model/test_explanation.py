@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.highlight import pieces
+from tokensieve.model.explanation import pieces
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "straße", "日本語", "οδος", "i̇stanbul", "👍🏽", "🇩🇪"]
 NASTY = [
@@ -69,7 +69,7 @@ def test_pieces_join_to_the_text_and_add_up_to_the_answer(kind: str, text: str) 
     trained = model(kind)
     matrix, _ = trained.counts_of([text])
     for k, label in enumerate(trained.classes_):
-        cut = pieces(trained, text, k)
+        cut = pieces(trained.trained_, text, k)
         assert "".join(piece for piece, *_ in cut) == text
         if matrix.nnz:
             answer = trained.explain([text], label)[0].answer
@@ -96,7 +96,7 @@ def test_each_occurrence_has_its_share_and_an_n_gram_is_shared_by_its_words() ->
                 for j in range(i, i + n):
                     expected[j][0] += q * trained.values_[tokens.index(run), 0]
                     expected[j][1] += q
-    cut = pieces(trained, "Not good -- NOT unseen good!")
+    cut = pieces(trained.trained_, "Not good -- NOT unseen good!")
     assert [piece for piece, *_ in cut] == ["Not", " ", "good", " -- ", "NOT", " ", "unseen", " ", "good", "!"]
     assert "not good" in counts
     for (_, f, q, value), (wanted_f, wanted_q), word in zip(cut[::2], expected, words, strict=True):

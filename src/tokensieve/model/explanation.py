@@ -1,0 +1,126 @@
+"""One answer taken apart: as a table of contributions per token type, and as the text cut into pieces that carry them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from tokensieve.errors import InputError
+from tokensieve.model.attention import attention
+from tokensieve.model.decision import both, decide, probabilities
+from tokensieve.model.trained import Model
+from tokensieve.text.counts import Ints
+from tokensieve.text.tokenizers import text_series
+from tokensieve.text.vocabulary import tokenize
+
+Piece = tuple[str, float, float, float]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One answer as a sum: Σ contribution = answer, to rounding (without any known token the prior is the answer).
+
+    Attributes:
+        predicted: the class that the model answers.
+        explained: the class whose answer is explained.
+        probability: of the explained class.
+        answer: f_{X,k} of the explained class k (of two classes f_X for the second, −f_X for the first): the sum of the
+            contributions.
+        unknown: words of the text that the model has never seen.
+        table: token, count, attention q, value w, contribution q·w, largest contribution first (by magnitude).
+    """
+
+    predicted: Any
+    explained: Any
+    probability: float
+    answer: float
+    unknown: int
+    table: pl.DataFrame
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        names = {"predicted": str(self.predicted), "explained": str(self.explained)}
+        return names | {
+            "probability": self.probability, "answer": self.answer, "unknown": self.unknown, "tokens": self.table.to_dicts(),
+        }  # fmt: skip
+
+
+def explain(model: Model, matrix: sp.csr_array, unknown: Ints, label: Any = None) -> list[Explanation]:
+    """Each answer as a sum over the document's token types.
+
+    Args:
+        model: trained.
+        matrix: counts of n documents over the model's |S| types.
+        unknown: unknown words of each document, shape (n,).
+        label: the class to explain; if None, the second of two classes, or the predicted one of more.
+
+    Raises:
+        InputError: `label` is none of the classes.
+    """
+    classes = model.classes.tolist()
+    if label is not None and label not in classes:
+        raise InputError(f"the model has no class {label!r}: it knows {', '.join(map(str, classes))}")
+    f = model.decide(matrix)
+    p, best, q, mirrored = probabilities(f), decide(f), attention(matrix, model.scores), both(f)
+    out = []
+    for i in range(len(f)):
+        k = classes.index(label) if label is not None else 1 if f.shape[1] == 1 else int(best[i])
+        entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
+        types = matrix.indices[entries]
+        value = both(model.values[types])[:, k]
+        table = pl.DataFrame(
+            {
+                "token": pl.Series(model.tokens[types].tolist(), dtype=pl.String),
+                "count": matrix.data[entries],
+                "attention": q[entries],
+                "value": value,
+                "contribution": q[entries] * value,
+            }
+        ).sort(pl.col("contribution").abs(), descending=True, maintain_order=True)
+        names = model.classes[best[i]], model.classes[k]
+        out.append(Explanation(*names, float(p[i, k]), float(mirrored[i, k]), int(unknown[i]), table))
+    return out
+
+
+def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
+    """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
+
+    Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
+    attention sums to one and contributions to the answer f. Text between tokens and words that the model does not know
+    carries zero, so a text without any known token carries none although the model answers it by its prior.
+
+    Args:
+        model: trained on texts.
+        text: any text.
+        k: index of the class whose answer is taken apart.
+    """
+    vocabulary = model.vocabulary
+    assert vocabulary is not None
+    stream = tokenize(text_series([text]), vocabulary.tokenizer)
+    spans = vocabulary.tokenizer.spans(text)
+    types = vocabulary.positions(stream)
+    matrix, _ = vocabulary.count(stream)
+    share, values = np.zeros(len(model.scores)), model.class_values(k)
+    share[matrix.indices] = attention(matrix, model.scores) / matrix.data
+    received, contributed = np.zeros(len(types)), np.zeros(len(types))
+    for n in range(types.shape[1]):
+        ends = np.flatnonzero(types[:, n] >= 0)
+        q = share[types[ends, n]] / (n + 1)
+        for back in range(n + 1):
+            np.add.at(received, ends - back, q)
+            np.add.at(contributed, ends - back, q * values[types[ends, n]])
+    value = np.where(types[:, 0] >= 0, values[types[:, 0]], 0.0)
+    out: list[Piece] = []
+    at = 0
+    for (start, end, _), f, q, w in zip(spans, contributed, received, value, strict=True):
+        if start > at:
+            out.append((text[at:start], 0.0, 0.0, 0.0))
+        out.append((text[max(start, at) : end], float(f), float(q), float(w)))
+        at = max(at, end)
+    if at < len(text):
+        out.append((text[at:], 0.0, 0.0, 0.0))
+    return out

@@ -1,0 +1,166 @@
+"""Corpus → split, counts, trained model and its test accuracy: all that `train` does, and the first half of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tokensieve import __version__
+from tokensieve.model.decision import accuracy, decide
+from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.trained import Model
+from tokensieve.progress import Clock, Progress, silent
+from tokensieve.text.corpus import Corpus, split_corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+
+FEW = 20  # test documents of a class
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How a corpus is split, counted and learned.
+
+    Attributes:
+        ngrams: longest run of words that is a token type.
+        min_documents: a type must occur in that many training documents.
+        seed: of the split and of training.
+        value_rate: initial step size of the values.
+        test_share: share of the documents set aside for testing where the corpus has no test set.
+    """
+
+    ngrams: int = 1
+    min_documents: int = 3
+    seed: int = 0
+    value_rate: float = 0.1
+    test_share: float = 0.2
+
+
+@dataclass(frozen=True)
+class Part:
+    """One side of the split.
+
+    Attributes:
+        corpus: its texts and labels.
+        counts: as the model reads them.
+        unknown: words of each document that are no token type, shape (n,).
+        words: of all documents.
+    """
+
+    corpus: Corpus
+    counts: Counts
+    unknown: Ints
+    words: int
+
+
+@dataclass(frozen=True, repr=False)
+class CorpusModel:
+    """A model trained on one side of a corpus, and tested on the other.
+
+    Attributes:
+        model: the model.
+        train, test: the two sides.
+        f: decision values of the test documents, shape (n, H).
+        notes: what was counted on the way in, in plain words.
+        settings: as given.
+        seconds: of each stage.
+    """
+
+    model: Model
+    train: Part
+    test: Part
+    f: Floats
+    notes: list[str]
+    settings: TrainSettings
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"CorpusModel({self.train.corpus.name!r}, {self.train.counts.n_types:,} token types)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        train, test, classes = self.train.counts, self.test.counts, self.train.counts.classes
+        sizes, predicted = train.class_sizes, decide(self.f)
+        right = np.bincount(test.labels[predicted == test.labels], minlength=len(classes))
+        intake = self.train.corpus.intake
+        return {
+            "name": self.train.corpus.name,
+            "classes": classes,
+            "documents": {"train": train.n_documents, "test": test.n_documents},
+            "class_documents": dict(zip(classes, sizes.tolist(), strict=True)),
+            "token_types": train.n_types,
+            "test_accuracy": accuracy(self.f, test.labels),
+            "majority_accuracy": float(np.mean(test.labels == sizes.argmax())),
+            "class_recall": {
+                name: float(hits / size) if size else None
+                for name, hits, size in zip(classes, right, test.class_sizes, strict=True)
+            },
+            "unknown_share": float(self.test.unknown.sum() / max(self.test.words, 1)),
+            "seconds": self.seconds,
+            "seed": self.settings.seed,
+            "settings": asdict(self.settings) | {"columns": [intake.text_column, intake.label_column]},
+            "version": __version__,
+            "notes": self.notes,
+        }
+
+
+def train_corpus(
+    corpus: Corpus,
+    settings: TrainSettings | None = None,
+    tokenizer: Tokenizer | None = None,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+) -> CorpusModel:
+    """Split, count, learn and test.
+
+    Args:
+        corpus: with its test set, or without: then a seeded, stratified share is set aside.
+        settings: `TrainSettings()` if None.
+        tokenizer: words if None.
+        progress: called with (stage, share done).
+        clock: keeps the seconds of the stages; a new one if None.
+
+    Raises:
+        InputError: the corpus cannot be split, or no token is frequent enough.
+    """
+    settings, splitter = settings or TrainSettings(), tokenizer or WordTokenizer()
+    tell, clock = progress or silent, clock or Clock()
+    notes = corpus.intake.lines()
+    if corpus.test is not None:
+        notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
+    else:
+        corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
+    train, test, vocabulary = _count(corpus, settings, splitter, tell)
+    clock.lap("tokenizing")
+    model = fit(train.counts, FitSettings(value_rate=settings.value_rate, seed=settings.seed), vocabulary, tell)
+    f = model.decide(test.counts.matrix)
+    clock.lap("training")
+    own = {"ngrams": settings.ngrams, "min_documents": settings.min_documents}
+    model = replace(model, settings=own | model.settings)
+    return CorpusModel(model, train, test, f, notes + _few(test.counts), settings, clock.seconds)
+
+
+def _count(
+    corpus: Corpus, settings: TrainSettings, tokenizer: Tokenizer, tell: Progress
+) -> tuple[Part, Part, Vocabulary]:
+    assert corpus.test is not None
+    done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
+    stream = tokenize(corpus.texts, tokenizer, lambda read: tell("tokenizing", read / total))
+    vocabulary = learn_vocabulary(stream, tokenizer, settings.ngrams, settings.min_documents)
+    train = _part(corpus, stream, vocabulary)
+    stream = tokenize(corpus.test.texts, tokenizer, lambda read: tell("tokenizing", (done + read) / total))
+    return train, _part(corpus.test, stream, vocabulary), vocabulary
+
+
+def _part(corpus: Corpus, stream: Any, vocabulary: Vocabulary) -> Part:
+    matrix, unknown = vocabulary.count(stream)
+    return Part(corpus, Counts(matrix, corpus.labels, corpus.classes, vocabulary.tokens), unknown, stream.n_tokens)
+
+
+def _few(test: Counts) -> list[str]:
+    """What the numbers of test documents do not allow to be judged."""
+    few = [f"{name!r} ({size})" for name, size in zip(test.classes, test.class_sizes, strict=True) if size < FEW]
+    return [f"fewer than {FEW} test documents, so accuracy says little: {', '.join(few)}"] if few else []

@@ -1,0 +1,125 @@
+"""Interrupts and terminations, whenever they come: one line, status 130 or 143, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reviews import write_reviews
+
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@BOTH
+@pytest.mark.parametrize("nth", [1, 30, 120, 300, 500])
+def test_while_libraries_are_loaded(tmp_path: Path, number: signal.Signals, nth: int) -> None:
+    program = f"""
+import os, sys
+import tokensieve.__main__ as way_in
+class Count:
+    n = 0
+    def find_spec(self, name, path=None, target=None):
+        self.n += 1
+        if self.n == {nth}:
+            os.kill(os.getpid(), {int(number)})
+sys.meta_path.insert(0, Count())
+sys.argv = ["tokensieve", "demo"]
+way_in.main()
+"""
+    done = python(program, tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (128 + number, 1), done.stderr
+    assert "nothing was left half-written" in done.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_where_compiled_code_calls_back_and_swallows_it(tmp_path: Path) -> None:
+    program = """
+import ctypes, os, signal
+import tokensieve.__main__ as way_in
+@ctypes.CFUNCTYPE(None)
+def callback():
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+def run():
+    callback()
+    print("went on", flush=True)
+    while True:
+        pass
+way_in._run = run
+way_in.main()
+"""
+    done = python(program, tmp_path)
+    assert (done.stdout, done.returncode) == ("went on\n", 130) and done.stderr.count("\n") == 1
+
+
+@BOTH
+def test_turned_into_another_error_by_a_library(tmp_path: Path, number: signal.Signals) -> None:
+    program = f"""
+import os
+import tokensieve.__main__ as way_in
+def run():
+    try:
+        os.kill(os.getpid(), {int(number)})
+        while True:
+            pass
+    except:
+        raise RuntimeError("failed in pass 3")
+way_in._run = run
+way_in.main()
+"""
+    done = python(program, tmp_path)
+    assert done.returncode == 128 + number and "RuntimeError" not in done.stderr
+
+
+def test_after_the_work_is_done_it_changes_nothing(tmp_path: Path) -> None:
+    program = """
+import atexit, os, signal
+import tokensieve.__main__ as way_in
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+way_in._run = lambda: 3
+way_in.main()
+"""
+    done = python(program, tmp_path)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
+    write_reviews(tmp_path / "good.csv", 1000)
+    command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--ngrams", "3", "--out", "o"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    files = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
+    if process.returncode == 0:
+        assert "summary.json" in files
+    else:
+        assert files == ["good.csv"]
+        assert process.returncode in (130, -signal.SIGINT)  # a compiled library may end the process itself
+        assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
+    write_reviews(tmp_path / "good.csv", 4000)
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list((tmp_path / "tmp").glob("*/*")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and b"nothing was left half-written" in err
+    assert list((tmp_path / "tmp").iterdir()) == [] and not (tmp_path / "o").exists()
