@@ -15,7 +15,8 @@ from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import Tokenizer
 
 AROUND = 70  # characters on either side
-LOOKED_AT = 60  # documents per token
+LOOKED_AT = 40  # documents per token
+ENOUGH = 10  # without any sign
 EDGE, LONG = 4, 12  # words at either end of a document of at least so many
 MOSTLY = 0.8
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"\w[/_=&@#?%:.]$"), re.compile(r"^[/_=&@#?%:.]\w")
@@ -88,7 +89,7 @@ def holders(counts: Counts, types: Ints) -> list[Ints]:
 
 
 def sign_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> Sign | None:
-    """The sign of an artefact that a token bears, looked for in up to 60 of its documents; None for an ordinary word.
+    """The sign of an artefact that a token bears, looked for in up to 40 of its documents; None for an ordinary word.
 
     Args:
         token: a token type.
@@ -112,6 +113,8 @@ def sign_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -
                 long += 1
                 edge += at < EDGE or at >= words - EDGE
             break
+        if seen >= ENOUGH and max(glued, edge) < (1 - MOSTLY) * seen:
+            return None
     if seen and glued > MOSTLY * seen:
         return Sign.MARKUP
     return Sign.EDGE if long > MOSTLY * max(seen, 1) and edge > MOSTLY * long else None

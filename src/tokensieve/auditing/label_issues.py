@@ -7,7 +7,7 @@ by their margin p_i(looks like) − p_i(y_i)  (Northcutt, Jiang, Chuang 2021, se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -15,14 +15,15 @@ from sklearn.model_selection import StratifiedKFold
 
 from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
+from tokensieve.auditing.refit import refit
 from tokensieve.model.attention import attention
 from tokensieve.model.decision import both, probabilities
-from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.fit import FitSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 
-FOLDS = 3
+FOLDS = 2
 LISTED = 1_000
 EXAMPLES = 5
 AGAINST = 4  # tokens named
@@ -46,7 +47,7 @@ class LabelIssues:
 
 
 def out_of_fold(train: Counts, model: Model, settings: FitSettings) -> Floats:
-    """Probabilities, shape (n, K), of each document by a model trained on the other two thirds, as long as `model` was.
+    """Probabilities, shape (n, K), of each document by a model trained on the other half, as long as `model` was.
 
     Args:
         train: the documents.
@@ -54,10 +55,9 @@ def out_of_fold(train: Counts, model: Model, settings: FitSettings) -> Floats:
         settings: with which it was.
     """
     p = np.zeros((train.n_documents, train.n_classes))
-    epochs = max(1, round(model.steps * settings.batch_size / max(train.n_documents, 1)))
-    how = replace(settings, validation_share=0.0, max_epochs=epochs)
     for inside, outside in StratifiedKFold(FOLDS, shuffle=True, random_state=settings.seed).split(p, train.labels):
-        p[outside] = probabilities(fit(train.rows(inside), how).decide(train.rows(outside).matrix))
+        other = refit(train.rows(inside), model, train.n_documents, settings)
+        p[outside] = probabilities(other.decide(train.rows(outside).matrix))
     return p
 
 

@@ -20,10 +20,11 @@ import scipy.sparse as sp
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.context import Sign, holders, passage, sign_of
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
+from tokensieve.auditing.refit import refit
 from tokensieve.data.importance import LEVEL
 from tokensieve.escape import shown
 from tokensieve.model.decision import decide
-from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.fit import FitSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -33,7 +34,7 @@ COVERAGE = 0.01  # of the class's documents
 PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
 INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
 VOCABULARY = 3  # a class with more groups of certain words than that has a vocabulary, not a shortcut
-LOOKED_INTO = 250  # candidates whose documents are read
+LOOKED_INTO = 160  # candidates whose documents are read
 TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
 EXAMPLES = 3
 MOST = 12  # findings
@@ -130,17 +131,14 @@ def _grouped(candidates: list[_Candidate]) -> list[list[_Candidate]]:
     """Tokens that share a word, or occur in much the same documents, are one finding, whatever their classes."""
     groups: list[list[_Candidate]] = []
     for c in sorted(candidates, key=lambda c: -c.way * len(c.documents)):
-        words = set(c.token.split(" "))
-        for group in groups:
-            if any(
-                words & set(other.token.split(" ")) or _jaccard(c.documents, other.documents) >= TOGETHER
-                for other in group
-            ):
-                group.append(c)
-                break
-        else:
-            groups.append([c])
+        near = [group for group in groups if any(_belong(c, other) for other in group)]
+        groups = [group for group in groups if all(group is not one for one in near)]
+        groups.append([c, *(other for group in near for other in group)])
     return groups
+
+
+def _belong(a: _Candidate, b: _Candidate) -> bool:
+    return bool(set(a.token.split(" ")) & set(b.token.split(" "))) or _jaccard(a.documents, b.documents) >= TOGETHER
 
 
 def _jaccard(a: Ints, b: Ints) -> float:
@@ -196,7 +194,8 @@ def accuracy_without(
     keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
     matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
     names = np.asarray(train.tokens, dtype=object)[keep]
-    without = fit(Counts(matrices[0], train.labels, train.classes, names), settings)
+    part = Counts(matrices[0], train.labels, train.classes, names)
+    without = refit(part, model, train.n_documents, settings)
     right = [
         int(np.count_nonzero(decide(f) == test.labels))
         for f in (model.decide(test.matrix), without.decide(matrices[1]))
