@@ -39,16 +39,14 @@ class Problem:
 
     def __init__(self, documents: int, d: int) -> None:
         from tokensieve.model.start import Start
-        from tokensieve.text.counts import Counts
-        from tokensieve.text.tokenizers import WordTokenizer
-        from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+        from tokensieve.text.tokens import tokenize
+        from tokensieve.text.vocabulary import Documents, count_corpus
 
-        frame, splitter = pl.read_parquet(DATA / "imdb_train.parquet").sample(documents, seed=0), WordTokenizer()
-        stream = tokenize(frame["text"], splitter)
-        vocabulary = learn_vocabulary(stream, splitter)
+        frame = pl.read_parquet(DATA / "imdb_train.parquet").sample(documents, seed=0)
         labels = (frame["label"] == "positive").to_numpy().astype(np.int64)
-        self.counts = Counts(vocabulary.count(stream)[0], labels, ("-1", "+1"), vocabulary.tokens)
-        self.ids = vocabulary.positions(stream)[:, 0].astype(np.int64)
+        counted = count_corpus(Documents(frame["text"], labels, ("-1", "+1")))
+        self.counts, stream = counted.counts, tokenize(frame["text"], counted.vocabulary.tokenizer)
+        self.ids = counted.vocabulary.positions(stream)[:, 0].astype(np.int64)
         self.starts, self.document = stream.starts, stream.documents
         rng = np.random.default_rng(0)
         E, p, v = (rng.standard_normal(shape) / np.sqrt(d) for shape in ((self.counts.n_types, d), d, d))

@@ -46,7 +46,7 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.effects import effects
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.counts import Counts
-from tokensieve.text.vocabulary import tokenize
+from tokensieve.text.tokens import tokenize
 
 REVIEWS = 25_000
 FLOOR = 5

@@ -24,8 +24,7 @@ from typing import Any
 import polars as pl
 
 from machine import DATA, described
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import count_texts
 
 
 def alternate(sides: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
@@ -48,13 +47,9 @@ def tokens(runs: int) -> None:
     from sklearn.feature_extraction.text import CountVectorizer
 
     train, test = imdb("train")["text"], imdb("test")["text"]
-    splitter = WordTokenizer()
 
     def ours(n: int) -> None:
-        stream = tokenize(train, splitter)
-        vocabulary = learn_vocabulary(stream, splitter, n, 2)
-        vocabulary.count(stream)
-        vocabulary.count(tokenize(test, splitter))
+        count_texts(test, count_texts(train, ngrams=n, min_documents=2).vocabulary)
 
     def theirs(n: int) -> None:
         vectorizer = CountVectorizer(ngram_range=(1, n), min_df=2, token_pattern=r"(?u)\w+(?:['’]\w+)*")

@@ -74,20 +74,18 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def ours(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[Any]:
     from tokensieve.model.classifier import AttentionClassifier
-    from tokensieve.text.counts import Counts
-    from tokensieve.text.tokenizers import WordTokenizer, text_series
-    from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+    from tokensieve.text.tokenizers import text_series
+    from tokensieve.text.vocabulary import Documents, count_corpus
 
     texts, labels, unseen = split
-    splitter, classes = WordTokenizer(), sorted(set(labels))
+    classes = sorted(set(labels))
     model = AttentionClassifier(ngrams=n, random_state=seed, **setting)
-    stream = tokenize(text_series(texts), splitter)
-    vocabulary = learn_vocabulary(stream, splitter, n, model.min_documents)
     index = {name: k for k, name in enumerate(classes)}
     y = np.array([index[label] for label in labels])
-    counts = Counts(vocabulary.count(stream)[0], y, tuple(map(str, classes)), vocabulary.tokens)
+    documents = Documents(text_series(texts), y, tuple(map(str, classes)))
+    counted = count_corpus(documents, ngrams=n, min_documents=model.min_documents)
     lap("features")
-    model.fit_counts(counts, vocabulary)
+    model.fit_counts(counted.counts, counted.vocabulary)
     lap("training")
     answers = model.predict(unseen)
     names = dict(zip(map(str, classes), classes, strict=True))

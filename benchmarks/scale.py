@@ -35,18 +35,20 @@ import numpy as np
 import polars as pl
 
 from machine import DATA, described, memory
-from tokensieve.data.importance import TokenSums
+from tokensieve.data.importance import importance_of as from_sums
+from tokensieve.data.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.text import frequencies
+from tokensieve.text import spill as spill_files
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.tokens import Chunks, TokenStream, tokenize
+from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 LENGTH, TYPES, BATCH = 100, 50_000, 20_000
 REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
 
 
-class Generated:
+class Generated(Chunks):
     """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of two classes; made batch by batch
     from the seed whenever they are read, which has taken `seconds` so far."""
 
@@ -110,11 +112,11 @@ def importance_of(documents: int, ngrams: int, types: int = TYPES) -> dict[str, 
     source, splitter = Generated(documents, types), WordTokenizer()
     with Peak() as peak:
         start = time.perf_counter()
-        vocabulary = learn_vocabulary(source, splitter, ngrams, 3)  # type: ignore[arg-type]
+        vocabulary = learn_vocabulary(source, splitter, ngrams, 3)
         sums = TokenSums.zero(vocabulary.n_types, 2)
         for stream, labels in source.batches():
-            sums = sums + TokenSums.of(Counts(vocabulary.count(stream)[0], labels, ("-1", "+1"), vocabulary.tokens))
-        importance = sums.importance(vocabulary.tokens, ("-1", "+1"))
+            sums = sums + TokenSums.of(vocabulary.count(stream)[0], labels, 2)
+        importance = from_sums(sums, vocabulary.tokens, ("-1", "+1"))
         seconds = time.perf_counter() - start
     found = {"documents": documents, "types": vocabulary.n_types, "seconds": seconds, "generating": source.seconds}
     return found | {"own": peak.own, "all": peak.all, "important": float((importance.q_value[:, 1] < 0.05).mean())}
@@ -231,16 +233,16 @@ def larger(options: argparse.Namespace) -> None:
 
 def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
     """Words and bigrams in at least three documents, where up to `rows` document frequencies wait in memory."""
-    frequencies.ROWS, spill, spills = rows, frequencies.Frequencies._spill, []
+    spill_files.ROWS, spill, spills = rows, spill_files.Frequencies._spilled, []
 
-    def counted(self: frequencies.Frequencies, frame: pl.DataFrame) -> None:
+    def counted(self: spill_files.Frequencies, frame: pl.DataFrame) -> Any:
         spills.append(len(frame))
-        spill(self, frame)
+        return spill(self, frame)
 
-    frequencies.Frequencies._spill = counted  # type: ignore[method-assign]
+    spill_files.Frequencies._spilled = counted  # type: ignore[method-assign]
     with Peak() as peak:
         start = time.perf_counter()
-        found = learn_vocabulary(Generated(documents), WordTokenizer(), 2, 3)  # type: ignore[arg-type]
+        found = learn_vocabulary(Generated(documents), WordTokenizer(), 2, 3)
         seconds = time.perf_counter() - start
     digest = hashlib.sha256("\n".join(found.words).encode() + found.grams[0].tobytes()).hexdigest()
     return {
@@ -254,7 +256,7 @@ def spill(options: argparse.Namespace) -> None:
     documents, digests = options.documents or 500_000, set()
     print("| documents | rows in memory | spills | rows in files | token types | seconds | own memory, GB |")
     print("|---|---|---|---|---|---|---|")
-    for rows in (frequencies.ROWS, 10**12):
+    for rows in (spill_files.ROWS, 10**12):
         r = _in_process("vocabulary", documents=documents, rows=rows)
         digests.add(r["digest"])
         numbers = f"{r['spills']} | {r['spilled']:,} | {r['types']:,} | {r['seconds']:.1f} | {r['own']:.2f}"
@@ -379,7 +381,7 @@ def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
     (matrix, _), counting = _timed(lambda: vocabulary.count(stream))
     labels = (frame["label"] == frame["label"].max()).to_numpy().astype(np.int64)
     counts = Counts(matrix, labels, ("-1", "+1"), vocabulary.tokens)
-    _, importance = _timed(lambda: TokenSums.of(counts))
+    _, importance = _timed(lambda: TokenSums.of(counts.matrix, counts.labels, counts.n_classes))
     u, w = initial_table(counts, prior_of(counts.class_sizes))
     _, training = _timed(lambda: next(adam(counts, u, w, Schedule(n // 64), n // 64)))
     _, adding = _timed(lambda: np.ones(10**7) + np.ones(10**7))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.result import Audit, Settings
     from tokensieve.auditing.run import audit
-    from tokensieve.data.importance import Importance, TokenSums, token_importance
+    from tokensieve.data.importance import Category, Importance, importance_of, token_importance
+    from tokensieve.data.sums import TokenSums
     from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
-    from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+    from tokensieve.text.tokens import tokenize
+    from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
     from tokensieve.theory.flow import gradient_flow
     from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import one_step
@@ -50,7 +52,8 @@ _HOMES = {
     "auditing.mask": "mask_texts",
     "auditing.result": "Audit Settings",
     "auditing.run": "audit",
-    "data.importance": "Importance TokenSums token_importance",
+    "data.importance": "Category Importance importance_of token_importance",
+    "data.sums": "TokenSums",
     "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
@@ -67,7 +70,8 @@ _HOMES = {
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
     "text.tokenizers": "PieceTokenizer WordTokenizer",
-    "text.vocabulary": "Vocabulary learn_vocabulary tokenize",
+    "text.tokens": "tokenize",
+    "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",
     "theory.flow": "gradient_flow",
     "theory.margin": "max_margin selection_of",
     "theory.one_step": "one_step",

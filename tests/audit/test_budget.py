@@ -20,7 +20,7 @@ from tokensieve.auditing.run import audit
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import tokenize
+from tokensieve.text.tokens import tokenize
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,12 @@ from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 
 
 def importance(reviews: Reviews, ngrams: int = 1) -> Importance:
-    stream = tokenize(reviews.texts, WordTokenizer())
-    vocabulary = learn_vocabulary(stream, WordTokenizer(), ngrams, 3)
-    return token_importance(
-        Counts(vocabulary.count(stream)[0], reviews.labels, ("negative", "positive"), vocabulary.tokens)
-    )
+    documents = Documents(reviews.texts, reviews.labels, ("negative", "positive"))
+    return token_importance(count_corpus(documents, ngrams=ngrams, min_documents=3).counts)
 
 
 def test_the_same_seed_gives_the_same_reviews() -> None:

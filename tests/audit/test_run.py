@@ -18,7 +18,7 @@ from tokensieve.data.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
-from tokensieve.text.vocabulary import tokenize
+from tokensieve.text.vocabulary import count_corpus
 
 
 def corpus(n: int = 600, seed: int = 0) -> Corpus:
@@ -62,11 +62,9 @@ def test_attention_and_quadrants_against_a_loop() -> None:
     vocabulary = found.model.vocabulary_
     assert vocabulary is not None
     train = _training_part(data, 0.25)
-    matrix, _ = vocabulary.count(tokenize(train.texts, WordTokenizer()))
-    from tokensieve.text.counts import Counts
-
-    counts = Counts(matrix, train.labels, train.classes, vocabulary.tokens)
-    q = attention(counts.matrix, found.model.scores_)
+    counts = count_corpus(train, vocabulary).counts
+    matrix = counts.matrix
+    q = attention(matrix, found.model.scores_)
     received: dict[str, list[float]] = {token: [] for token in vocabulary.tokens}
     shares, uniform = dict.fromkeys(QUADRANTS, 0.0), dict.fromkeys(QUADRANTS, 0.0)
     good = found.tokens.filter(pl.col("class") == "good")

@@ -28,7 +28,7 @@ from tokensieve.model.classifier import AttentionClassifier, is_text, probabilit
 from tokensieve.model.start import initial_table
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer, text_series
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 
 FILLER = [f"word{i}" for i in range(30)]
 MARKS = ["awful", "superb", "middling"]
@@ -80,15 +80,14 @@ def test_decision_and_probability_agree_on_their_order_for_counts() -> None:
 @pytest.mark.parametrize("ngrams", [1, 2])
 def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngrams: int) -> None:
     texts, labels = reviews(1, sizes)
-    stream = tokenize(text_series(texts), WordTokenizer())
-    vocabulary = learn_vocabulary(stream, WordTokenizer(), ngrams, 3)
-    matrix, _ = vocabulary.count(stream)
     names = tuple(str(k) for k in range(len(sizes)))
+    counted = count_corpus(Documents(text_series(texts), np.asarray(labels), names), ngrams=ngrams, min_documents=3)
+    matrix = counted.counts.matrix
     from_texts = AttentionClassifier(ngrams).fit(texts, labels)
     others = [
         AttentionClassifier().fit(matrix, labels),
         AttentionClassifier().fit(matrix.toarray(), labels),
-        AttentionClassifier().fit_counts(Counts(matrix, labels, names, vocabulary.tokens), vocabulary),
+        AttentionClassifier().fit_counts(counted.counts, counted.vocabulary),
     ]
     for model in others:
         assert model.scores_.tobytes() == from_texts.scores_.tobytes()

@@ -1,10 +1,13 @@
-"""A real Dask cluster of worker processes: the bits of one machine, also when a worker dies."""
+"""Partitions as chunks: the bits of one machine. What needs worker processes runs on a real Dask cluster, everything else on a
+client whose tasks run at once in this process."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+import pickle
 import signal
 import time
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -28,14 +32,41 @@ from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.effects import attention_sums
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 N = 1200
+
+
+@dataclasses.dataclass
+class Done:
+    """The result of a task, as it would come back from another process."""
+
+    value: Any
+
+    def result(self) -> Any:
+        return pickle.loads(pickle.dumps(self.value))
+
+
+class InProcess:
+    """A client whose tasks run at once, here, each on copies of its arguments."""
+
+    def submit(self, function: Any, *arguments: Any, pure: bool = True) -> Done:
+        sent = [a.result() if isinstance(a, Done) else pickle.loads(pickle.dumps(a)) for a in arguments]
+        return Done(pickle.loads(pickle.dumps(function))(*sent))
+
+    def compute(self, pieces: list[Any], sync: bool = False) -> list[Done]:
+        return [Done(piece.compute(scheduler="synchronous")) for piece in pieces]
+
+    def gather(self, tasks: list[Done]) -> list[Any]:
+        return [task.result() for task in tasks]
+
+
+@pytest.fixture
+def here() -> InProcess:
+    return InProcess()
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +89,8 @@ def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
 
 
 def counts_of(frame: pl.DataFrame, ngrams: int) -> Counts:
-    splitter = WordTokenizer()
-    stream = tokenize(frame["text"], splitter)
-    vocabulary = learn_vocabulary(stream, splitter, ngrams, 3)
     labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
-    return Counts(vocabulary.count(stream)[0], labels, ("neg", "pos"), vocabulary.tokens)
+    return count_corpus(Documents(frame["text"], labels, ("neg", "pos")), ngrams=ngrams, min_documents=3).counts
 
 
 def same_importance(found: Importance, ngrams: int) -> None:
@@ -86,20 +114,22 @@ def equal(a: Learned, b: Learned) -> bool:
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
-def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(client: Any, partitions: int) -> None:
-    learned = learn_on(client, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
+def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here: InProcess, partitions: int) -> None:
+    learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
     same_importance(learned.importance, 2)
     one = AttentionClassifier(ngrams=2).fit(reviews()["text"], reviews()["label"].to_list())
     assert learned.model.tokens_.tolist() == one.tokens_.tolist()
     assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
     assert learned.documents == N and learned.partitions == partitions
     assert learned.bytes_per_round == 16 * one.scores_.size
+    steps = -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
+    assert learned.model.n_steps_ == steps and learned.notes == []
     assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
 
 
-def test_attention_is_that_of_the_model_over_all_documents(client: Any) -> None:
+def test_attention_is_that_of_the_model_over_all_documents(here: InProcess) -> None:
     for partitions in (1, 5):
-        learned = learn_on(client, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20)
+        learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20)
         model, frame = learned.model, pl.concat([part(p, partitions) for p in range(partitions)])
         matrix, _ = model.counts_of(frame["text"])
         odds = matrix.toarray() * np.exp(model.scores_)  # by the definition, in dense arrays
@@ -120,26 +150,37 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     names = [("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)] for i, y in enumerate((found.labels > 0).tolist())]
     corpus = split_corpus(read_corpus((found.texts.to_list(), names)))
     audited = audit(corpus, Settings(baseline=False))
-    model, splitter = audited.model, WordTokenizer()
-    matrix = model.vocabulary_.count(tokenize(corpus.texts, splitter))[0]
-    counts = Counts(matrix, corpus.labels, corpus.classes, model.tokens_)
+    model = audited.model
+    counts = count_corpus(corpus, model.vocabulary_).counts
     importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]
-    learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0)
+    learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0, [])
     assert len(corpus.classes) == classes
     assert_frame_equal(token_table(learned.importance, learned.model.trained_, learned.attention)[0], audited.tokens)
 
 
-def test_bags_and_data_frames_give_the_same(client: Any) -> None:
+def test_bags_and_data_frames_give_the_same(here: InProcess) -> None:
     import dask.bag
 
     rows = [(t, y) for p in range(3) for t, y in part(p, 3).iter_rows()]
     bag = dask.bag.from_sequence([*rows, (None, "pos"), ("no label", None), (" ", "neg")], npartitions=3)
     frames = [dask.delayed(part)(p, 3).to_pandas(use_pyarrow_extension_array=False) for p in range(3)]
-    found = learn_on(client, bag), learn_on(client, frames)
+    found = learn_on(here, bag), learn_on(here, frames)
     for learned in found:
         same_importance(learned.importance, 1)
+    texts, labels = zip(*bag.compute(scheduler="synchronous"), strict=True)
+    assert found[0].notes == read_corpus((list(texts), list(labels))).intake.lines()[:3]
+    assert len(found[0].notes) == 3 and found[1].notes == []
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_worker_processes_give_the_same_bits_as_this_one(client: Any, here: InProcess) -> None:
+    parts = [dask.delayed(part)(p, 4) for p in range(4)]
+    assert equal(learn_on(client, parts, ngrams=2), learn_on(here, parts, ngrams=2))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
 def test_a_worker_that_dies_changes_nothing(client: Any) -> None:
     parts = [dask.delayed(part)(p, 4) for p in range(4)]
     undisturbed, killed = learn_on(client, parts), []
@@ -153,20 +194,45 @@ def test_a_worker_that_dies_changes_nothing(client: Any) -> None:
     assert len(killed) == 1 and killed[0] not in client.run(os.getpid).values()
 
 
-def test_what_cannot_be_learned_is_one_clear_line(client: Any) -> None:
-    with pytest.raises(InputError, match="no partitions"):
-        learn_on(client, [])
-    with pytest.raises(InputError, match="1 class"):
-        learn_on(client, [dask.delayed([("a b", "x"), ("c", "x")])])
-    with pytest.raises(InputError, match="lower --min-documents"):
-        learn_on(client, [dask.delayed([("a", "x"), ("c", "y")])], min_documents=2)
-    with pytest.raises(InputError, match="no column 'label', only text"):
-        learn_on(client, [dask.delayed(pl.DataFrame)({"text": ["a"]})])
-    for rows in (["ab", "cd"], [("a", "b", "c")], [1]):
-        with pytest.raises(InputError, match="pairs or data frames"):
-            learn_on(client, [dask.delayed(rows)])
+TWICE = pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"])
+REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
+    ([], {}, "no partitions"),
+    ([[("a b", "x"), ("c", "x")]], {}, "has one value only, 'x'"),
+    ([[("a", "x"), ("c", "y")], [("a", "x")]], {}, "'y' in one document only"),
+    ([[("a", "x"), ("c", "y")]] * 2, {"min_documents": 3}, "lower --min-documents"),
+    ([[("a b", "x")], pl.DataFrame({"text": ["a"]})], {}, "partition 2: there is no column 'label' for the label"),
+    ([TWICE], {}, "partition 1: the column name 'text' occurs more than once"),
+    ([["ab", "cd"]], {}, "pairs or data frames"),
+    ([[("a", "b", "c")]], {}, "pairs or data frames"),
+    ([[1]], {}, "pairs or data frames"),
+    ([[("a", "x"), (7, "y")]], {}, "partition 1: row 2: column 'text' holds int values, not text"),
+    ([[("a", ["x"])]], {}, "partition 1: row 1: the label is a list"),
+    ([[(" ", "x"), ("", "y")]], {}, "all 2 documents are empty"),
+    ([[(f"text {i}", i / 7) for i in range(60)] * 2], {}, "looks like continuous numbers"),
+]  # fmt: skip
 
 
+@pytest.mark.parametrize(("partitions", "options", "message"), REFUSED)
+def test_what_cannot_be_learned_is_one_clear_line(
+    here: InProcess, partitions: list[Any], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        learn_on(here, [dask.delayed(p) for p in partitions], **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_workers_log_nothing_about_errors_of_the_user(client: Any) -> None:
+    for partitions, options, message in REFUSED:
+        with pytest.raises(InputError, match=message):
+            learn_on(client, [dask.delayed(p) for p in partitions], **options)
+    said = [line for lines in client.get_worker_logs().values() for _, line in lines]
+    assert not [line for line in said if "Compute Failed" in line or "InputError" in line]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
 def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tokensieve.cli.cluster.SECONDS", 1)
     reviews().write_parquet(tmp_path / "a.parquet")
@@ -175,6 +241,8 @@ def test_a_scheduler_without_workers(run: Run, tmp_path: Path, monkeypatch: pyte
     assert status == 2 and "has no workers" in err and not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
 def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     reviews().write_parquet(tmp_path / "a.parquet")
     reviews(1).write_parquet(tmp_path / "b.parquet")

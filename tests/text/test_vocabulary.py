@@ -16,10 +16,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tokenizers import Tokenizer as Pieces
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
+import tokensieve.text.tokens
 import tokensieve.text.vocabulary
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series, tokenizer_from_dict
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.tokens import TokenStream, tokenize
+from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 QUIET = settings(deadline=None, derandomize=True, max_examples=150)
 ASCII_WORD = r"\w+(?:['’]\w+)*"
@@ -91,7 +93,7 @@ def test_vocabulary_lists_sorted_words_first_then_longer_runs_whatever_the_order
 def test_chunks_leave_no_trace(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["", *ascii_texts(4, 20), "", "end of the end"]
     whole = tokenize(text_series(texts), WordTokenizer())
-    monkeypatch.setattr(tokensieve.text.vocabulary, "CHUNK", chunk)
+    monkeypatch.setattr(tokensieve.text.tokens, "CHUNK", chunk)
     done: list[int] = []
     cut = tokenize(text_series(texts), WordTokenizer(), done.append)
     assert [cut.words[i] for i in cut.ids] == [whole.words[i] for i in whole.ids]
@@ -174,7 +176,7 @@ def test_counts_by_brute_force_on_any_text(texts: list[str], ngrams: int, min_do
     frequency = Counter(token for document in found for token in document)
     kept = {token for token, documents in frequency.items() if documents >= min_documents}
     if not kept:
-        with pytest.raises(InputError, match="no token stands in"):
+        with pytest.raises(InputError, match="no token occurs in"):
             matrix_of(texts, WordTokenizer(), ngrams, min_documents)
         return
     matrix, tokens = matrix_of(texts, WordTokenizer(), ngrams, min_documents)

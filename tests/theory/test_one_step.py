@@ -76,7 +76,7 @@ def test_signed_frequency_by_hand() -> None:
         ]
         for s in range(3)
     ]
-    np.testing.assert_allclose(signed_frequency(many, heads=3), paper)
+    np.testing.assert_allclose(signed_frequency(many, outputs=3), paper)
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)

@@ -13,8 +13,7 @@ import pytest
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 from tokensieve.theory.curve import FlowSettings, Verdict
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
@@ -120,10 +119,8 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
     if not (folder / "imdb_train.parquet").exists():
         pytest.skip(f"no IMDB reviews in {folder}; set TOKENSIEVE_DATA")
     reviews = pl.read_parquet(folder / "imdb_train.parquet").sample(300, shuffle=True, seed=0)
-    stream = tokenize(reviews["text"], WordTokenizer())
-    vocabulary = learn_vocabulary(stream, WordTokenizer(), 1, 20)
     labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
-    counts = Counts(vocabulary.count(stream)[0], labels, ("negative", "positive"), vocabulary.tokens)
+    counts = count_corpus(Documents(reviews["text"], labels, ("negative", "positive")), min_documents=20).counts
     found = verify(counts, d=8)
     assert found.flow.verdict == Verdict.FINITE and found.flow.limit is not None
     assert "max-margin statement does not apply" in found.claims[-1].verdict

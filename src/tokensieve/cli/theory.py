@@ -133,9 +133,7 @@ def _counted(
     read: Callable[[], Any], tell: Callable[[str, float], None], ngrams: int, min_documents: int
 ) -> tuple[Any, ...]:
     """Name, counts, rows and notes of the training documents of a source."""
-    from tokensieve.text.counts import Counts
-    from tokensieve.text.tokenizers import WordTokenizer
-    from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+    from tokensieve.text.vocabulary import count_corpus
 
     corpus = read()
     if len(corpus.classes) != 2:
@@ -143,11 +141,11 @@ def _counted(
             f"the theory is about two classes, and {corpus.name} has {len(corpus.classes)}: "
             "merge them with --group NEW=OLD,OLD or leave some out with --drop"
         )
-    tokenizer = WordTokenizer()
-    stream = tokenize(corpus.texts, tokenizer, lambda done: tell("tokenizing", done / len(corpus.texts)))
-    vocabulary = learn_vocabulary(stream, tokenizer, ngrams, min_documents)
-    counts = Counts(vocabulary.count(stream)[0], corpus.labels, corpus.classes, vocabulary.tokens)
-    return corpus.name, counts, corpus.rows, corpus.intake.lines()
+    counted = count_corpus(
+        corpus, ngrams=ngrams, min_documents=min_documents,
+        progress=lambda done: tell("tokenizing", done / len(corpus.texts)),
+    )  # fmt: skip
+    return corpus.name, counted.counts, corpus.rows, corpus.intake.lines()
 
 
 def _verify(

@@ -11,9 +11,8 @@ from scipy.stats import binomtest
 
 from tokensieve.errors import InputError
 from tokensieve.model.decision import decide
-from tokensieve.text.columns import listed
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.labels import label_name
+from tokensieve.text.labels import label_name, listed
 
 UNNAMED = re.compile(r"LABEL_[0-9]+")
 SURE = 1e-6

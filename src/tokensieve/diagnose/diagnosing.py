@@ -38,7 +38,7 @@ from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.labels import label_name
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Documents, count_corpus
 
 GROUPS = 50
 LONG = ("truncate", "windows")
@@ -315,12 +315,11 @@ def _sample(corpus: Corpus, settings: DiagnoseSettings) -> _Sample:
         raise InputError(f"{len(read)} documents are too few to diagnose a model: give at least 8, of two classes")
     groups = np.empty(n, dtype=np.int64)
     groups[order] = np.arange(n) % n_groups
-    splitter = WordTokenizer()
-    stream = tokenize(corpus.texts, splitter)
     chosen = corpus.texts.filter(pl.Series(np.isin(np.arange(n), read)))
     texts = pl.Series("text", chosen.to_list(), dtype=pl.String)  # also where a large source keeps its texts in a file
-    vocabulary = learn_vocabulary(tokenize(texts, splitter), splitter, 1, settings.min_documents)
-    counts = Counts(vocabulary.count(stream)[0], corpus.labels, corpus.classes, vocabulary.tokens)
+    sampled = Documents(texts, corpus.labels[read], corpus.classes)
+    vocabulary = count_corpus(sampled, min_documents=settings.min_documents).vocabulary
+    counts = count_corpus(corpus, vocabulary).counts
     notes = []
     if len(read) < n:
         notes.append(

@@ -26,7 +26,8 @@ from tokensieve.model.fit import FitSettings, fit
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
-from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import Vocabulary, count_texts
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -101,9 +102,10 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if _is_text(X):
             texts = text_series(X)
-            stream = tokenize(texts, self._tokenizer())
-            vocabulary = learn_vocabulary(stream, self._tokenizer(), self.ngrams, self.min_documents)
-            matrix, _ = vocabulary.count(stream)
+            counted = count_texts(
+                texts, tokenizer=self._tokenizer(), ngrams=self.ngrams, min_documents=self.min_documents
+            )
+            matrix, vocabulary = counted.matrix, counted.vocabulary
             self.__dict__.pop("feature_names_in_", None)
         else:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)

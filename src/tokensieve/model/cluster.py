@@ -1,7 +1,9 @@
 """Vocabulary, importance and training over the partitions of a Dask cluster.
 
-Every result is a pure function of the partitions and their order: which worker computes what, and how often after one has died,
-does not change a bit. Vocabulary and importance are those of one machine, to the bit (`tokensieve.data.importance.TokenSums`).
+The partitions are the chunks of a corpus (`tokensieve.text.tokens.Chunks`): rows are read, words counted and sums added by the
+same functions as on one machine, each where its partition lies. Every result is a pure function of the partitions and their
+order: which worker computes what, and how often after one has died, does not change a bit. Vocabulary and importance are those of
+one machine, to the bit (`tokensieve.data.sums.TokenSums`).
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
@@ -13,14 +15,16 @@ attention each type receives is a sum over documents as well, formed the same wa
 from __future__ import annotations
 
 import math
+import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from tokensieve.data.importance import Importance, TokenSums
+from tokensieve.data.importance import Importance, importance_of
+from tokensieve.data.sums import TokenSums
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, loss_and_slope
@@ -28,10 +32,14 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.effects import attention_sums
 from tokensieve.model.start import prior_of, start_of
 from tokensieve.progress import Progress, silent
+from tokensieve.text.columns import position
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.labels import in_order, label_name
+from tokensieve.text.labels import classes_of
+from tokensieve.text.rows import Account, collect
+from tokensieve.text.table import frame_table, list_table
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, text_series, tokenizer_from_dict
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, tokenize, word_frequencies
+from tokensieve.text.tokens import Chunks, TokenStream, tokenize
+from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 ROUNDS, PATIENCE = 8, 2
 LOCAL_STEPS = 2_000
@@ -44,7 +52,8 @@ class Learned:
 
     Attributes:
         importance: as `token_importance` of all documents on one machine.
-        model: the classifier, as after `fit`.
+        model: the classifier, as after `fit`; its `n_steps_` are the minibatch steps of the final training, added up over rounds
+            and partitions.
         attention: mean over the documents that contain a type of its attention relative to a uniform share,
             q_{X,s} / (c_{X,s}/T_X), as in `tokensieve.model.effects.Effects` but 0 for a type in none, shape (|S|,). The same
             bits for the same partitions; other partitions train another model, and order the sum differently.
@@ -52,7 +61,8 @@ class Learned:
         partitions: P.
         rounds: rounds of training on all documents.
         validation: mean loss on held-out documents after each round of choosing; empty where a class has too few.
-        bytes_per_round: what one partition sends, and receives, in a round: 8 bytes · |S| · (1 + heads).
+        bytes_per_round: what one partition sends, and receives, in a round: 8 bytes · |S| · (1 + outputs).
+        notes: a plain sentence for each kind of row that was left out.
     """
 
     importance: Importance
@@ -63,6 +73,7 @@ class Learned:
     rounds: int
     validation: list[float]
     bytes_per_round: int
+    notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """All but the tables, in plain types."""
@@ -72,10 +83,11 @@ class Learned:
 
 @dataclass(frozen=True)
 class _Part:
-    """One partition as token ids."""
+    """One partition: its documents as tokens, and what was found in its rows."""
 
     stream: TokenStream
     labels: list[str]
+    account: Account
 
 
 def learn_on(
@@ -96,18 +108,19 @@ def learn_on(
     Args:
         client: a `dask.distributed.Client`.
         partitions: a Dask bag of (text, label) pairs, a Dask data frame, or a sequence of delayed values or futures, each a
-            data frame (pandas or Polars) or a list of pairs. Rows without text or label are left out.
+            data frame (pandas or Polars) or a list of pairs. Rows are read as by `read_corpus`: those without text or label are
+            left out and counted.
         text, label: columns of data frames.
         ngrams: longest run of words that is a token type.
-        min_documents: a type must stand in that many documents.
+        min_documents: a type must occur in that many documents.
         tokenizer: words if None.
         seed: of the order of documents.
         value_rate: initial step size for the values.
         progress: called with (stage, share done).
 
     Raises:
-        InputError: there are no documents, a partition has no such columns or no pairs, there are fewer than two classes, or no
-            token is frequent enough.
+        InputError: there are no documents, a partition has no such columns or no pairs, the labels cannot be classes, or no token
+            is frequent enough.
     """
     splitter, tell = tokenizer or WordTokenizer(), progress or silent
     pieces = list(partitions.to_delayed()) if hasattr(partitions, "to_delayed") else list(partitions)
@@ -116,28 +129,27 @@ def learn_on(
     cluster = _Cluster(client)
     tell("tokenizing", 0.0)
     parts = [
-        cluster.run(_tokenized, part, text, label, splitter.to_dict()) for part in client.compute(pieces, sync=False)
+        cluster.run(_tokenized, part, f"partition {number}", text, label, splitter.to_dict())
+        for number, part in enumerate(client.compute(pieces, sync=False), 1)
     ]
-    names = set().union(*client.gather(cluster.each(_label_names, parts)))
-    classes = tuple(sorted(names, key=in_order))
-    if len(classes) < 2:
-        raise InputError(f"the partitions hold {len(classes)} class: two are needed; check --label")
+    account, sizes = _accounts(client.gather(cluster.each(_accounted, parts)))
+    classes = classes_of(sizes, f"the partitions: the label column {label!r}")
     tell("vocabulary", 0.0)
-    vocabulary = _vocabulary(cluster, parts, splitter, ngrams, min_documents)
-    counts = cluster.each(
-        _counted, parts, cluster.run(Vocabulary, vocabulary.words, vocabulary.grams, splitter), classes
-    )
+    vocabulary = learn_vocabulary(_Partitions(cluster, cluster.each(_stream, parts)), splitter, ngrams, min_documents)
+    counts = _Partitions(cluster, cluster.each(_counted, parts, cluster.run(_same, vocabulary), classes))
     tell("importance", 0.0)
-    sums: TokenSums = cluster.total(cluster.each(TokenSums.of, counts)).result()
-    importance = sums.importance(vocabulary.tokens, classes)
+    sums = counts.total(_sums, then=_same)
+    importance = importance_of(sums, vocabulary.tokens, classes)
     model = AttentionClassifier(ngrams, min_documents, splitter, value_rate=value_rate, random_state=seed)
-    state, rounds, validation = _train(cluster, counts, sums.class_sizes, model, seed, tell)
+    state, rounds, validation = _train(counts, sums.class_sizes, model, seed, tell)
     tell("attention", 0.0)
-    received = cluster.total(cluster.each(_received, counts, state)).result() / np.maximum(importance.documents, 1)
+    received = counts.total(_received, state, then=_same) / np.maximum(importance.documents, 1)
     model.classes_, model.vocabulary_, model.n_features_in_ = np.asarray(classes), vocabulary, vocabulary.n_types
     sent = model.scores_.nbytes + model.values_.nbytes
     documents = int(sums.class_sizes.sum())
-    return Learned(importance, model, received, documents, len(parts), rounds, validation, sent)
+    return Learned(
+        importance, model, received, documents, len(parts), rounds, validation, sent, account.lines()
+    )  # fmt: skip
 
 
 class _Cluster:
@@ -152,70 +164,70 @@ class _Cluster:
     def each(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> list[Any]:
         return [self.run(function, part, *common) for part in parts]
 
-    def total(self, parts: Sequence[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:
-        """The sum, pair by pair in a fixed order."""
+    def tree(self, parts: Sequence[Any]) -> Any:
+        """The sum, pair by pair in a fixed order, still on the cluster."""
         while len(parts) > 1:
-            pairs = [self.run(add or _add, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+            pairs = [self.run(operator.add, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
             parts = pairs + list(parts[2 * len(pairs) :])
         return parts[0]
 
 
-def _add(a: Any, b: Any) -> Any:
-    return a + b
+class _Partitions(Chunks):
+    """Chunks that lie on a cluster; what is computed of them is computed there."""
+
+    def __init__(self, cluster: _Cluster, parts: list[Any]) -> None:
+        self.cluster, self.parts = cluster, parts
+
+    def total(self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any]) -> Any:
+        """What `then` makes of the sum, brought here."""
+        sent = [self.cluster.run(_same, value) for value in common]
+        return self.cluster.run(then, self.cluster.tree(self.cluster.each(of, self.parts, *sent))).result()
 
 
-def _tokenized(part: Any, text: str, label: str, tokenizer: dict[str, Any]) -> _Part:
-    if hasattr(part, "columns"):
-        missing = [name for name in (text, label) if name not in part.columns]
-        if missing:
-            raise InputError(f"a partition has no column {missing[0]!r}, only {', '.join(map(str, part.columns))}")
-        part = zip(part[text].to_list(), part[label].to_list(), strict=True)
+def _same(value: Any) -> Any:
+    return value
+
+
+def _tokenized(part: Any, name: str, text: str, label: str, tokenizer: dict[str, Any]) -> _Part | InputError:
+    """The rows of a partition; an error of the user's is a result like any other, so that no worker logs it."""
+    try:
+        table = frame_table(part, name) or list_table(_pairs(part, name), name)
+        names = (text, label) if hasattr(part, "columns") else table.columns
+        rows = collect(table, [position(table, names[0], "text"), position(table, names[1], "label")])
+    except InputError as problem:
+        return problem
+    return _Part(tokenize(text_series(rows.texts), tokenizer_from_dict(tokenizer)), rows.label_names(), rows.account())
+
+
+def _pairs(part: Any, name: str) -> tuple[list[Any], list[Any]]:
     part = list(part)
-    strange = next((row for row in part if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2), None)
-    if strange is not None:
-        raise InputError(f"a partition holds {str(strange)[:60]!r}: give (text, label) pairs or data frames")
-    usable = [(t, label_name(y)) for t, y in part if isinstance(t, str) and not (not t or t.isspace())]
-    kept = [(t, name) for t, name in usable if name is not None]
-    stream = tokenize(text_series([t for t, _ in kept]), tokenizer_from_dict(tokenizer))
-    return _Part(stream, [name for _, name in kept])
+    for row in part:
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
+            raise InputError(f"{name} holds {str(row)[:60]!r}: give (text, label) pairs or data frames")
+    return [row[0] for row in part], [row[1] for row in part]
 
 
-def _label_names(part: _Part) -> set[str]:
-    return set(part.labels)
+def _accounted(part: _Part | InputError) -> InputError | tuple[Account, Counter[str]]:
+    return part if isinstance(part, InputError) else (part.account, Counter(part.labels))
 
 
-def _words(part: _Part) -> pl.DataFrame:
-    keys, documents = word_frequencies(part.stream)
-    return pl.DataFrame({"key": keys, "documents": documents})
+def _accounts(found: Sequence[InputError | tuple[Account, Counter[str]]]) -> tuple[Account, Counter[str]]:
+    """What was found in all partitions together.
+
+    Raises:
+        InputError: of the first partition that has one; or no document is left.
+    """
+    account, sizes = Account(), Counter[str]()
+    for one in found:
+        if isinstance(one, InputError):
+            raise one
+        account, sizes = account + one[0], sizes + one[1]
+    account.check_kept("the partitions", sizes.total())
+    return account, sizes
 
 
-def _grams(part: _Part, known: Vocabulary) -> pl.DataFrame:
-    keys, documents = known.gram_frequencies(part.stream)
-    return pl.DataFrame({"key": keys, "documents": documents})
-
-
-def _both(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
-    return pl.concat([a, b]).group_by("key").agg(pl.col("documents").sum())
-
-
-def _frequent(found: pl.DataFrame, minimum: int) -> pl.Series:
-    return found.filter(pl.col("documents") >= minimum)["key"].sort()
-
-
-def _vocabulary(cluster: _Cluster, parts: Sequence[Any], splitter: Tokenizer, ngrams: int, minimum: int) -> Vocabulary:
-    def frequent(found: Sequence[Any]) -> pl.Series:
-        kept: pl.Series = cluster.run(_frequent, cluster.total(found, _both), minimum).result()
-        return kept
-
-    words = tuple(frequent(cluster.each(_words, parts)).to_list())
-    if not words:
-        raise InputError(f"no token stands in {minimum} documents or more: lower --min-documents")
-    vocabulary = Vocabulary(words, (), splitter)
-    for _ in range(ngrams - 1):
-        known = cluster.run(Vocabulary, words, vocabulary.grams, splitter)
-        more = frequent(cluster.each(_grams, parts, known)).to_numpy()
-        vocabulary = Vocabulary(words, (*vocabulary.grams, more), splitter)
-    return vocabulary
+def _stream(part: _Part) -> TokenStream:
+    return part.stream
 
 
 def _counted(part: _Part, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Counts:
@@ -227,107 +239,108 @@ def _counted(part: _Part, vocabulary: Vocabulary, classes: tuple[str, ...]) -> C
 # ---- training
 
 
+class _Sums(tuple[Any, ...]):
+    """Numbers that add up one by one."""
+
+    def __add__(self, other: Any) -> _Sums:
+        return _Sums(a + b for a, b in zip(self, other, strict=True))
+
+
 def _train(
-    cluster: _Cluster, counts: list[Any], sizes: Ints, model: AttentionClassifier, seed: int,
-    tell: Progress,
-) -> tuple[Any, int, list[float]]:  # fmt: skip
+    counts: _Partitions, sizes: Ints, model: AttentionClassifier, seed: int, tell: Progress
+) -> tuple[Any, int, list[float]]:
     """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model.
 
     Returns:
         (u, w) on the cluster, the number of rounds, and the held-out losses.
     """
+    cluster = counts.cluster
     model.prior_, model.validation_ = prior_of(sizes), np.empty((0, 2))
-    tenths = [cluster.run(_held_out, part, model.validation_share, seed, p) for p, part in enumerate(counts)]
     losses: list[float] = []
     rounds = ROUNDS
     if sizes.min() >= 10:
-        state = _start(cluster, counts, tenths, model.prior_)
+        inside, outside = (
+            _Partitions(cluster, [
+                cluster.run(_side, part, model.validation_share, seed, p, held_out) for p, part in enumerate(counts.parts)
+            ]) for held_out in (False, True)
+        )  # fmt: skip
+        state = _start(inside, model.prior_)
         for number in range(ROUNDS):
             tell("choosing the number of rounds", number / ROUNDS)
-            state = _round(cluster, counts, tenths, state, number, model, seed)
-            found = [
-                cluster.run(_loss, part, rows, state, model.prior_) for part, rows in zip(counts, tenths, strict=True)
-            ]
-            loss, n = np.sum(cluster.client.gather(found), axis=0)
+            state, _ = _round(inside, state, number, model, seed)
+            loss, n = outside.total(_loss, state, model.prior_, then=_same)
             losses.append(float(loss / max(n, 1)))
             if number - int(np.argmin(losses)) >= PATIENCE:
                 break
         rounds = int(np.argmin(losses)) + 1
-    nothing = [cluster.run(np.empty, 0, np.int64)] * len(counts)
-    state = _start(cluster, counts, nothing, model.prior_)
+    state, steps = _start(counts, model.prior_), []
     for number in range(rounds):
         tell("training", number / rounds)
-        state = _round(cluster, counts, nothing, state, number, model, seed)
+        state, taken = _round(counts, state, number, model, seed)
+        steps.append(taken)
     model.scores_, model.values_ = state.result()
-    model.n_steps_ = rounds
+    model.n_steps_ = sum(cluster.client.gather(steps))
     return state, rounds, losses
 
 
-def _start(cluster: _Cluster, counts: list[Any], without: list[Any], prior: Floats) -> Any:
-    present = [cluster.run(_presence, part, rows) for part, rows in zip(counts, without, strict=True)]
-    return cluster.run(_first, cluster.total(present, _add_arrays), prior)
+def _start(counts: _Partitions, prior: Floats) -> Any:
+    cluster = counts.cluster
+    return cluster.run(_first, cluster.tree(cluster.each(_presence, counts.parts)), prior)
 
 
-def _round(
-    cluster: _Cluster,
-    counts: list[Any],
-    without: list[Any],
-    state: Any,
-    number: int,
-    model: AttentionClassifier,
-    seed: int,
-) -> Any:
-    passes = math.ceil(math.sqrt(len(counts)))
+def _round(counts: _Partitions, state: Any, number: int, model: AttentionClassifier, seed: int) -> tuple[Any, Any]:
+    """(u, w) after one more round, and the steps that all partitions took in it, both on the cluster."""
+    cluster, p = counts.cluster, len(counts.parts)
     share = 1 - number / ROUNDS
     rates = model.batch_size, model.score_rate * share, model.value_rate * share
     moved = [
-        cluster.run(_local, part, rows, state, passes, rates, seed + len(counts) * number + p)
-        for p, (part, rows) in enumerate(zip(counts, without, strict=True))
+        cluster.run(_local, part, state, math.ceil(math.sqrt(p)), rates, seed + p * number + i)
+        for i, part in enumerate(counts.parts)
     ]
-    return cluster.run(_average, cluster.total(moved, _add_arrays))
+    total = cluster.tree(moved)
+    return cluster.run(_average, total), cluster.run(operator.itemgetter(3), total)
 
 
-def _held_out(counts: Counts, share: float, seed: int, number: int) -> Ints:
+def _side(counts: Counts, share: float, seed: int, number: int, held_out: bool) -> Counts:
+    """The documents of a partition that the number of rounds is chosen on, or all others."""
     order = np.random.default_rng([seed, number]).permutation(counts.n_documents)
-    return np.sort(order[: round(share * counts.n_documents)])
+    n = round(share * counts.n_documents)
+    return counts.rows(np.sort(order[:n] if held_out else order[n:]))
 
 
-def _presence(counts: Counts, without: Ints) -> tuple[Ints, Ints]:
-    rest = counts.rows(without)
-    return counts.present - rest.present, counts.class_sizes - rest.class_sizes
+def _presence(counts: Counts) -> _Sums:
+    return _Sums((counts.present, counts.class_sizes))
 
 
-def _first(found: tuple[Ints, Ints], prior: Floats) -> Table:
-    return start_of(*found, prior)
+def _first(found: _Sums, prior: Floats) -> Table:
+    return start_of(found[0], found[1], prior)
 
 
-def _add_arrays(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def _local(
-    counts: Counts, without: Ints, state: Table, passes: int, rates: tuple[int, float, float], seed: int
-) -> tuple[Floats, Floats, int]:
-    """n·u, n·w and n after some passes of minibatch Adam over the partition's n documents."""
-    rows = np.setdiff1d(np.arange(counts.n_documents), without)
-    if not len(rows):
-        return 0 * state[0], 0 * state[1], 0
-    per_pass = math.ceil(len(rows) / rates[0])
+def _local(counts: Counts, state: Table, passes: int, rates: tuple[int, float, float], seed: int) -> _Sums:
+    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
+    n = counts.n_documents
+    if not n:
+        return _Sums((0 * state[0], 0 * state[1], 0, 0))
+    per_pass = math.ceil(n / rates[0])
     steps = per_pass * max(min(passes, LOCAL_STEPS // per_pass), 1)
     endless = Schedule(steps * 10**6, *rates, seed)  # within a round the rates stay as they are
-    _, u, w = next(train(counts, *state, endless, steps, rows))
-    return len(rows) * u, len(rows) * w, len(rows)
+    _, u, w = next(train(counts, *state, endless, steps))
+    return _Sums((n * u, n * w, n, steps))
 
 
-def _average(total: tuple[Floats, Floats, int]) -> Table:
+def _average(total: _Sums) -> Table:
     return total[0] / total[2], total[1] / total[2]
 
 
-def _loss(counts: Counts, rows: Ints, state: Table, prior: Floats) -> tuple[float, int]:
-    part = counts.rows(rows)
-    f = answers(part.matrix, *state)
-    f[np.diff(part.matrix.indptr) == 0] = prior
-    return float(loss_and_slope(f, part.labels)[0].sum()), len(rows)
+def _loss(counts: Counts, state: Table, prior: Floats) -> _Sums:
+    """Sum of the losses of the partition's documents, and how many there are."""
+    f = answers(counts.matrix, *state)
+    f[np.diff(counts.matrix.indptr) == 0] = prior
+    return _Sums((loss_and_slope(f, counts.labels)[0].sum(), counts.n_documents))
+
+
+def _sums(counts: Counts) -> TokenSums:
+    return TokenSums.of(counts.matrix, counts.labels, counts.n_classes)
 
 
 def _received(counts: Counts, state: Table) -> Floats:

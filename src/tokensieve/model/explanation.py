@@ -15,7 +15,7 @@ from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import text_series
-from tokensieve.text.vocabulary import tokenize
+from tokensieve.text.tokens import tokenize
 
 Piece = tuple[str, float, float, float]
 

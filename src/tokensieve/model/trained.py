@@ -17,7 +17,8 @@ from tokensieve.model.attention import answers
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import text_series
-from tokensieve.text.vocabulary import Vocabulary, tokenize
+from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

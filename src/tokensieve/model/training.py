@@ -14,8 +14,8 @@ from tokensieve.model.trained import Model
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus, split_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import Vocabulary, count_corpus
 
 FEW = 20  # test documents of a class
 
@@ -126,14 +126,13 @@ def train_corpus(
     Raises:
         InputError: the corpus cannot be split, or no token is frequent enough.
     """
-    settings, splitter = settings or TrainSettings(), tokenizer or WordTokenizer()
-    tell, clock = progress or silent, clock or Clock()
+    settings, tell, clock = settings or TrainSettings(), progress or silent, clock or Clock()
     notes = corpus.intake.lines()
     if corpus.test is not None:
         notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
-    train, test, vocabulary = _count(corpus, settings, splitter, tell)
+    train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
     model = fit(train.counts, FitSettings(value_rate=settings.value_rate, seed=settings.seed), vocabulary, tell)
     f = model.decide(test.counts.matrix)
@@ -144,20 +143,17 @@ def train_corpus(
 
 
 def _count(
-    corpus: Corpus, settings: TrainSettings, tokenizer: Tokenizer, tell: Progress
+    corpus: Corpus, settings: TrainSettings, tokenizer: Tokenizer | None, tell: Progress
 ) -> tuple[Part, Part, Vocabulary]:
     assert corpus.test is not None
     done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
-    stream = tokenize(corpus.texts, tokenizer, lambda read: tell("tokenizing", read / total))
-    vocabulary = learn_vocabulary(stream, tokenizer, settings.ngrams, settings.min_documents)
-    train = _part(corpus, stream, vocabulary)
-    stream = tokenize(corpus.test.texts, tokenizer, lambda read: tell("tokenizing", (done + read) / total))
-    return train, _part(corpus.test, stream, vocabulary), vocabulary
-
-
-def _part(corpus: Corpus, stream: Any, vocabulary: Vocabulary) -> Part:
-    matrix, unknown = vocabulary.count(stream)
-    return Part(corpus, Counts(matrix, corpus.labels, corpus.classes, vocabulary.tokens), unknown, stream.n_tokens)
+    train = count_corpus(
+        corpus, tokenizer=tokenizer, ngrams=settings.ngrams, min_documents=settings.min_documents,
+        progress=lambda read: tell("tokenizing", read / total),
+    )  # fmt: skip
+    test = count_corpus(corpus.test, train.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
+    parts = [Part(part, x.counts, x.unknown, x.words) for part, x in ((corpus, train), (corpus.test, test))]
+    return parts[0], parts[1], train.vocabulary
 
 
 def _few(test: Counts) -> list[str]:

@@ -15,6 +15,7 @@ import polars as pl
 import vl_convert
 
 from tokensieve.auditing.points import EXTREMES, bins_of, thin
+from tokensieve.data.importance import Category
 from tokensieve.escape import shown
 from tokensieve.report.numbers import plain, signed
 
@@ -28,14 +29,22 @@ BARS = 12
 LABELS = 14
 
 INK, MUTED, GRID, PAPER = "#1c1f24", "#5b626c", "#e2e4e8", "#ffffff"
-CATEGORIES = {  # blue against orange stays apart in all common forms of colour blindness
+SIDES = {  # the paper's names, for y = ±1; blue against orange stays apart in all common forms of colour blindness
     "completely positive": "#0d4a8f",
     "positive": "#3f8fd6",
     "irrelevant": "#9aa0a8",
     "negative": "#e08a3c",
     "completely negative": "#a64200",
 }
-TURNED = [4, 3, 2, 1, 0]  # the place of each category, for the class at the other side
+CATEGORIES = {
+    Category.ONLY.value: "#0d4a8f",
+    Category.FOR.value: "#3f8fd6",
+    Category.IRRELEVANT.value: "#9aa0a8",
+    Category.AGAINST.value: "#e08a3c",
+    Category.NEVER.value: "#a64200",
+    Category.RARE.value: "#c9ced6",
+}
+TURNED = [4, 3, 2, 1, 0, 5]  # the place of each category, for the class at the other side
 COLOURS = CATEGORIES | {  # and of the quadrants: attended is dark or warm, ignored is pale
     "carries the label, attended": "#0d4a8f",
     "carries the label, ignored": "#3f8fd6",
@@ -50,6 +59,7 @@ DARK = {
     "#0d4a8f": "#a9d2ff",
     "#3f8fd6": "#4f9be0",
     "#9aa0a8": "#7d848e",
+    "#c9ced6": "#4a515b",
     "#a64200": "#ffc48a",
 }
 _NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
@@ -213,8 +223,10 @@ def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
 
 
 def back_to_front(points: pl.DataFrame) -> pl.DataFrame:
-    """The order of drawing: irrelevant types first, completely positive or negative ones last."""
-    depth = pl.col("category").str.starts_with("completely").cast(pl.Int8) - (pl.col("category") == "irrelevant")
+    """The order of drawing: undecided and irrelevant types first, those in one class only or never in it last."""
+    last = ["completely positive", "completely negative", Category.ONLY.value, Category.NEVER.value]
+    first = [Category.RARE.value, Category.IRRELEVANT.value]
+    depth = pl.col("category").is_in(last).cast(pl.Int8) - pl.col("category").is_in(first)
     return points.sort(depth, maintain_order=True)
 
 
@@ -238,10 +250,10 @@ def name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
     return [{"x": a, "y": b, "side": where, "text": shown(token, 20)} for a, b, where, token in rows]
 
 
-def cloud(x: alt.X, y: alt.Y, most_documents: int) -> Any:
+def cloud(x: alt.X, y: alt.Y, most_documents: int, palette: dict[str, str] = CATEGORIES) -> Any:
     """Circles of the rows in "points", coloured by category, their area by documents."""
     legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=18, symbolOpacity=1, symbolSize=70)
-    colours = alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values()))
+    colours = alt.Scale(domain=list(palette), range=list(palette.values()))
     areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
     return (
         alt.Chart(alt.NamedData("points"))
@@ -309,7 +321,7 @@ def _interval_rows(top: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
 def _intervals() -> Any:
     """A dot with its interval for each token, the name at the cautious end."""
     base = alt.Chart(alt.NamedData("intervals")).encode(y=alt.Y("rank:O", axis=None))
-    signs = alt.Scale(domain=[-1, 1], range=[CATEGORIES["negative"], CATEGORIES["positive"]])
+    signs = alt.Scale(domain=[-1, 1], range=[SIDES["negative"], SIDES["positive"]])
     colour = alt.Color("sign:N", legend=None, scale=signs)
     across = alt.Scale(domain=[-1, 1], nice=False)
     x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
@@ -343,7 +355,8 @@ def alignment_picture(tokens: pl.DataFrame, slope: float, expected: float, named
     data["line"] = [{"x": x, "y": expected * x} for x in ends]
     y = alt.Y("y:Q", title="movement of the embedding along v", scale=alt.Scale(zero=False, padding=16), axis=axis())
     line = alt.Chart(alt.NamedData("line")).encode(x="x:Q", y="y:Q")
-    layers = [cloud(x_alpha(), y, max(10, *tokens["documents"]))]
+    palette = SIDES if tokens["category"].is_in(list(SIDES)).all() else CATEGORIES
+    layers = [cloud(x_alpha(), y, max(10, *tokens["documents"]), palette)]
     chart = alt.layer(line.mark_line(color=MUTED, strokeDash=[5, 4]), *layers, *names())
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     said = f"slope {slope:.4g}, expected {named} = {expected:.4g} (dashed); R² {r2:.4f}"

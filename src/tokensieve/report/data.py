@@ -22,7 +22,8 @@ from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.points import bins_of, thin
 from tokensieve.report import charts
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
-from tokensieve.text.vocabulary import Vocabulary, tokenize
+from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

@@ -13,10 +13,10 @@ from tokensieve.diagnose.diagnosing import Diagnosis
 from tokensieve.diagnose.verdict import signed
 from tokensieve.escape import shown
 from tokensieve.report.charts import (
-    CATEGORIES,
     INK,
     MUTED,
     POINTS_PER_PICTURE,
+    SIDES,
     Picture,
     back_to_front,
     cloud,
@@ -125,7 +125,7 @@ def _correlations(found: Diagnosis) -> Picture:
     across = alt.X(
         "low:Q", title="correlation with importance in the data", scale=alt.Scale(domain=[-1, 1], nice=False)
     )
-    blue = CATEGORIES["positive"]
+    blue = SIDES["positive"]
     chart = alt.layer(
         alt.Chart(alt.NamedData("zero")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q"),
         base.mark_rule(strokeWidth=14, opacity=0.25, color=MUTED).encode(x="from:Q", x2="to:Q"),

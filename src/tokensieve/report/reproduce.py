@@ -10,13 +10,13 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.report.charts import CATEGORIES, INK, MUTED, Picture, drawn, finish
+from tokensieve.report.charts import INK, MUTED, SIDES, Picture, drawn, finish
 from tokensieve.report.page import environment, source
 from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Result, View
 
 LISTED = 100
 POINTS = 600  # token types in a picture
-OURS, THEIRS = CATEGORIES["completely positive"], CATEGORIES["completely negative"]
+OURS, THEIRS = SIDES["completely positive"], SIDES["completely negative"]
 TABLE_ROWS = 60  # of a table on the page; the whole is in its CSV file
 
 
@@ -149,7 +149,7 @@ def _lines(view: View, tables: Mapping[str, pl.DataFrame]) -> Picture:
     rows = tables[view.table]
     data = rows.select(x=view.x, y=view.y, by=pl.col(view.by).cast(pl.String)).to_dicts()
     scale = alt.Scale(type="log" if view.log_x else "linear", nice=False, padding=12)
-    palette = list(CATEGORIES.values())
+    palette = list(SIDES.values())
     chart = (
         alt.Chart(alt.NamedData("lines"))
         .mark_line(strokeWidth=2.3, point=True)

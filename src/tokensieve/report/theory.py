@@ -11,9 +11,9 @@ import polars as pl
 
 from tokensieve.escape import shown
 from tokensieve.report.charts import (
-    CATEGORIES,
     INK,
     MUTED,
+    SIDES,
     Picture,
     alignment_picture,
     axis,
@@ -30,7 +30,7 @@ from tokensieve.theory.study import Study
 
 BARS = 20
 LISTED = 100
-BLUE = CATEGORIES["positive"]
+BLUE = SIDES["positive"]
 PICTURES = ("alignment", "norm", "loss", "angle", "score-before", "score-after", "selected")
 
 
@@ -163,7 +163,7 @@ def _scores(study: Study, tokens: pl.DataFrame, when: str) -> Picture:
     points, largest = scaled(tokens, of, study.seed)
     y = alt.Y("y:Q", title="score", scale=alt.Scale(zero=False, padding=16), axis=axis())
     most = max(10, *tokens["documents"])
-    chart = alt.layer(cloud(x_alpha(), y, most), *names())
+    chart = alt.layer(cloud(x_alpha(), y, most, SIDES), *names())
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     said = f"at |p| = {norm:,.5g}"
     title = f"Scores {when} the flow of p"
@@ -191,7 +191,7 @@ def _selected(study: Study, tokens: pl.DataFrame) -> Picture:
         color=alt.Color(
             "category:N",
             legend=alt.Legend(title=None, orient="bottom", columns=3, symbolOpacity=1),
-            scale=alt.Scale(domain=list(CATEGORIES), range=list(CATEGORIES.values())),
+            scale=alt.Scale(domain=list(SIDES), range=list(SIDES.values())),
         ),
     )
     across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=axis())

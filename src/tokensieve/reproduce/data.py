@@ -16,7 +16,8 @@ from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import TokenStream, learn_vocabulary, tokenize
+from tokensieve.text.tokens import TokenStream, tokenize
+from tokensieve.text.vocabulary import learn_vocabulary
 
 FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
 COLUMNS = {"imdb": "text, label (positive or negative)", "yelp": "text, stars (1 to 5)"}

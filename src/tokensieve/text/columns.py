@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from tokensieve.errors import InputError
+from tokensieve.text.labels import listed
 from tokensieve.text.table import Row, Table
 
 TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "message", "comment")
@@ -109,9 +110,3 @@ def _separator_hint(table: Table) -> str:
     return (
         f"; the columns seem to be separated by {odd[0]!r}, save the file with commas, or tabs as .tsv" if odd else ""
     )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Up to twenty names, quoted and shortened, for a message of one line."""
-    names = [n if len(n) <= 40 else n[:39] + "…" for n in names]
-    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

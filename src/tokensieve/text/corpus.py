@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -16,55 +13,44 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import choose_columns, choose_text, listed, position
+from tokensieve.text.columns import choose_columns, choose_text, position
 from tokensieve.text.counts import Ints
-from tokensieve.text.labels import destinations, in_order, label_name
+from tokensieve.text.labels import classes_of, destinations, in_order, listed
+from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.sources import Opened, Source, open_source
-from tokensieve.text.spill import StoredTexts, TextWriter, digest
+from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import stratified
 from tokensieve.text.table import Table
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
-MAX_CLASSES = 50
 Duplicates = Literal["keep", "drop"]
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
-
-@dataclass(frozen=True)
-class Intake:
+@dataclass(frozen=True, kw_only=True)
+class Intake(Account):
     """What was found on the way in. rows = kept + missing_text + missing_label + empty + dropped, and, where they were
     left out, duplicates.
 
     Attributes:
-        rows: rows in the source (in this part of it, where it is split).
         kept: documents in the corpus.
-        missing_text, missing_label: rows left out because they hold no text (no label).
-        empty: rows left out because their text is white space only.
         dropped: label → rows left out because the caller dropped that label.
         duplicates: documents that repeat an earlier text with the same label.
         duplicates_dropped: whether those were left out.
         conflicts: distinct texts that occur with more than one label.
         conflicting_documents: documents with such a text.
-        replaced_surrogates: documents with lone surrogates, each now U+FFFD (no file can hold them).
-        test_overlap: test documents whose identical text stands in training; 0 without a test set.
+        test_overlap: test documents whose identical text occurs in training; 0 without a test set.
         ignored: parts of the source without labels → documents left aside.
         groups: original label → (final label, documents kept).
         text_column, label_column: where they were read.
     """
 
-    rows: int
     kept: int
-    missing_text: int
-    missing_label: int
-    empty: int
     dropped: dict[str, int]
     duplicates: int
     duplicates_dropped: bool
     conflicts: int
     conflicting_documents: int
-    replaced_surrogates: int
     test_overlap: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     groups: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -79,14 +65,12 @@ class Intake:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
         left = "left out" if self.duplicates_dropped else "kept"
         notes = [
-            (self.missing_text, "rows without a text, left out"),
-            (self.missing_label, "rows without a label, left out"),
-            (self.empty, "empty documents (white space only), left out"),
+            *self._left_out(),
             *((n, f"documents labelled {name!r}, dropped as asked") for name, n in self.dropped.items()),
             (self.duplicates, f"documents that repeat an earlier text with the same label, {left}"),
             (self.conflicts, "texts that occur with more than one label"),
             (self.conflicting_documents, "documents with such a text"),
-            (self.replaced_surrogates, "documents with lone surrogates, each replaced by U+FFFD"),
+            self._replaced(),
             (self.test_overlap, "test documents whose text also stands in training"),
             *((n, f"documents in {name!r}, which has no labels, left aside") for name, n in self.ignored.items()),
             *(
@@ -192,7 +176,7 @@ def read_corpus(
     if split is not None:
         train, held = _collect_split(table, columns, split, stream)
     else:
-        train = _collect(table, columns, stream)
+        train = collect(table, columns, stream)
         test_table = opened.test if test is None else _test_table(open_source(test, encoding))
         held = None if test_table is None else _collect_test(test_table, table, columns, stream)
     _check_names(final, [train] if held is None else [train, held])
@@ -216,7 +200,7 @@ def read_texts(source: Source, *, text: str | None = None, encoding: str = "utf-
     """
     table = _test_table(open_source(source, encoding, labelled=False))
     column = choose_text(table, text)
-    documents = _Documents(table.name, (table.columns[column],))
+    documents = Rows(table.name, (table.columns[column],))
     texts = [documents.text_of(row, value) for row, (value,) in enumerate(table.read([column]), 1)]
     return Texts(
         pl.Series("text", ["" if t is None else t for t in texts], dtype=pl.String),
@@ -280,76 +264,9 @@ def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
 # ---- rows into a corpus
 
 
-class _Documents:
-    """Collects usable rows one at a time, and counts the others."""
-
-    def __init__(self, name: str, columns: Sequence[str], stream: bool = False) -> None:
-        self.name, self.text_column, self.label_column = name, columns[0], "".join(columns[1:2])
-        self.texts: list[str] | TextWriter = TextWriter() if stream else []
-        self.labels, self.rows = array("l"), array("q")
-        self.names: dict[str, int] = {}  # label → its number in `labels`
-        self.total = self.missing_text = self.missing_label = self.empty = self.replaced = 0
-
-    def add(self, row: int, text: Any, label: Any) -> None:
-        self.total += 1
-        content = self.text_of(row, text)
-        if content is None:
-            self.missing_text += 1
-            return
-        try:
-            name = label_name(label)
-        except TypeError:
-            raise InputError(
-                f"{self.name}: row {row}: the label is a {type(label).__name__}; choose another column "
-                "with --label COLUMN"
-            ) from None
-        if name is None:
-            self.missing_label += 1
-        elif not content or content.isspace():
-            self.empty += 1
-        else:
-            self.texts.append(content)
-            name = name if name.isascii() else _SURROGATE.sub("\ufffd", name)
-            self.labels.append(self.names.setdefault(name, len(self.names)))
-            self.rows.append(row)
-
-    def finish(self) -> tuple[pl.Series | StoredTexts, pl.DataFrame]:
-        """The texts; and their keys, labels as given, and rows."""
-        texts: pl.Series | StoredTexts
-        if isinstance(self.texts, TextWriter):
-            texts, keys = self.texts.finish()
-        else:
-            texts = pl.Series("text", self.texts, dtype=pl.String)
-            keys = pl.Series([digest(text) for text in self.texts], dtype=pl.Binary)
-        original = pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.labels, dtype=np.int64))
-        return texts, pl.DataFrame({"key": keys, "original": original, "row": np.array(self.rows, dtype=np.int64)})
-
-    def text_of(self, row: int, value: Any) -> str | None:
-        """The text with lone surrogates replaced; None where there is none."""
-        if not isinstance(value, str):
-            if value is None or (isinstance(value, Real) and math.isnan(value)):
-                return None
-            raise InputError(
-                f"{self.name}: row {row}: column {self.text_column!r} holds {type(value).__name__} values, not text; "
-                "choose another with --text COLUMN"
-            )
-        if value.isascii():
-            return value
-        clean, replaced = _SURROGATE.subn("\ufffd", value)
-        self.replaced += replaced > 0
-        return clean
-
-
-def _collect(table: Table, columns: Sequence[int], stream: bool) -> _Documents:
-    documents = _Documents(table.name, [table.columns[i] for i in columns], stream)
-    for row, (text, label) in enumerate(table.read(columns), 1):
-        documents.add(row, text, label)
-    return documents
-
-
-def _collect_split(table: Table, columns: Sequence[int], split: str, stream: bool) -> tuple[_Documents, _Documents]:
+def _collect_split(table: Table, columns: Sequence[int], split: str, stream: bool) -> tuple[Rows, Rows]:
     names = [table.columns[i] for i in columns]
-    train, test = (_Documents(table.name + part, names, stream) for part in ("", " (test rows)"))
+    train, test = (Rows(table.name + part, names, stream) for part in ("", " (test rows)"))
     found: Counter[str] = Counter()
     for row, (text, label, value) in enumerate(table.read(columns), 1):
         part = str(value).strip().lower()
@@ -364,20 +281,20 @@ def _collect_split(table: Table, columns: Sequence[int], split: str, stream: boo
     return train, test
 
 
-def _collect_test(table: Table, like: Table, columns: Sequence[int], stream: bool) -> _Documents:
+def _collect_test(table: Table, like: Table, columns: Sequence[int], stream: bool) -> Rows:
     """Test rows from the columns of the same name; folders and lists name theirs themselves."""
     names = [like.columns[i] for i in columns]
     if table.columns == ("text", "label") and not set(names) <= set(table.columns):
-        return _collect(table, (0, 1), stream)
+        return collect(table, (0, 1), stream)
     at = [position(table, name, what) for name, what in zip(names, ("text", "label"), strict=True)]
-    return _collect(table, at, stream)
+    return collect(table, at, stream)
 
 
 def _test_table(opened: Opened) -> Table:
     return opened.train if opened.test is None else opened.test
 
 
-def _check_names(asked: Mapping[str, str | None], parts: Sequence[_Documents]) -> None:
+def _check_names(asked: Mapping[str, str | None], parts: Sequence[Rows]) -> None:
     found = {name for part in parts for name in part.names}
     unknown = [name for name in asked if name not in found]
     if unknown:
@@ -388,7 +305,7 @@ def _check_names(asked: Mapping[str, str | None], parts: Sequence[_Documents]) -
 
 
 def _assemble(
-    documents: _Documents,
+    documents: Rows,
     asked: Mapping[str, str | None],
     duplicates: Duplicates,
     ignored: Mapping[str, int],
@@ -405,26 +322,24 @@ def _assemble(
     kept = pairs if duplicates == "drop" else frame
     kept_sizes = dict(kept["original"].value_counts().iter_rows())
     intake = Intake(
-        rows=documents.total,
+        **asdict(documents.account()),
         kept=kept.height,
-        missing_text=documents.missing_text,
-        missing_label=documents.missing_label,
-        empty=documents.empty,
         dropped={name: sizes[name] for name, new in final.items() if new is None},
         duplicates=frame.height - pairs.height,
         duplicates_dropped=duplicates == "drop",
         conflicts=mixed.height,
         conflicting_documents=frame.join(mixed, on="key", how="semi").height,
-        replaced_surrogates=documents.replaced,
         ignored=dict(ignored),
         groups={name: (new, kept_sizes.get(name, 0)) for name, new in final.items() if new is not None},
         text_column=documents.text_column,
         label_column=documents.label_column,
     )
-    _check_kept(documents, intake)
+    intake.check_kept(documents.name, intake.kept, sum(intake.dropped.values()))
     if classes is None:
-        classes = tuple(sorted(kept["label"].unique(), key=in_order))
-        _check_classes(documents, kept, classes)
+        single = kept.filter(pl.col("label").is_unique()).select("label", "original", "row")
+        column = f"{documents.name}: the label column {documents.label_column!r}"
+        first = {name: (old, row) for name, old, row in single.iter_rows()}
+        classes = classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
     index = {name: i for i, name in enumerate(classes)}
     for name, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
         raise InputError(
@@ -436,47 +351,6 @@ def _assemble(
     return Corpus(
         texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake
     )
-
-
-def _check_kept(documents: _Documents, intake: Intake) -> None:
-    if intake.kept:
-        return
-    if not intake.rows:
-        raise InputError(f"{documents.name}: has no rows")
-    if intake.empty == intake.rows:
-        raise InputError(
-            f"{documents.name}: all {intake.rows:,} documents are empty (white space only); "
-            "choose another column with --text COLUMN"
-        )
-    raise InputError(
-        f"{documents.name}: no document is left; of {intake.rows:,} rows {intake.missing_text:,} have no text, "
-        f"{intake.missing_label:,} no label, {intake.empty:,} are empty, {sum(intake.dropped.values()):,} were "
-        "dropped; check --text, --label and --drop"
-    )
-
-
-def _check_classes(documents: _Documents, kept: pl.DataFrame, classes: tuple[str, ...]) -> None:
-    column = f"{documents.name}: the label column {documents.label_column!r}"
-    if len(classes) > MAX_CLASSES:
-        numbers = not any(in_order(name)[0] for name in classes)
-        looks = "continuous numbers" if numbers else "free text or an identifier"
-        raise InputError(
-            f"{column} has {len(classes):,} different values in {kept.height:,} documents, which looks like {looks}; "
-            "choose another with --label COLUMN, or join values with --group"
-        )
-    if len(classes) < 2:
-        raise InputError(
-            f"{column} has one value only, {classes[0]!r}, in all {kept.height:,} documents; two classes are needed: "
-            "choose another with --label COLUMN, or check --group and --drop"
-        )
-    single = kept.filter(pl.col("label").is_unique())
-    if single.height:
-        name, row = single["original"][0], single["row"][0]
-        others = f" ({listed(single['original'][1:])} too)" if single.height > 1 else ""
-        raise InputError(
-            f"{column} has the value {name!r} in one document only, row {row}{others}; two are needed: "
-            f"leave it out with --drop {name!r}, or join it to another with --group"
-        )
 
 
 def _with_test(corpus: Corpus, test: Corpus) -> Corpus:

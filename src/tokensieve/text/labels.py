@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from tokensieve.errors import InputError
 
+MAX_CLASSES = 50
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}\.0+")
 
 
@@ -46,6 +47,49 @@ def in_order(name: str) -> tuple[bool, float, str]:
     except ValueError:
         number = math.nan
     return (False, number, name) if math.isfinite(number) else (True, 0.0, name)
+
+
+def classes_of(
+    sizes: Mapping[str, int], column: str, single: Mapping[str, tuple[str, int]] | None = None
+) -> tuple[str, ...]:
+    """The classes in order, numbers by size first.
+
+    Args:
+        sizes: label → its documents.
+        column: what to call the label column in messages.
+        single: label of one document → (that label as it was before grouping, the row), for the message.
+
+    Raises:
+        InputError: they cannot be classes: fewer than two, more than 50, or one with a single document.
+    """
+    names, n = tuple(sorted(sizes, key=in_order)), sum(sizes.values())
+    if len(names) > MAX_CLASSES:
+        numbers = not any(in_order(name)[0] for name in names)
+        looks = "continuous numbers" if numbers else "free text or an identifier"
+        raise InputError(
+            f"{column} has {len(names):,} different values in {n:,} documents, which looks like {looks}; "
+            "choose another with --label COLUMN, or join values with --group"
+        )
+    if len(names) < 2:
+        raise InputError(
+            f"{column} has one value only, {names[0]!r}, in all {n:,} documents; two classes are needed: "
+            "choose another with --label COLUMN, or check --group and --drop"
+        )
+    alone = [(single or {}).get(name, (name, 0)) for name in names if sizes[name] == 1]
+    if alone:
+        (name, row), *more = sorted(alone, key=lambda found: found[1])
+        others = f" ({listed(other for other, _ in more)} too)" if more else ""
+        raise InputError(
+            f"{column} has the value {name!r} in one document only{f', row {row}' * bool(row)}{others}; two are needed: "
+            f"leave it out with --drop {name!r}, or join it to another with --group"
+        )
+    return names
+
+
+def listed(names: Iterable[str]) -> str:
+    """Up to twenty names, quoted and shortened, for a message of one line."""
+    names = [n if len(n) <= 40 else n[:39] + "…" for n in names]
+    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
 def destinations(group: Mapping[str, Sequence[str]], drop: Sequence[str]) -> dict[str, str | None]:

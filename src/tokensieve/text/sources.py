@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.formats import file_table, reading, whole_text
-from tokensieve.text.table import BATCH, Row, Table, list_table, pandas_table, polars_table
+from tokensieve.text.table import BATCH, Row, Table, frame_table, list_table
 
 if TYPE_CHECKING:
     import pandas
@@ -60,11 +60,9 @@ def open_source(source: Source, encoding: str = "utf-8", labelled: bool = True) 
     Raises:
         InputError: the source is missing, of an unknown kind, or cannot be read.
     """
-    if isinstance(source, pl.DataFrame):
-        return Opened(polars_table("the data frame", source))
-    frames = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
-    if frames is not None and isinstance(source, frames.DataFrame):
-        return Opened(pandas_table(cast("pandas.DataFrame", source)))
+    frame = frame_table(source)
+    if frame is not None:
+        return Opened(frame)
     if isinstance(source, tuple):
         return Opened(list_table(source))
     if not isinstance(source, str | Path):

@@ -1,4 +1,4 @@
-"""What does not fit into memory, in files: texts, token ids, and the counts matrix.
+"""What does not fit into memory, in files: texts, token ids, document frequencies, and the counts matrix.
 
 Files lie in one temporary folder (that of the system: set TMPDIR for another) and go with the last object that needs them. They
 hold what would be in memory otherwise: a copy of the texts, four bytes per token, and twelve bytes per stored entry of the counts.
@@ -12,9 +12,8 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import polars as pl
@@ -23,64 +22,24 @@ from numpy.typing import NDArray
 
 from tokensieve.text.counts import Ints
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 PREFIX = "tokensieve-"
 DIGEST = 12  # bytes: among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹
 DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
+ROWS, PARTITIONS = 20_000_000, 64  # of document frequencies: most in memory, and files they are divided among
 
 
 class Folder:
-    """A temporary folder that lives as long as an object that refers to it.
-
-    A process that is killed leaves its folder behind. A lock on a file beside it, which the system lets go with the process, tells
-    the next one that it may be removed.
-    """
+    """A temporary folder that lives as long as an object that refers to it, or as the process."""
 
     def __init__(self) -> None:
-        _remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._files = 0
-        lock = None
-        if fcntl is not None:
-            lock = _locked(self.path.with_suffix(".new"))
-            self.path.with_suffix(".new").rename(self.path.with_suffix(".lock"))  # never there without being locked
-        weakref.finalize(self, _remove, self.path, lock)
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def new(self) -> Path:
         """A path that nobody else has."""
         self._files += 1
         return self.path / f"{self._files:07d}"
-
-
-def _locked(path: Path) -> IO[bytes] | None:
-    """The file, made if need be and locked; None where another process holds the lock."""
-    file = path.open("ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
-
-
-def _remove(path: Path, lock: IO[bytes] | None) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-    path.with_suffix(".lock").unlink(missing_ok=True)
-    if lock is not None:
-        lock.close()
-
-
-def _remove_abandoned() -> None:
-    """Remove the folders of processes that are gone, as far as they are ours to remove."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*.lock") if fcntl is not None else ():
-        with suppress(OSError):
-            lock = _locked(path)
-            if lock is not None:
-                _remove(path.with_suffix(""), lock)
 
 
 def digest(text: str) -> bytes:
@@ -218,3 +177,67 @@ class MatrixWriter:
         # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
         indices, data = (np.memmap(p, k, "c") for p, k in zip(self._paths, kinds, strict=True))
         return sp.csr_array((data, indices, starts), shape=(len(starts) - 1, columns))
+
+
+class Frequencies:
+    """In how many documents of a corpus, or of a chunk of it, each key occurs: `a + b` is that of both.
+
+    Sums wait in memory until there are ROWS of them; then equal keys are added up, and if that does not halve them, all go to
+    files, divided among PARTITIONS by a hash of the key, so that at the end one partition after the other fits into memory.
+    Sent to another process, they go as one sum.
+
+    Args:
+        keys: distinct keys, all String or all Int64.
+        documents: the number of documents that contain each.
+    """
+
+    def __init__(self, keys: pl.Series, documents: Ints) -> None:
+        self._waiting = [pl.DataFrame({"key": keys, "documents": documents}, schema_overrides={"documents": pl.Int64})]
+        self._rows = len(keys)
+        self._files: list[tuple[Folder, int, Path]] = []  # (what keeps it alive, partition, file)
+
+    def __add__(self, other: Frequencies) -> Frequencies:
+        out = Frequencies.__new__(Frequencies)
+        out._waiting, out._files = self._waiting + other._waiting, self._files + other._files
+        out._rows = self._rows + other._rows
+        if out._rows > ROWS:
+            total = _total(out._waiting)
+            out._waiting, out._rows = [total], len(total)
+            if len(total) > ROWS // 2:
+                out._files, out._waiting, out._rows = out._files + out._spilled(total), [total.clear()], 0
+        return out
+
+    def frequent(self, minimum: int) -> pl.Series:
+        """The keys that occur in at least `minimum` documents, sorted."""
+        enough = pl.col("documents") >= minimum
+        return pl.concat([total.filter(enough)["key"] for total in self._totals()]).sort()
+
+    def _totals(self) -> Iterator[pl.DataFrame]:
+        """The sums, every key in one of the frames."""
+        if not self._files:
+            yield self._waiting[0] if len(self._waiting) == 1 else _total(self._waiting)
+            return
+        files = self._files + self._spilled(pl.concat(self._waiting))
+        yield self._waiting[0].clear()
+        for partition in range(PARTITIONS):
+            paths = [path for _, at, path in files if at == partition]
+            if paths:
+                yield _total([pl.read_ipc(path) for path in paths])
+
+    def _spilled(self, frame: pl.DataFrame) -> list[tuple[Folder, int, Path]]:
+        folder = self._files[0][0] if self._files else Folder()
+        divided = frame.with_columns(at=pl.col("key").hash() % PARTITIONS).partition_by(
+            "at", as_dict=True, include_key=False
+        )
+        files = [(folder, int(at), folder.new()) for (at,) in divided]
+        for part, (_, _, path) in zip(divided.values(), files, strict=True):
+            part.write_ipc(path)
+        return files
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        total = pl.concat(self._totals())
+        return Frequencies, (total["key"], total["documents"].to_numpy())
+
+
+def _total(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(frames).lazy().group_by("key").agg(pl.col("documents").sum()).collect()

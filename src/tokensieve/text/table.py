@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
@@ -55,23 +56,37 @@ def polars_rows(batches: Iterable[pl.DataFrame]) -> Iterator[Row]:
         yield from zip(*(column.to_list() for column in batch.get_columns()), strict=True)
 
 
-def polars_table(name: str, frame: pl.DataFrame) -> Table:
+def frame_table(source: Any, name: str = "the data frame") -> Table | None:
+    """A Polars or pandas data frame as a table; None for anything else.
+
+    Raises:
+        InputError: a column name occurs twice.
+    """
+    if isinstance(source, pl.DataFrame):
+        return _polars_table(name, source)
+    frames = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
+    if frames is not None and isinstance(source, frames.DataFrame):
+        return _pandas_table(name, cast("pandas.DataFrame", source))
+    return None
+
+
+def _polars_table(name: str, frame: pl.DataFrame) -> Table:
     return Table(name, tuple(frame.columns), lambda which: polars_rows(frame[:, list(which)].iter_slices(BATCH)))
 
 
-def pandas_table(frame: pandas.DataFrame) -> Table:
+def _pandas_table(name: str, frame: pandas.DataFrame) -> Table:
     def read(which: Sequence[int]) -> Iterator[Row]:
         for start in range(0, len(frame), BATCH):
             columns = (frame.iloc[start : start + BATCH, i] for i in which)
             # pandas has several missing values (None, nan, NA, NaT): make them one
             yield from zip(*(c.astype(object).where(c.notna(), None).tolist() for c in columns), strict=True)
 
-    return Table("the data frame", tuple(str(c) for c in frame.columns), read)
+    return Table(name, tuple(str(c) for c in frame.columns), read)
 
 
-def list_table(lists: tuple[Sequence[Any], ...]) -> Table:
+def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Table:
     if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
         raise InputError("give texts and labels as a pair of lists: (texts, labels)")
     if len(lists[0]) != len(lists[1]):
         raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
-    return Table("the lists", ("text", "label"), lambda which: zip(*(lists[i] for i in which), strict=True))
+    return Table(name, ("text", "label"), lambda which: zip(*(lists[i] for i in which), strict=True))

@@ -1,15 +1,15 @@
-"""Tokens → ids, the vocabulary, word n-grams, and the documents × types matrix.
+"""The vocabulary: which words and n-grams are token types, and how often each occurs in each document.
 
-Splitting runs in Polars' regular-expression and categorical kernels, a few thousand documents at a time; everything after
-it is sorting and binary search over integer ids. A corpus in files (`tokensieve.text.spill`) goes the same way part by part.
+Everything is sorting and binary search over integer ids. A corpus is a run of chunks (`tokensieve.text.tokens`), in memory, in
+files or on a cluster: document frequencies are sums over them, and counts are blocks of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, overload
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -17,112 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Ints
-from tokensieve.text.frequencies import Frequencies
-from tokensieve.text.spill import MatrixWriter, Shards, StoredTexts
-from tokensieve.text.tally import tally
-from tokensieve.text.tokenizers import Tokenizer
-
-CHUNK = 4096
-
-
-@dataclass(frozen=True)
-class TokenStream:
-    """A corpus as one run of token ids.
-
-    Attributes:
-        ids: index into `words` of every token, documents one after the other, shape (tokens,).
-        starts: where each document begins in `ids`, shape (n+1,).
-        words: the distinct tokens, in no particular order.
-    """
-
-    ids: NDArray[np.int32]
-    starts: Ints
-    words: list[str]
-
-    @cached_property
-    def documents(self) -> Ints:
-        """The document of every token, shape (tokens,)."""
-        return np.repeat(np.arange(self.n_documents), np.diff(self.starts))
-
-    @property
-    def n_documents(self) -> int:
-        """n."""
-        return len(self.starts) - 1
-
-    @property
-    def n_tokens(self) -> int:
-        """Tokens of all documents."""
-        return len(self.ids)
-
-
-class StoredTokens:
-    """A corpus as token ids in files: a re-startable run of `TokenStream`s, each with words of its own, of which one at a time
-    is in memory.
-
-    Args:
-        texts: the documents; the files lie beside theirs.
-        tokenizer: how to split one.
-        progress: called with the number of documents done.
-    """
-
-    def __init__(self, texts: StoredTexts, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> None:
-        self._shards, self.n_tokens, self.n_documents = Shards(texts.folder), 0, 0
-        for batch in texts.batches():
-            stream = _tokenize(batch, tokenizer)
-            self._shards.write(ids=stream.ids, starts=stream.starts, words=pl.Series(stream.words, dtype=pl.String))
-            self.n_tokens += stream.n_tokens
-            self.n_documents += len(batch)
-            if progress:
-                progress(self.n_documents)
-
-    def __iter__(self) -> Iterator[TokenStream]:
-        for part in self._shards:
-            yield TokenStream(part["ids"].to_numpy(), part["starts"].to_numpy(), part["words"].to_list())
-
-    def writer(self, levels: int) -> MatrixWriter:
-        """Files for the counts of these documents, n-grams of up to `levels` words."""
-        return MatrixWriter(self._shards.folder, self.n_tokens * levels)
-
-
-@overload
-def tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> TokenStream: ...
-@overload
-def tokenize(
-    texts: StoredTexts, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None
-) -> StoredTokens: ...
-def tokenize(
-    texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None
-) -> TokenStream | StoredTokens:
-    """Split every text; memory beyond the ids themselves is that of a few thousand documents.
-
-    Args:
-        texts: n strings; of texts in files the ids are kept in files too.
-        tokenizer: how to split one.
-        progress: called with the number of documents done.
-    """
-    if isinstance(texts, StoredTexts):
-        return StoredTokens(texts, tokenizer, progress)
-    return _tokenize(texts, tokenizer, progress)
-
-
-def _tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> TokenStream:
-    category = pl.Categorical(pl.Categories.random())
-    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    seen = pl.Series([], dtype=category)
-    for start in range(0, len(texts), CHUNK):
-        lists = tokenizer.split(texts[start : start + CHUNK])
-        lengths.append(lists.list.len().to_numpy().astype(np.int64))
-        flat = lists.explode().drop_nulls().cast(category)
-        seen = seen.append(flat.unique()).unique()
-        ids.append(flat.to_physical().to_numpy().astype(np.int32))
-        if progress:
-            progress(min(start + CHUNK, len(texts)))
-    codes = seen.to_physical().to_numpy()
-    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
-    position[codes] = np.arange(len(codes))
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return TokenStream(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
+from tokensieve.text.counts import Counts, Ints, tally
+from tokensieve.text.spill import Frequencies, StoredTexts
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.tokens import Chunks, StoredTokens, TokenStream, tokenize
 
 
 @dataclass(frozen=True)
@@ -169,15 +67,13 @@ class Vocabulary:
             base += len(keys)
         return out
 
-    def gram_frequencies(self, stream: TokenStream) -> tuple[pl.Series, Ints]:
-        """Key of every n-gram one word longer than those of the vocabulary, and the number of documents that contain it."""
+    def longer(self, stream: TokenStream) -> Ints:
+        """Key of the n-gram one word longer than those of the vocabulary that ends at every token; −1 where there is none."""
         ids = self._words_of(stream)
         level: NDArray[Any] = ids
         for keys in self.grams:
             level = _find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
-        return _document_frequencies(
-            _gram_keys(level, ids, stream.documents, len(self.words)), stream.documents, stream.n_documents
-        )
+        return _gram_keys(level, ids, stream.documents, len(self.words))
 
     def _words_of(self, stream: TokenStream) -> NDArray[np.int32]:
         return np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
@@ -199,41 +95,133 @@ class Vocabulary:
         return tally(types, stream.starts, self.n_types), np.diff(unknown).astype(np.int64)
 
 
-def learn_vocabulary(
-    stream: TokenStream | StoredTokens, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1
-) -> Vocabulary:
-    """All n-grams of up to `ngrams` words that stand in at least `min_documents` documents.
+def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1) -> Vocabulary:
+    """All n-grams of up to `ngrams` words that occur in at least `min_documents` documents.
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
-    frequencies that do not fit into memory are added up in files (`tokensieve.text.frequencies`).
+    frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`).
+
+    Args:
+        chunks: the documents as tokens.
+        tokenizer: the one that made these tokens.
+        ngrams: longest run of words that is a token type.
+        min_documents: a type must occur in that many documents.
 
     Raises:
         InputError: ngrams or min_documents below one, or nothing is frequent enough.
     """
     if ngrams < 1 or min_documents < 1:
         raise InputError(f"n-grams and minimum documents must be at least 1, not {ngrams} and {min_documents}")
-    parts: Iterable[TokenStream] = [stream] if isinstance(stream, TokenStream) else stream
-    seen = Frequencies(pl.String)
-    for part in parts:
-        seen.add(*word_frequencies(part))
-    frequent = seen.frequent(min_documents)
-    if not len(frequent):
-        raise InputError(f"no token stands in {min_documents} documents or more: lower --min-documents")
-    words = tuple(frequent.to_list())
+    frequent = partial(Frequencies.frequent, minimum=min_documents)
+    words = tuple(chunks.total(word_frequencies, then=frequent).to_list())
+    if not words:
+        raise InputError(f"no token occurs in {min_documents} documents or more: lower --min-documents")
     grams: tuple[Ints, ...] = ()
     for _ in range(ngrams - 1):
-        seen, known = Frequencies(pl.Int64), Vocabulary(words, grams, tokenizer)
-        for part in parts:
-            seen.add(*known.gram_frequencies(part))
-        grams = (*grams, seen.frequent(min_documents).to_numpy())
+        known = Vocabulary(words, grams, tokenizer)
+        grams = (*grams, chunks.total(gram_frequencies, known, then=frequent).to_numpy())
     return Vocabulary(words, grams, tokenizer)
 
 
-def word_frequencies(stream: TokenStream) -> tuple[pl.Series, Ints]:
-    """Every word, and the number of documents that contain it."""
+def word_frequencies(stream: TokenStream) -> Frequencies:
+    """The number of documents that contain each word."""
     matrix = tally(stream.ids[:, None], stream.starts, len(stream.words))
     found = np.bincount(matrix.indices, minlength=len(stream.words))
-    return pl.Series(stream.words, dtype=pl.String), found.astype(np.int64)
+    return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
+
+
+def gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
+    """The number of documents that contain each n-gram one word longer than those of `known`."""
+    return Frequencies(*_document_frequencies(known.longer(stream), stream.documents, stream.n_documents))
+
+
+class Labelled(Protocol):
+    """Documents with their labels, as `tokensieve.text.corpus.Corpus` has them."""
+
+    @property
+    def texts(self) -> pl.Series | StoredTexts:
+        """n texts."""
+        ...
+
+    @property
+    def labels(self) -> Ints:
+        """Class index of each, shape (n,)."""
+        ...
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names."""
+        ...
+
+
+class Documents(NamedTuple):
+    """Labelled texts that come from no source (see `Labelled`)."""
+
+    texts: pl.Series | StoredTexts
+    labels: Ints
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTexts:
+    """Texts, counted.
+
+    Attributes:
+        matrix: how often each type occurs in each document, CSR (n, |S|); of texts in files it is in a file too.
+        vocabulary: the token types.
+        unknown: words of each document that are outside the vocabulary, shape (n,).
+        words: words of all documents.
+    """
+
+    matrix: sp.csr_array
+    vocabulary: Vocabulary
+    unknown: Ints
+    words: int
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(CountedTexts):
+    """A corpus, counted.
+
+    Attributes:
+        counts: the same matrix with the documents' labels.
+    """
+
+    counts: Counts
+
+
+def count_texts(
+    texts: pl.Series | StoredTexts,
+    vocabulary: Vocabulary | None = None,
+    *,
+    tokenizer: Tokenizer | None = None,
+    ngrams: int = 1,
+    min_documents: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> CountedTexts:
+    """Tokenise texts, learn their vocabulary or take a given one, and count.
+
+    Args:
+        texts: n texts, in memory or in files.
+        vocabulary: of other documents, such as those of training; None to learn it from these.
+        tokenizer, ngrams, min_documents: for learning one (`learn_vocabulary`); the tokenizer is words if None.
+        progress: called with the number of documents tokenised.
+
+    Raises:
+        InputError: no token is frequent enough.
+    """
+    splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
+    stream = tokenize(texts, splitter, progress)
+    vocabulary = vocabulary or learn_vocabulary(stream, splitter, ngrams, min_documents)
+    matrix, unknown = vocabulary.count(stream)
+    return CountedTexts(matrix, vocabulary, unknown, stream.n_tokens)
+
+
+def count_corpus(corpus: Labelled, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
+    """`count_texts` of labelled documents (a `Corpus`, or `Documents`), with the same options."""
+    found = count_texts(corpus.texts, vocabulary, **options)
+    counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens)
+    return Counted(found.matrix, found.vocabulary, found.unknown, found.words, counts)
 
 
 def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words: int) -> Ints:

@@ -1,0 +1,225 @@
+"""Intervals and tests for what a token type does in one class against another, from sums over documents.
+
+Documents are the independent units. All functions work on arrays of types at once and see nothing but sums.
+
+**Mean share of a class** (`mean_interval`). A rare type's total is a sum of few events, documents that contain it, of unequal
+weight. Its variance grows with its mean, so that Wald's interval, which takes the observed variance for the true one, is far too
+short where a class holds one, two or no such documents. Here the variance of a document's share is φ μ, with the dispersion
+φ = variance/mean, and the interval inverts the score test (Wilson 1927; for Poisson totals Rao 1948):
+
+    { μ : |m − μ| ≤ t √(φ μ/n) }  =  m + t²φ/2n ± t √(φ m/n + t²φ²/4n²)
+
+A class lends its own φ as far as it has events; one event from all classes together, in units of the class's mean of 1/T, is
+added, so that a class without any has an upper limit of about t² events and one of shorter documents a wider one.
+
+**Differences** (`combined`): "method of variance estimates recovery", MOVER (Newcombe 1998, method 10; Zou & Donner 2008): each
+end of the interval of Σ a_j μ_j uses the distances to those ends of the means' intervals that lie on its side.
+
+**Shares of occurrences** (`share_interval`): Wilson's interval on an effective number of documents.
+
+t is Student's quantile with EXTRA degrees of freedom beyond the number of documents that contain the type: its dispersion is
+known from no more than those. EXTRA was chosen in `benchmarks/intervals.py`; coverage there is 94 to 99 %, and up to 100 % where
+fewer than five documents contain the type: so few cannot be told apart more finely, hence their intervals err to the wide side.
+
+**Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail, corrected where the classes differ
+in length (`length_excess`). `agreeing` lets the interval of a difference exclude zero exactly where p < LEVEL.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammainc, gammaincc, ndtr, ndtri, stdtrit
+
+from tokensieve.text.counts import Floats, Ints
+
+LEVEL = 0.05  # of p- and q-values; intervals hold with probability 1 − LEVEL
+Z95 = float(ndtri(1 - LEVEL / 2))
+EXTRA = 3
+
+
+def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
+    """Student's two-sided 95 % quantile for types in so many documents.
+
+    Args:
+        documents: documents that contain the type, any shape.
+        sizes: documents of the group, broadcast against it: no group knows its dispersion from more than all of them but one.
+    """
+    degrees = documents + float(EXTRA)
+    if sizes is not None:
+        degrees = np.minimum(degrees, sizes - 1)
+    values, which = np.unique(np.maximum(degrees, 1.0), return_inverse=True)
+    out: Floats = stdtrit(values, 1 - LEVEL / 2)[which].reshape(degrees.shape)
+    return out
+
+
+def dispersion(first: Floats, second: Floats, sizes: Floats, inverse: Floats) -> Floats:
+    """φ = variance/mean of a document's share in each group, shape (|S|, G).
+
+    Args:
+        first, second: Σx and Σx² over the documents of each group, shape (|S|, G).
+        sizes: documents of each group, shape (G,).
+        inverse: mean of 1/T in each group, shape (G,): the weight of one occurrence.
+    """
+    n = np.maximum(sizes, 1.0)
+    squares = np.maximum(second - first**2 / n, 0.0) * n / np.maximum(n - 1, 1.0)
+    weight = (first * inverse).sum(axis=1, keepdims=True)
+    weight[weight == 0] = 1.0
+    event = second.sum(axis=1, keepdims=True) / weight * inverse
+    pooled = squares.sum(axis=1, keepdims=True) / weight * inverse
+    held = first + event
+    return np.asarray((squares + event * pooled) / np.where(held > 0, held, 1.0))
+
+
+def mean_interval(first: Floats, phi: Floats, sizes: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean share of each group and its score interval (module docstring), each of shape (|S|, G).
+
+    Args:
+        first: Σx, shape (|S|, G).
+        phi: from `dispersion`, shape (|S|, G).
+        sizes: documents of each group, shape (G,).
+        t: quantiles, broadcast against (|S|, G).
+    """
+    n = np.maximum(sizes, 1.0)
+    mean, step = first / n, t**2 * phi / (2 * n)
+    half = np.sqrt(step * (2 * mean + step))
+    return mean, np.maximum(mean + step - half, 0.0), mean + step + half
+
+
+def combined(weights: Floats, mean: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """Σ_j a_j μ_j with its MOVER interval, from independent means with theirs.
+
+    Args:
+        weights: a, shape (G, C): one column per combination.
+        mean, low, high: from `mean_interval`, shape (|S|, G).
+
+    Returns:
+        estimate, low, high, each of shape (|S|, C).
+    """
+    positive, negative = np.maximum(weights, 0.0) ** 2, np.minimum(weights, 0.0) ** 2
+    below, above = (mean - low) ** 2, (high - mean) ** 2
+    middle = mean @ weights
+    return (
+        middle,
+        middle - np.sqrt(below @ positive + above @ negative),
+        middle + np.sqrt(above @ positive + below @ negative),
+    )
+
+
+def agreeing(estimate: Floats, low: Floats, high: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """The interval, with zero excluded exactly where p < LEVEL.
+
+    Where interval and test disagree about zero, the end next to it becomes the test-based limit, estimate · (1 − z_0.975/z_p)
+    (Miettinen 1976), which lies beyond zero exactly where p ≥ LEVEL. All arrays have the same shape.
+    """
+    needed = p < LEVEL
+    z = np.maximum(-ndtri(np.maximum(p, 1e-300) / 2), 0.2)
+    limit = estimate * (1 - Z95 / z)
+    up, down = estimate > 0, estimate < 0
+    low = np.where(up & ((low > 0) != needed), limit, low)
+    high = np.where(down & ((high < 0) != needed), limit, high)
+    return np.minimum(low, estimate), np.maximum(high, estimate)
+
+
+def share_interval(
+    inside: Floats, outside: Floats, squares: tuple[Floats, Floats], t: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """2P − 1 for the share P = A/N of a type's occurrences, N = A + B, that fall into a class; 95 % interval.
+
+    Wilson's, with N replaced by N/w. To first order Var P̂ = ((1−P)² Σ_in c² + P² Σ_out c²)/N², which is P(1−P) w/N with
+    w = (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more.
+
+    Args:
+        inside, outside: A, B: occurrences in and outside the class, shape (|S|, C).
+        squares: Σc² over the documents inside and outside it.
+        t: quantiles, broadcast against (|S|, C).
+
+    Returns:
+        difference, low, high in [−1, 1]; 0, −1, 1 for a type in no document.
+    """
+    total = inside + outside
+    seen = np.where(total > 0, total, 1.0)
+    typical = np.where(total > 0, (squares[0] + squares[1]) / seen, 1.0)
+    p = (inside + typical / 2) / (total + typical)
+    ratios = [(sq + typical**2) / (n + typical) for sq, n in zip(squares, (inside, outside), strict=True)]
+    n = total / ((1 - p) * ratios[0] + p * ratios[1])
+    share = np.where(total > 0, inside / seen, 0.5)
+    centre = (n * share + t**2 / 2) / (n + t**2)
+    half = t / (n + t**2) * np.sqrt(n * share * (1 - share) + t**2 / 4)
+    return 2 * share - 1, np.clip(2 * (centre - half) - 1, -1, 1), np.clip(2 * (centre + half) - 1, -1, 1)
+
+
+def permutation_p(
+    inside: Floats, total: tuple[Floats, Floats, Floats], sizes: Floats, n: int, excess: Floats | float = 1.0
+) -> Floats:
+    """Two-sided p of Σ_{X of class k} x_X under random relabelling with fixed class sizes, shape (|S|, C).
+
+    With M_j = Σ(x − x̄)^j and m of n documents drawn:  Var = m(n−m)/(n(n−1)) M_2,
+    third central moment = m(n−m)(n−2m)/(n(n−1)(n−2)) M_3.
+
+    A Pearson III curve ends at 2/|skewness| standard deviations on its thin side, which a few documents with a very large x
+    can move inside the sums that relabelling reaches. There |skewness| is held to that of a Poisson count whose zero lies at
+    the end of the reachable sums: sd/mean below (sum 0), sd/(Σx − mean) above (sum Σx).
+
+    Args:
+        inside: Σx over the class, shape (|S|, C).
+        total: Σx, Σx², Σx³ over all documents, each of shape (|S|, 1).
+        sizes: m, documents of each class, shape (C,).
+        n: documents.
+        excess: variance of the class's share beyond that under relabelling, at least 1 (`length_excess`), shape (C,).
+    """
+    s1, s2, s3 = total
+    m2 = np.maximum(s2 - s1**2 / n, 0.0)
+    m3 = s3 - 3 * s1 * s2 / n + 2 * s1**3 / n**2
+    variance = sizes * (n - sizes) / (n * max(n - 1, 1)) * m2
+    third = sizes * (n - sizes) * (n - 2 * sizes) / (n * max((n - 1) * (n - 2), 1)) * m3
+    mean = s1 * sizes / n
+    flat = ~(m2 > 1e-12 * s2) | (variance == 0)
+    sd = np.where(flat, 1.0, np.sqrt(variance))
+    z = np.where(flat, 0.0, (inside - mean) / sd / np.sqrt(excess))
+    skew = np.where(flat, 0.0, third / sd**3)
+    with np.errstate(divide="ignore"):
+        below, above = np.minimum(skew, sd / mean), np.maximum(skew, -sd / (s1 - mean))
+    p = 2 * np.minimum(_upper_tail(z, above), _upper_tail(-z, -below))
+    out: Floats = np.where(flat, 1.0, np.clip(p, 0.0, 1.0))
+    return out
+
+
+def length_excess(inverse: Floats, sizes: Floats) -> Floats:
+    """How much more the difference of class means varies than relabelling shows, because documents differ in length, shape (K,).
+
+    The share of a type with rate r varies as r/T. With m documents in the class and n − m in the others, relabelling sees
+    Σ 1/T · r/(m(n − m)) where the truth is Σ_in 1/T · r/m² + Σ_out 1/T · r/(n − m)²: a rare class of short documents varies more.
+    Without this, such a class gives p < 0.05 to every fifth type of equal rates. Never below 1, so that p only grows.
+
+    Args:
+        inverse: Σ 1/T over the documents of each class, shape (K,).
+        sizes: documents of each class, shape (K,).
+    """
+    inside, outside = np.maximum(sizes, 1.0), np.maximum(sizes.sum() - sizes, 1.0)
+    whole = inverse.sum()
+    if whole <= 0:
+        return np.ones_like(inside)
+    return np.asarray(np.maximum((inverse * outside / inside + (whole - inverse) * inside / outside) / whole, 1.0))
+
+
+def _upper_tail(z: Floats, skew: Floats) -> Floats:
+    """P(Z > z) of the Pearson III curve with mean 0, variance 1 and the given skewness: a gamma curve of shape 4/skew²."""
+    normal = np.abs(skew) < 1e-5
+    safe = np.where(normal, 1.0, skew)
+    shape = 4 / safe**2
+    x = np.maximum(shape + 2 * z / safe, 0.0)
+    out = np.where(skew > 0, gammaincc(shape, x), gammainc(shape, x))
+    return np.asarray(np.where(normal, ndtr(-z), out))
+
+
+def false_discovery(p: Floats) -> Floats:
+    """Benjamini–Hochberg q-values of each column of p, shape (m, C): min over larger p of p · m/rank."""
+    m = len(p)
+    if not m:
+        return p
+    order = np.argsort(-p, axis=0, kind="stable")
+    ranks = np.arange(m, 0, -1, dtype=np.float64)[:, None]
+    q = np.minimum.accumulate(np.take_along_axis(p, order, axis=0) * m / ranks, axis=0)
+    out = np.empty_like(q)
+    np.put_along_axis(out, order, np.minimum(q, 1.0), axis=0)
+    return out

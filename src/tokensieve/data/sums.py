@@ -1,0 +1,121 @@
+"""What importance needs to know of a set of documents, as sums that merge exactly.
+
+A corpus may be cut into parts in any way, on any number of machines, and the sum of the parts has the same bits as the sum over
+the whole: that is promised for streams and clusters, and it is why real numbers are summed in fixed point here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from tokensieve.text.counts import Floats, Ints
+
+WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
+
+
+@dataclass(frozen=True)
+class TokenSums:
+    """Sums over documents X with counts c, lengths T and shares x = c/T, for |S| types and K classes; `a + b` merges exactly.
+
+    Σx, Σx², Σx³ and Σ1/T are fixed-point numbers Σ_i word_i 2^(−31 (i+1)), i = 0, 1, 2, their words summed as 64-bit integers:
+    there is no rounding in a sum, hence no order, and room for 2³² documents. What each term loses behind 93 bits is below its
+    own rounding for documents of up to 5 000 tokens, and below 10⁻¹² of it for up to 200 000.
+
+    Attributes:
+        class_sizes: documents of each class, shape (K,).
+        inverse_lengths: words of Σ 1/T in each class, over documents that are not empty, shape (K, 3).
+        present: documents of the class that contain the type, shape (|S|, K).
+        count: Σ c in the class, shape (|S|, K): whole numbers, hence exact.
+        squares: Σ c² in the class, shape (|S|, K).
+        shares: words of Σ x and Σ x² in each class, shape (|S|, K, 2, 3).
+        cubes: words of Σ x³ over all classes, shape (|S|, 3).
+    """
+
+    class_sizes: Ints
+    inverse_lengths: Ints
+    present: Ints
+    count: Floats
+    squares: Floats
+    shares: Ints
+    cubes: Ints
+
+    @classmethod
+    def zero(cls, types: int, classes: int) -> TokenSums:
+        """The sums over no documents."""
+        table, whole = (types, classes), np.int64
+        return cls(
+            np.zeros(classes, whole), np.zeros((classes, WORDS), whole), np.zeros(table, whole), np.zeros(table),
+            np.zeros(table), np.zeros((*table, 2, WORDS), whole), np.zeros((types, WORDS), whole),
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None) -> TokenSums:
+        """The sums over the rows of a matrix, in O(nonzeros).
+
+        Args:
+            matrix: counts c, CSR, shape (n, |S|), float64.
+            labels: class index of each document, shape (n,).
+            classes: K.
+            lengths: T in tokens, shape (n,), at least every c of the row; the row sums if None.
+        """
+        out = cls.zero(matrix.shape[1], classes)
+        if lengths is None:
+            lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
+        out.class_sizes[:] = np.bincount(labels, minlength=classes)
+        _add_up(
+            matrix.indptr, matrix.indices, matrix.data, np.asarray(labels, np.int64), lengths,
+            out.inverse_lengths, out.present, out.count, out.squares, out.shares, out.cubes,
+        )  # fmt: skip
+        return out
+
+    def __add__(self, other: TokenSums) -> TokenSums:
+        return TokenSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def documents(self) -> int:
+        """n."""
+        return int(self.class_sizes.sum())
+
+
+def as_floats(words: Ints) -> Floats:
+    """Fixed-point numbers, words along the last axis, as floats."""
+    out = np.zeros(words.shape[:-1])
+    for i in reversed(range(WORDS)):
+        out = (out + words[..., i]) * 2.0**-WORD
+    return out
+
+
+@numba.njit(cache=True)
+def _add_up(
+    indptr: Any, indices: Any, data: Any, labels: Any, lengths: Any,
+    inverse: Any, present: Any, count: Any, squares: Any, shares: Any, cubes: Any,
+) -> None:  # fmt: skip
+    for k in range(len(labels)):
+        y, length = labels[k], lengths[k]
+        if length > 0:
+            _add_words(inverse[y], 1.0 / length)
+        for i in range(indptr[k], indptr[k + 1]):
+            s, c = indices[i], data[i]
+            x = c / length
+            present[s, y] += 1
+            count[s, y] += c
+            squares[s, y] += c * c
+            _add_words(shares[s, y, 0], x)
+            _add_words(shares[s, y, 1], x * x)
+            _add_words(cubes[s], x * x * x)
+
+
+@numba.njit(cache=True)
+def _add_words(words: NDArray[Any], x: float) -> None:
+    """Add x in [0, 1] to a fixed-point number; every step but the last is exact."""
+    for i in range(WORDS - 1):
+        x *= 2.0**WORD
+        whole = np.int64(x)
+        words[i] += whole
+        x -= whole
+    words[WORDS - 1] += np.int64(x * 2.0**WORD + 0.5)

@@ -1,0 +1,57 @@
+"""Sums over documents: exact to the last bit of fixed point, and the same for every way to cut the corpus."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tokensieve.data.sums import WORD, TokenSums, as_floats
+from tokensieve.text.counts import Counts, Ints
+
+
+def made(seed: int, n: int = 200, types: int = 9, classes: int = 3) -> Counts:
+    rng = np.random.default_rng(seed)
+    matrix = rng.poisson(rng.gamma(0.5, 2.0, size=(n, 1)) * rng.gamma(1.0, 1.0, size=types))
+    return Counts.from_matrix(matrix, np.arange(n) % classes, [str(k) for k in range(classes)])
+
+
+def exactly(words: Ints) -> Fraction:
+    return sum((Fraction(int(word), 2 ** (WORD * (i + 1))) for i, word in enumerate(words)), Fraction(0))
+
+
+def test_fixed_point_sums_are_exact() -> None:
+    counts = made(5)
+    sums, dense = TokenSums.of(counts.matrix, counts.labels, 3), counts.matrix.toarray()
+    lengths = np.maximum(dense.sum(axis=1), 1)
+    for s in range(counts.n_types):
+        x = dense[:, s] / lengths
+        assert abs(exactly(sums.cubes[s]) - sum(Fraction(float(v)) for v in x * x * x)) < Fraction(200, 2**93)
+        for k in range(3):
+            mine = x[counts.labels == k]
+            for power, terms in enumerate((mine, mine * mine)):
+                exact = sum(Fraction(float(v)) for v in terms)
+                assert abs(exactly(sums.shares[s, k, power]) - exact) < Fraction(200, 2**93)
+    for k in range(3):
+        exact = sum(Fraction(float(v)) for v in 1 / lengths[(counts.labels == k) & (dense.sum(axis=1) > 0)])
+        assert abs(exactly(sums.inverse_lengths[k]) - exact) < Fraction(200, 2**93)
+
+
+def test_whole_numbers_by_brute_force() -> None:
+    counts = made(6)
+    sums, dense = TokenSums.of(counts.matrix, counts.labels, 3), counts.matrix.toarray()
+    for k in range(3):
+        mine = dense[counts.labels == k]
+        assert sums.class_sizes[k] == len(mine)
+        np.testing.assert_array_equal(sums.present[:, k], (mine > 0).sum(axis=0))
+        np.testing.assert_array_equal(sums.count[:, k], mine.sum(axis=0))
+        np.testing.assert_array_equal(sums.squares[:, k], (mine**2).sum(axis=0))
+
+
+def test_lengths_given_from_outside_take_the_place_of_row_sums() -> None:
+    counts = made(7)
+    presence = (counts.matrix > 0).astype(np.float64)
+    sums = TokenSums.of(presence, counts.labels, 3, lengths=np.ones(counts.n_documents))
+    np.testing.assert_array_equal(as_floats(sums.shares[:, :, 0]), sums.present)
+    np.testing.assert_array_equal(as_floats(sums.shares[:, :, 1]), sums.present)
+    np.testing.assert_array_equal(as_floats(sums.inverse_lengths), sums.class_sizes)

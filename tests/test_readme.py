@@ -1,0 +1,106 @@
+"""What the documents tell people to type works: every shell and Python block of README.md and docs/*.md is run, in order.
+
+A block runs in a folder that holds the built-in reviews: `reviews.csv` (columns body and stars) and `new.csv` (the same, other
+reviews). Python blocks of one document share their names. A block that needs what a test has not, such as a network, stands below
+a comment `<!-- not run: reason -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import pytest
+
+from conftest import Run
+from tokensieve.auditing.demo import demo_reviews
+
+HOME = Path(__file__).parents[1]
+DOCUMENTS = sorted([HOME / "README.md", *(HOME / "docs").glob("*.md")])
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: (?P<reason>[^\n]*?) -->\n+)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+SHELL = {"sh", "bash", "shell", "console"}
+
+
+class Block(NamedTuple):
+    line: int
+    language: str
+    code: str
+    reason: str | None
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks that are commands or Python; other languages, and none, are output."""
+    found = []
+    for match in BLOCK.finditer(text):
+        language = match["language"].strip()
+        if language == "python" or language in SHELL:
+            found.append(Block(text[: match.start("code")].count("\n") + 1, language, match["code"], match["reason"]))
+    return found
+
+
+def run_shell(code: str, run: Run) -> None:
+    """Each line, `$ ` before it or not, must be a call of tokensieve that succeeds; with --fail-on it may find something."""
+    for text in code.replace("\\\n", " ").splitlines():
+        words = shlex.split(text.removeprefix("$ "), comments=True)
+        if not words:
+            continue
+        target = words.index(">") if ">" in words else len(words)
+        assert words[0] == "tokensieve", (
+            f"{text!r} is no call of tokensieve: write `<!-- not run: reason -->` above the block"
+        )
+        status, out, err = run(*words[1:target])
+        assert status == 0 or (status == 3 and "--fail-on" in words), f"{text!r} ended with {status}: {err}"
+        for name in words[target + 1 :]:
+            Path(name).write_text(out)
+
+
+@pytest.fixture
+def at_home(tmp_path: Path) -> Path:
+    for name, seed in (("reviews.csv", 0), ("new.csv", 1)):
+        reviews = demo_reviews(300, seed)
+        stars = [(3 if i % 10 == 0 else 4 + i % 2) if y else 1 + i % 2 for i, y in enumerate(reviews.labels)]
+        pl.DataFrame({"body": reviews.texts, "stars": stars}).write_csv(tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d.read_text())], ids=lambda d: d.name)
+def test_every_block_runs(document: Path, run: Run, at_home: Path) -> None:
+    names: dict[str, Any] = {}
+    for block in blocks(document.read_text()):
+        if block.reason is not None:
+            continue
+        if block.language == "python":
+            exec(compile("\n" * (block.line - 1) + block.code, str(document), "exec"), names)
+        else:
+            run_shell(block.code, run)
+
+
+def test_readme_has_blocks_and_every_exception_a_reason() -> None:
+    found = [block for document in DOCUMENTS for block in blocks(document.read_text())]
+    assert any(block.reason is None for block in found)
+    assert all(block.reason is None or len(block.reason.split()) > 1 for block in found)
+
+
+TEXT = "a\n\n```sh\ntokensieve --version  # shown\n```\n\n```\noutput\n```\n<!-- not run: no network -->\n```python\nx = 1\n```\n"
+
+
+def test_blocks_are_found_with_their_lines() -> None:
+    assert blocks(TEXT) == [
+        Block(4, "sh", "tokensieve --version  # shown\n", None),
+        Block(12, "python", "x = 1\n", "no network"),
+    ]
+
+
+def test_a_command_that_fails_is_noticed(run: Run, tmp_path: Path) -> None:
+    run_shell("$ tokensieve --version > out.txt\n\n# a remark\n", run)
+    assert (tmp_path / "out.txt").read_text().startswith("tokensieve 0")
+    with pytest.raises(AssertionError, match="ended with 2"):
+        run_shell("tokensieve audit nowhere.csv", run)
+    with pytest.raises(AssertionError, match="not run: reason"):
+        run_shell("make test", run)
