@@ -110,5 +110,5 @@ def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFr
     """The table `Audit.tokens`, and the quadrants' shares of attention and of uniform attention."""
     sums = attention_sums(learned.train.counts.matrix, learned.model.scores)
     table, which = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
-    masses = [np.bincount(which, x, 4) / np.sum(x) for x in sums[:2]]
+    masses = [np.bincount(which, x, len(QUADRANTS)) / np.sum(x) for x in sums[:2]]
     return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))

@@ -14,9 +14,9 @@ import polars as pl
 import polars.selectors
 
 from tokensieve import __version__
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS
+from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
 from tokensieve.checkpoint import fingerprint
-from tokensieve.data.importance import LEVEL, Importance, token_importance
+from tokensieve.data.importance import Importance, token_importance
 from tokensieve.diagnose.agreement import (
     Correlation,
     correlations,
@@ -405,7 +405,6 @@ def _odd(answers: Floats) -> list[str]:
 def _table(found: Importance, shrunken: Floats, measured: Measured) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
     K = len(found.classes)
-    carries = found.q_value.min(axis=1) < LEVEL
 
     def per_class(values: Floats) -> pl.Series:
         wide = np.hstack([-values, values]) if K == 2 else values
@@ -421,9 +420,7 @@ def _table(found: Importance, shrunken: Floats, measured: Measured) -> pl.DataFr
         columns["attention"] = pl.Series(np.tile(received[-1], K), nan_to_null=True)
         for i, layer in enumerate(received[:-1]):
             columns[f"attention_layer_{i + 1}"] = pl.Series(np.tile(layer, K), nan_to_null=True)
-        attended = received[-1] > 1
-        which = np.where(carries, np.where(attended, 0, 1), np.where(attended, 2, 3))
-        columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, K))
+        columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(quadrants(found, received[-1]), K))
     return found.to_frame().with_columns(**columns).with_columns(polars.selectors.float().round_sig_figs(DIGITS))
 
 

@@ -163,10 +163,11 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
 def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int, name: str) -> Picture:
     columns = ("token", "posterior_difference", of, "documents", "category", "effect")
     finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
+    named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
     points = thin(finite, limit, (*EXTREMES, of), audit.seed)
     bins = bins_of(finite, "posterior_difference", of)
     data = {
-        "points": _point_rows(points, of),
+        "points": _point_rows(points, of, named),
         "bins": bins.to_dicts(),
         "neutral": [{"x": audit.neutral[label]}],
         "names": name_rows(points, of),
@@ -175,7 +176,14 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
     low, high = directions(audit.classes, label)
     across = f"← {low} · posterior difference · {high} →"
     up = f"value: speaks for {high} ↑" if of == "value" else "score: draws attention ↑"
-    chart = _map(alt.Scale(domain=[-1, 1], nice=False), alt.Scale(zero=False, padding=16), across, up, top)
+    chart = _map(
+        alt.Scale(domain=[-1, 1], nice=False),
+        alt.Scale(zero=False, padding=16),
+        across,
+        up,
+        top,
+        {named[c]: colour for c, colour in CATEGORIES.items()},
+    )
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
     spec = finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
@@ -188,9 +196,9 @@ def directions(classes: tuple[str, ...], label: str) -> tuple[str, str]:
     return shown(other, 24), shown(label, 24)
 
 
-def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10) -> Any:
+def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10, palette: dict[str, str] = CATEGORIES) -> Any:
     """Circles of token types, bin means with their band, the neutral line, and names."""
-    circles = cloud(alt.X("x:Q", title=across, scale=x), alt.Y("y:Q", title=up, scale=y), top)
+    circles = cloud(alt.X("x:Q", title=across, scale=x), alt.Y("y:Q", title=up, scale=y), top, palette)
     return alt.layer(circles, *_mean_lines(), _neutral(), *names())
 
 
@@ -230,12 +238,12 @@ def back_to_front(points: pl.DataFrame) -> pl.DataFrame:
     return points.sort(depth, maintain_order=True)
 
 
-def _point_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
+def _point_rows(points: pl.DataFrame, of: str, named: dict[str, str]) -> list[dict[str, Any]]:
     drawn_rows = back_to_front(points).select(
         x=pl.col("posterior_difference").round(3),
         y=pl.col(of).round(3),
         documents=pl.col("documents").clip(lower_bound=1),
-        category="category",
+        category=pl.col("category").replace(named),
     )
     return drawn_rows.to_dicts()
 

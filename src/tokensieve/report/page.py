@@ -7,7 +7,7 @@ import shlex
 from base64 import b64encode
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -19,7 +19,7 @@ from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
 from tokensieve.report import charts, data, numbers, script
-from tokensieve.report.sentences import ACTIONS, TITLES, evidence, headline, honest, main_line
+from tokensieve.report.sentences import ACTIONS, TITLES, evidence, file_name, headline, honest, main_line
 
 if TYPE_CHECKING:
     from tokensieve.auditing.documents import Example
@@ -179,11 +179,6 @@ def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
         else "",
         "lines": 4 if finding.kind is FindingKind.LABELS else 2,
     }
-
-
-def file_name(text: str) -> str:
-    """The last part of a path: where a reader keeps files is no part of a page that is shared."""
-    return PurePath(text).name if "/" in text or "\\" in text else text
 
 
 def one_line(text: str) -> str:

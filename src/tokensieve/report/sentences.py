@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tokensieve.auditing.context import Sign
@@ -44,6 +45,11 @@ _SIGNS = {
     Sign.EDGE.value: "always in the same place of the text",
     Sign.ALONE.value: "next to no other word of its class is as certain",
 }
+
+
+def file_name(text: str) -> str:
+    """The last part of a path: where a reader keeps files is no part of a page that is shared."""
+    return PurePath(text).name if "/" in text or "\\" in text else text
 
 
 def quoted(tokens: tuple[str, ...], most: int = NAMED) -> str:
@@ -103,7 +109,7 @@ def main_line(audit: Audit) -> str:
     """The sentence that page and terminal begin with: the gravest finding, or that there is none."""
     if audit.findings:
         return headline(audit.findings[0])
-    return f"No shortcut, leak or label problem found in {shown(audit.name, 60)}"
+    return f"No shortcut, leak or label problem found in {shown(file_name(audit.name), 60)}"
 
 
 def honest(audit: Audit) -> str:

@@ -180,7 +180,7 @@ const TokenMap = {
 
   /** Drawn last what matters most. */
   order(rows, codes) {
-    const depth = State.paint === "category" ? [2, 1, 0, 1, 2, 0] : [2, 1, 2, 0];
+    const depth = State.paint === "category" ? [2, 1, 0, 1, 2, 0] : [2, 1, 2, 0, 0];
     const buckets = [[], [], []];
     for (let i = 0; i < rows.size; i++) buckets[depth[codes[i]]].push(i);
     return buckets.flat();

@@ -139,7 +139,7 @@ const TokenTable = {
     const choose = Dom.make("button", { type: "button", class: "pick", onclick: () => State.set({ chosen: rows.at[row] }) });
     choose.append(Dom.token(State.token(row)));
     const quadrant = State.meta.quadrants[at("quadrant")];
-    const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none"][at("quadrant")]}`, text: quadrant });
+    const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none", "rare"][at("quadrant")]}`, text: quadrant });
     const out = Dom.make(
       "tr",
       { "data-row": row },
