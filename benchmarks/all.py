@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 JOBS = {
+    "start": ("A quick start", "start.py"),
     "tokens": ("Text into counts", "main_job.py tokens"),
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
     "audit": ("The whole audit", "main_job.py audit"),

@@ -1,6 +1,6 @@
 """Do the intervals hold what they promise, and are discoveries real? Simulated documents whose truth is known by construction.
 
-    python benchmarks/intervals.py [--corpora 24] [--seed 0]            (about two minutes on one core)
+    python benchmarks/intervals.py [--corpora 40] [--seed 0]            (about two minutes on one core)
 
 **Coverage.** A corpus has class sizes 1:1 or 1:20 and documents of 80 tokens each, of log-normal lengths (5 to some hundreds), or
 of such lengths three times as long in one class. Each type has a rate per class: 40 % of the types the same in both, the others
@@ -244,7 +244,7 @@ def show_discoveries(runs: int, seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--corpora", type=int, default=24, help="corpora of each of 18 settings, and runs with shuffled labels"
+        "--corpora", type=int, default=40, help="corpora of each of 18 settings, and runs with shuffled labels"
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -167,21 +167,42 @@ def permutation_p(
         n: documents.
         excess: variance of the class's share beyond that under relabelling, at least 1 (`length_excess`), shape (C,).
     """
+    mean, variance, third = relabelled(total, sizes, n)
+    return tail_p(inside - mean, (mean, total[0] - mean), variance, third, excess)
+
+
+def relabelled(total: tuple[Floats, Floats, Floats], sizes: Floats | float, n: int) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance and third central moment of the sum of x over m of n documents drawn without replacement.
+
+    The variance is exactly 0 for a type with the same x in every document. Arguments as in `permutation_p`.
+    """
     s1, s2, s3 = total
     m2 = np.maximum(s2 - s1**2 / n, 0.0)
+    m2 = np.where(m2 > 1e-12 * s2, m2, 0.0)
     m3 = s3 - 3 * s1 * s2 / n + 2 * s1**3 / n**2
-    variance = sizes * (n - sizes) / (n * max(n - 1, 1)) * m2
-    third = sizes * (n - sizes) * (n - 2 * sizes) / (n * max((n - 1) * (n - 2), 1)) * m3
-    mean = s1 * sizes / n
-    flat = ~(m2 > 1e-12 * s2) | (variance == 0)
+    pairs = sizes * (n - sizes) / (n * max(n - 1, 1))
+    return s1 * sizes / n, pairs * m2, pairs * (n - 2 * sizes) / max(n - 2, 1) * m3
+
+
+def tail_p(
+    deviation: Floats, room: tuple[Floats, Floats], variance: Floats, third: Floats, excess: Floats | float = 1.0
+) -> Floats:
+    """Two-sided p of a sum that differs by `deviation` from its mean, by the Pearson III curve with its moments.
+
+    Args:
+        deviation: sum less its mean.
+        room: how far below and above the mean the sum can come.
+        variance, third: its central moments; p = 1 where the variance is 0.
+        excess: see `permutation_p`.
+    """
+    flat = ~(variance > 0)
     sd = np.where(flat, 1.0, np.sqrt(variance))
-    z = np.where(flat, 0.0, (inside - mean) / sd / np.sqrt(excess))
+    z = np.where(flat, 0.0, deviation / sd / np.sqrt(excess))
     skew = np.where(flat, 0.0, third / sd**3)
     with np.errstate(divide="ignore"):
-        below, above = np.minimum(skew, sd / mean), np.maximum(skew, -sd / (s1 - mean))
+        below, above = np.minimum(skew, sd / room[0]), np.maximum(skew, -sd / room[1])
     p = 2 * np.minimum(_upper_tail(z, above), _upper_tail(-z, -below))
-    out: Floats = np.where(flat, 1.0, np.clip(p, 0.0, 1.0))
-    return out
+    return np.asarray(np.where(flat, 1.0, np.clip(p, 0.0, 1.0)))
 
 
 def length_excess(inverse: Floats, sizes: Floats) -> Floats:

@@ -71,8 +71,8 @@ def train(
 
     Args:
         counts: n documents with labels.
-        u: initial scores, shape (|S|,).
-        w: initial values, shape (|S|, 1) for two classes or (|S|, K).
+        u: initial scores, shape (|S|,); with one more, the sink's, which is in every document once.
+        w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as they are.
         schedule: the settings.
         pause: steps between two yields; the schedule's end yields too.
         rows: the documents to train on (None: all). They are read where they lie, so that counts in files stay there.
@@ -80,6 +80,7 @@ def train(
     m, rows = counts.matrix, np.arange(counts.n_documents) if rows is None else rows
     indptr, longest = m.indptr.astype(np.int64), int(np.diff(m.indptr).max(initial=1))  # one type, so one compilation
     u, w = u.copy(), w.copy()
+    sink = m.shape[1] if len(u) > m.shape[1] else -1
     table: tuple[Any, ...] = (u, w, *(np.zeros_like(x) for x in (u, u, w, w, u, w)))
     table += np.empty(longest), np.empty((2, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
     rng = np.random.default_rng(schedule.seed)
@@ -93,24 +94,26 @@ def train(
         rate, root = corrections(steps + 1.0)
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
-        _adam(indptr, m.indices, m.data, counts.labels, batches, rates, root, *table)
+        _adam(indptr, m.indices, m.data, counts.labels, batches, rates, root, sink, *table)
         yield int(steps[-1]) + 1, u, w
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _adam(
-    indptr: Any, indices: Any, data: Any, labels: Any, batches: Any, rates: Any, roots: Any,
+    indptr: Any, indices: Any, data: Any, labels: Any, batches: Any, rates: Any, roots: Any, sink: int,
     u: Any, w: Any, mu: Any, ru: Any, mw: Any, rw: Any, gu: Any, gw: Any, q: Any, fg: Any, touched: Any, marked: Any,
 ) -> None:  # fmt: skip
     """A step of Adam on (u, w), in place, for each row of `batches`; gu, gw and marked are zero before and after."""
     size = batches.shape[1]
     for step in range(batches.shape[0]):
         n_touched = 0
+        if sink >= 0:
+            touched[0], n_touched = sink, 1
         for j in range(size):
             k = batches[step, j]
             first, last = indptr[k], indptr[k + 1]
             if first < last:
-                _document(first, last, indices, data, labels[k], u, w, q, fg, gu, gw)
+                _document(first, last, indices, data, labels[k], sink, u, w, q, fg, gu, gw)
             for i in range(first, last):
                 s = indices[i]
                 if not marked[s]:
@@ -132,15 +135,19 @@ def _adam(
 
 @numba.njit(cache=True, error_model="numpy")
 def _document(
-    first: int, last: int, indices: Any, data: Any, label: int, u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any
-) -> None:
-    """Add the gradient of one document, entries first … last − 1, to gu, gw (formulas in tokensieve.model.attention)."""
-    heads = w.shape[1]
-    top = indices[first]
+    first: int, last: int, indices: Any, data: Any, label: int, sink: int, u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any
+) -> None:  # fmt: skip
+    """Add the gradient of one document, entries first … last − 1 and the sink, to gu, gw (tokensieve.model.attention)."""
+    heads, most, total = w.shape[1], 0.0, 0.0
+    top = sink if sink >= 0 else indices[first]
     for i in range(first, last):
         if u[indices[i]] > u[top]:
             top = indices[i]
-    peak, total, most = u[top], 0.0, 0.0
+    peak = u[top]
+    if sink >= 0:
+        most = math.exp(u[sink] - peak)
+        total, top = most, sink
+    drained = most
     for i in range(first, last):
         s = indices[i]
         mass = data[i] * math.exp(u[s] - peak)
@@ -148,8 +155,9 @@ def _document(
         total += mass
         if mass > most:
             top, most = s, mass
+    drained /= total
     for h in range(heads):
-        fg[0, h] = 0.0
+        fg[0, h] = drained * (w[sink, h] - w[top, h])
     for i in range(last - first):
         q[i] /= total
         for h in range(heads):
@@ -173,3 +181,5 @@ def _document(
             slope += fg[1, h] * ((w[s, h] - w[top, h]) - fg[0, h])
             gw[s, h] += fg[1, h] * q[i]
         gu[s] += slope * q[i]
+    for h in range(heads):
+        gu[sink] += drained * fg[1, h] * ((w[sink, h] - w[top, h]) - fg[0, h])

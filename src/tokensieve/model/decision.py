@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from tokensieve.text.counts import Floats, Ints
 
@@ -24,9 +23,9 @@ def decide(f: Floats) -> Ints:
 def probabilities(f: Floats) -> Floats:
     """Class probabilities, shape (n, K): logistic for one head (shape (n,) or (n, 1)), softmax for K."""
     if f.ndim == 2 and f.shape[1] > 1:
-        return np.asarray(softmax(f, axis=1))
+        return np.asarray(np.exp(f - np.logaddexp.reduce(f, axis=1, keepdims=True)))
     f = f.reshape(len(f))
-    return np.column_stack([expit(-f), expit(f)])
+    return np.exp(-np.logaddexp(0.0, np.column_stack([f, -f])))
 
 
 def both(x: Floats) -> Floats:

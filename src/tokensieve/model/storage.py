@@ -12,8 +12,9 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from tokensieve.errors import InputError
+from tokensieve.model.schema import Damaged, checked, parsed, read_regular
 from tokensieve.model.trained import Model
-from tokensieve.text.tokenizers import tokenizer_from_dict
+from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -96,41 +97,43 @@ def read_model(path: str | Path) -> Model:
     folder = Path(path)
     if folder.name in (NUMBERS, DESCRIPTION):
         folder = folder.parent
+    described = f"{str(folder)[:200]} is damaged"
     try:
-        description = json.loads((folder / DESCRIPTION).read_bytes())
-        blob = (folder / NUMBERS).read_bytes()
+        content, blob = read_regular(folder / DESCRIPTION), read_regular(folder / NUMBERS)
     except (FileNotFoundError, NotADirectoryError) as error:
         missing = Path(str(error.filename)).name
         raise InputError(f"{path} is no model: {missing} is missing there; `tokensieve train` writes one") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{folder / DESCRIPTION} is damaged ({error}): train the model again") from None
+        raise InputError(f"{str(path)[:200]} cannot be read: {error.strerror}") from None
+    try:
+        description = parsed(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{described}: {DESCRIPTION}: {str(error)[:100]}: train the model again") from None
     if not isinstance(description, dict) or description.get("kind") != "tokensieve.AttentionClassifier":
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
-    if description.get("format") != FORMAT:
+    if type(description.get("format")) is not int or description["format"] != FORMAT:
+        found = str(description.get("format"))[:20]
         raise InputError(
-            f"{folder} holds a model of format {description.get('format')}, this version reads format {FORMAT}: train it again"
+            f"{folder} holds a model of format {found}, this version reads format {FORMAT}: train it again"
         )
     if _digest(description, blob) != description.get("sha256"):
         raise InputError(
             f"{folder}: {NUMBERS} and {DESCRIPTION} are truncated, altered or of two models: train the model again"
         )
     try:
-        return _assemble(description, safetensors.numpy.load(blob))
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{folder} is damaged ({error}): train the model again") from None
+        numbers = safetensors.numpy.load(blob)
+        tokenizer = checked(description, numbers)
+    except (Damaged, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{described} ({str(error)[:200]}): train the model again") from None
+    return _assemble(description, numbers, tokenizer)
 
 
-def _assemble(description: dict[str, Any], numbers: dict[str, Any]) -> Model:
-    grams = tuple(numbers[f"grams{n}"] for n in range(2, 2 + sum(name.startswith("grams") for name in numbers)))
-    vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer_from_dict(description["tokenizer"]))
-    heads = 1 if len(description["classes"]) == 2 else len(description["classes"])
-    if numbers["scores"].shape != (vocabulary.n_types,) or numbers["values"].shape != (vocabulary.n_types, heads):
-        raise ValueError("numbers and vocabulary do not agree")
+def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: Tokenizer) -> Model:
+    grams = tuple(numbers[f"grams{n}"] for n in range(2, len(numbers) - 1))
+    vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer)
     return Model(
         np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
-        vocabulary, int(description["steps"]), settings=dict(description["settings"]),
+        vocabulary, description["steps"], settings=description["settings"],
     )  # fmt: skip
 
 

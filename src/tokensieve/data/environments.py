@@ -1,0 +1,166 @@
+"""Environments: does a token carry the label everywhere, or only on one site, in one month, for one annotator?
+
+What carries the label here and not there is a shortcut's signature (Peters et al. 2016; Wang et al. 2022 for tokens). For each
+type, with a_e and b_e its shares x = c/T summed over the documents of the class and of the others in environment e, and m_e and r_e
+the numbers of those documents, a common ratio of rates is estimated over all environments (Mantel & Haenszel 1959)
+
+    θ = Σ_e a_e r_e/n_e  /  Σ_e b_e m_e/n_e,     π_e = m_e θ/(m_e θ + r_e)
+
+and Cochran's Q in its score form (Breslow & Day 1980; Tarone 1985) adds the squared deviations from it, in units of what documents,
+not tokens, vary by (φ: dispersion = variance/mean, as in `tokensieve.data.intervals`):
+
+    Q = Σ_e (a_e − π_e (a_e + b_e))² / ((a_e + b_e) π_e (1 − π_e) w_e),     w_e = (1 − π_e) φ_in + π_e φ_out
+
+Under a common ratio Q is about χ² with one degree of freedom less than there are environments that contain the type. What is
+compared is the ratio, so that a word twice as frequent on one site, in both classes, is not unstable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import gammaincc
+
+from tokensieve.data.importance import Importance, importance_of
+from tokensieve.data.intervals import LEVEL, dispersion, false_discovery
+from tokensieve.data.sums import TokenSums, as_floats
+from tokensieve.errors import InputError
+from tokensieve.text.counts import Counts, Floats, Ints
+
+FEWEST = 5  # documents that contain the type, over all environments: fewer say nothing about stability
+
+
+class Stability(StrEnum):
+    """What the environments show of a type for a class."""
+
+    STABLE = "stable"
+    UNSTABLE = "unstable"
+    UNKNOWN = "too rare to tell"
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The effect of every type in every environment, and whether it is the same.
+
+    Attributes:
+        names: the E environments.
+        documents: documents of each environment and class, shape (E, K).
+        within: importance in each environment; None where fewer than two classes have documents.
+        ratio: θ, how many times as frequent the type is in the class as in the others, over all environments, shape (|S|, K);
+            nan where it cannot be estimated.
+        q_statistic: Cochran's Q, shape (|S|, K).
+        degrees: its degrees of freedom, shape (|S|,).
+        p_value, q_value: of "the ratio is the same everywhere"; q over the types of each class, shape (|S|, K).
+        stability: a `Stability` for each type and class, as text, shape (|S|, K).
+    """
+
+    names: tuple[str, ...]
+    documents: Ints
+    within: tuple[Importance | None, ...]
+    ratio: Floats
+    q_statistic: Floats
+    degrees: Ints
+    p_value: Floats
+    q_value: Floats
+    stability: NDArray[np.object_]
+
+    def to_frame(self, overall: Importance) -> pl.DataFrame:
+        """One row per type and class: token, class, effect overall, ratio, q_statistic, degrees, p_value, q_value, stability, and
+        for each environment its posterior difference less what even spread gives there (missing where it has no such class)."""
+        s, k = self.ratio.shape
+        columns: dict[str, Any] = {
+            "token": pl.Series(np.tile(overall.tokens.astype(object), k).tolist(), dtype=pl.String),
+            "class": pl.Series(np.repeat(np.asarray(overall.classes, dtype=object), s).tolist(), dtype=pl.String),
+            "effect": overall.effect.T.ravel(),
+        }
+        for name in ("ratio", "q_statistic", "p_value", "q_value"):
+            columns[name] = getattr(self, name).T.ravel()
+        columns["degrees"] = np.tile(self.degrees, k)
+        columns["stability"] = pl.Series(self.stability.T.ravel().tolist(), dtype=pl.String)
+        for name, found in zip(self.names, self.within, strict=True):
+            values = None if found is None else (found.effect / np.where(found.reach > 0, found.reach, 1.0)).T.ravel()
+            columns[f"lean in {name}"] = pl.Series([None] * (s * k) if values is None else values, dtype=pl.Float64)
+        return pl.DataFrame(columns)
+
+
+def environments(counts: Counts, of: Ints, names: tuple[str, ...], overall: Importance) -> Environments:
+    """Whether each type's ratio of rates is the same in every environment, in O(nonzeros + |S| K E).
+
+    Args:
+        counts: n documents.
+        of: environment of each document, 0 … E−1, shape (n,).
+        names: the E environments.
+        overall: importance in all of them together.
+
+    Returns:
+        A type is `UNSTABLE` where q < 0.05; `STABLE` where it is not, its overall q is, at least two environments contain it, and
+        it has the same direction in each with enough documents to tell; otherwise unknown.
+
+    Raises:
+        InputError: fewer than two environments have documents of two classes, or the shapes do not agree.
+    """
+    if of.shape != (counts.n_documents,):
+        raise InputError(f"{counts.n_documents} documents, but {of.size} environments: one is needed for each document")
+    parts = [counts.rows(of == e) for e in range(len(names))]
+    sums = [TokenSums.of(part.matrix, part.labels, counts.n_classes) for part in parts]
+    usable = [np.count_nonzero(s.class_sizes) >= 2 for s in sums]
+    if sum(usable) < 2:
+        raise InputError("fewer than two environments have documents of two classes; check --environments")
+    within = tuple(
+        importance_of(s, counts.tokens, counts.classes) if ok else None for s, ok in zip(sums, usable, strict=True)
+    )
+    ratio, statistic, degrees = _heterogeneity([s for s, ok in zip(sums, usable, strict=True) if ok])
+    p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
+    known = (overall.documents >= FEWEST) & (degrees > 0)
+    q = np.ones_like(p)
+    q[known] = false_discovery(p[known])
+    opposed = np.zeros(p.shape, dtype=bool)
+    for found in within:
+        if found is not None:
+            opposed |= (found.p_value < LEVEL) & (np.sign(found.effect) != np.sign(overall.effect))
+    stability = np.full(p.shape, Stability.UNKNOWN.value, dtype=object)
+    stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = Stability.STABLE.value
+    stability[q < LEVEL] = Stability.UNSTABLE.value
+    documents = np.stack([s.class_sizes for s in sums])
+    return Environments(names, documents, within, ratio, statistic, degrees, p, q, stability)
+
+
+def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:
+    """θ and Q, shape (|S|, K), and the degrees of freedom, shape (|S|,) (module docstring)."""
+    first = np.stack([as_floats(s.shares[:, :, 0]) for s in sums])  # (E, |S|, K)
+    second = np.stack([as_floats(s.shares[:, :, 1]) for s in sums])
+    inverse = np.stack([as_floats(s.inverse_lengths) for s in sums])  # (E, K)
+    sizes = np.stack([s.class_sizes for s in sums]).astype(np.float64)
+    k = sizes.shape[1]
+    degrees = np.maximum((first.sum(axis=2) > 0).sum(axis=0) - 1, 0)
+    ratio, statistic = np.full(first.shape[1:], np.nan), np.zeros(first.shape[1:])
+    for j in range(k):
+        sides = [np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in (first, second, sizes, inverse)]
+        ratio[:, j], statistic[:, j] = _one_class(*sides)
+    return ratio, statistic, degrees
+
+
+def _one_class(first: Floats, second: Floats, sizes: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+    """θ and Q of one class against the others.
+
+    Args:
+        first, second: Σx and Σx² inside and outside the class, shape (E, |S|, 2).
+        sizes, inverse: documents and Σ 1/T there, shape (E, 2).
+    """
+    n = sizes.sum(axis=1)
+    a, b = first[..., 0], first[..., 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        theta = (a * (sizes[:, 1] / n)[:, None]).sum(axis=0) / (b * (sizes[:, 0] / n)[:, None]).sum(axis=0)
+        expected = sizes[:, :1] / (sizes[:, :1] + sizes[:, 1:] / theta)  # π_e; all of it where θ is infinite
+    total = sizes.sum(axis=0)
+    phi = dispersion(first.sum(axis=0), second.sum(axis=0), total, inverse.sum(axis=0) / np.maximum(total, 1.0))
+    w = (1 - expected) * phi[:, 0] + expected * phi[:, 1]
+    variance = (a + b) * expected * (1 - expected) * w
+    deviation = a - expected * (a + b)
+    terms = np.where(variance > 0, deviation**2 / np.where(variance > 0, variance, 1.0), 0.0)
+    return theta, np.nan_to_num(terms).sum(axis=0)

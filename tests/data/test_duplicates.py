@@ -1,0 +1,76 @@
+"""Near duplicates against brute force over all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tokensieve.data.duplicates import SHINGLE, near_duplicates
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.tokens import TokenStream, tokenize
+
+
+def stream_of(texts: list[str]) -> TokenStream:
+    return tokenize(pl.Series("text", texts, dtype=pl.String), WordTokenizer())
+
+
+def jaccard(a: str, b: str) -> float:
+    sets = []
+    for text in (a, b):
+        words = text.split()
+        sets.append({tuple(words[i : i + SHINGLE]) for i in range(max(len(words) - SHINGLE + 1, 1))})
+    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+def made(seed: int, n: int = 150) -> list[str]:
+    """Random texts, and for a third of them one with a few words changed."""
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(f"w{w}" for w in rng.integers(0, 400, rng.integers(20, 80))) for _ in range(n)]
+    for text in texts[: n // 3]:
+        words = text.split()
+        for at in rng.integers(0, len(words), rng.integers(0, 5)):
+            words[at] = "changed"
+        texts.append(" ".join(words))
+    return texts
+
+
+def test_pairs_well_above_the_threshold_are_joined_and_those_well_below_are_not() -> None:
+    above = below = 0
+    for seed in range(3):
+        texts = made(seed)
+        first = near_duplicates(stream_of(texts), 0.75).first
+        for i in range(len(texts)):
+            for j in range(i):
+                similar = jaccard(texts[i], texts[j])
+                if similar >= 0.93:
+                    assert first[i] == first[j]
+                    above += 1
+                if similar < 0.5:
+                    assert first[i] != first[j]
+                    below += 1
+    assert above >= 30 and below > 10_000
+
+
+def test_exact_repeats_short_texts_and_empty_ones() -> None:
+    texts = ["good", "bad", "Good!", "", "a b", "b a", "", "one two three four", "one two three four", "a b"]
+    found = near_duplicates(stream_of(texts))
+    assert found.first.tolist() == [0, 1, 0, 3, 4, 5, 6, 7, 7, 4]
+    assert found.repeated == 3
+    assert [group.tolist() for group in found.groups()] == [[0, 2], [4, 9], [7, 8]]
+
+
+def test_parts_one_after_the_other_are_one_corpus_and_leaks_across_them_are_seen() -> None:
+    texts = made(7)
+    whole = near_duplicates(stream_of(texts))
+    parts = near_duplicates([stream_of(texts[:90]), stream_of(texts[90:])])
+    np.testing.assert_array_equal(whole.first, parts.first)
+    later = np.arange(len(texts)) >= 150  # the changed copies
+    leaked = whole.across(later)
+    expected = [i for i in range(150, len(texts)) if any(jaccard(texts[i], texts[j]) > 0.95 for j in range(150))]
+    assert set(expected) <= set(leaked.tolist())
+    assert all(max(jaccard(texts[i], texts[j]) for j in range(150)) > 0.6 for i in leaked.tolist())
+
+
+def test_no_documents_have_no_duplicates() -> None:
+    assert near_duplicates(stream_of([])).groups() == []
+    assert near_duplicates([]).first.shape == (0,)
