@@ -25,8 +25,8 @@ _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"\w[/_=&@#?%:.]$"), re.compile(r"^[/_=
 class Sign(StrEnum):
     """What tells an artefact from an ordinary word."""
 
-    FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
     NUMBER = "number"  # it contains a digit
+    FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
     MARKUP = "markup"  # glued to its neighbours, as in addresses and field names
     EDGE = "fixed place"  # at the very start or end of its documents
     ALONE = "all but certain"  # none of these, but hardly ever elsewhere
@@ -68,12 +68,13 @@ def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Itera
 
 
 def passage(corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer) -> Passage:
-    """The first of the tokens in a document, with the text around it; the document's start where none is a word of it."""
+    """The first of the tokens in a document, with the text around it; its start, or its end, where none is a word of it."""
     text = str(corpus.texts[document])
     row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
     found = min(occurrences(text, tokens, tokenizer), default=None)
     if found is None:
-        return Passage(row, label, "", "", text[: 2 * AROUND])
+        last = any(word in tokens[0] for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
+        return Passage(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
     start, end = found[:2]
     low, high = max(0, start - AROUND), min(len(text), end + AROUND)
     before, after = text[low:start], text[end:high]

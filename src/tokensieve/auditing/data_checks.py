@@ -7,42 +7,60 @@ import polars as pl
 
 from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
+from tokensieve.data.drift import drift
+from tokensieve.data.duplicates import Duplicates, near_duplicates
+from tokensieve.data.importance import LEVEL
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokens import tokenize
 
 FEW = 20  # documents of a class, of which no accuracy can be told
 UNEQUAL = 10  # times the smallest class
 EXAMPLES = 3
+MOVED, TWICE = 0.01, 2.0  # share of the documents of one side, and how many times the other's share of the text
+SIDES = ("before", "after")
 
 
-def data_checks(train: Corpus, test: Corpus, counts: dict[str, Counts]) -> list[Finding]:
+def data_checks(parts: dict[str, Corpus], counts: dict[str, Counts], near: Duplicates | None = None) -> list[Finding]:
     """Leaks, contradictions, imbalance, empty texts: those that there are.
 
     Args:
-        train, test: the two sides of the split.
-        counts: "train" and "test" → their counts.
+        parts: "train" and "test" → the two sides of the split.
+        counts: their counts.
+        near: near duplicates among the documents of both, training first; None to look for identical texts only.
     """
-    found = [
-        leak(train, test),
-        contradictions(train, test),
-        imbalance(train),
-        empty({"train": train, "test": test}, counts),
-    ]
+    train, test = parts["train"], parts["test"]
+    found = [leak(train, test, near), contradictions(train, test), imbalance(train), empty(parts, counts)]
     return [finding for finding in found if finding]
 
 
-def leak(train: Corpus, test: Corpus) -> Finding | None:
-    """Test documents whose very text is among the training documents."""
-    known = test.keys.is_in(train.keys.implode()).to_numpy()
+def near_copies(parts: dict[str, Corpus], tokenizer: Tokenizer) -> Duplicates | None:
+    """Near duplicates among training and test documents; None for texts that are kept in files."""
+    texts = [parts[name].texts for name in ("train", "test")]
+    series = [one for one in texts if isinstance(one, pl.Series)]
+    return near_duplicates(tokenize(one, tokenizer) for one in series) if len(series) == len(texts) else None
+
+
+def leak(train: Corpus, test: Corpus, near: Duplicates | None = None) -> Finding | None:
+    """Test documents whose text, or nearly their text, is among the training documents."""
+    same = test.keys.is_in(train.keys.implode()).to_numpy()
+    twin = train.keys.is_in(test.keys.implode()).to_numpy()
+    known = same.copy()
+    if near is not None:
+        n = len(train.texts)
+        inside = np.arange(len(near.first)) >= n
+        known[near.across(inside) - n] = True
+        twin[near.across(~inside)] = True
     if not known.any():
         return None
     rows = np.flatnonzero(known)
-    twins = np.flatnonzero(train.keys.is_in(test.keys.implode()).to_numpy())
-    listed = pl.concat([rows_of(rows, test, "test"), rows_of(twins, train)])
+    listed = pl.concat([rows_of(rows, test, "test"), rows_of(np.flatnonzero(twin), train)])
     share = Share.count(len(rows), len(test.texts))
+    evidence = {"test": share, "identical": Share.count(int(same.sum()), len(test.texts))}
     examples = tuple(_start(test, int(i)) for i in rows[:EXAMPLES])
     return Finding(
-        FindingKind.LEAK, share.value, evidence={"test": share}, documents=len(rows), rows=listed, examples=examples
+        FindingKind.LEAK, share.value, evidence=evidence, documents=len(rows), rows=listed, examples=examples
     )
 
 
@@ -110,3 +128,27 @@ def _start(corpus: Corpus, i: int) -> Passage:
     text = str(corpus.texts[i])
     cut = text if len(text) <= 2 * AROUND else text[: 2 * AROUND] + "…"
     return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut)
+
+
+def drifted(before: Counts, after: Counts) -> Finding | None:
+    """Tokens that are at least twice as frequent on one side as on the other, in at least 1 % of its documents.
+
+    Only for a test set that was given: of a split by chance it could find nothing but chance.
+    """
+    table = drift(before, after).filter(pl.col("q_value") < LEVEL)
+    sizes = before.n_documents, after.n_documents
+    often = (pl.col("documents_before") >= MOVED * sizes[0]) | (pl.col("documents_after") >= MOVED * sizes[1])
+    low, high = (
+        pl.min_horizontal(f"share_{side}" for side in SIDES),
+        pl.max_horizontal(f"share_{side}" for side in SIDES),
+    )
+    table = table.filter(often, high >= TWICE * low).sort(pl.col("difference").abs(), descending=True)
+    if table.is_empty():
+        return None
+    first = table.row(0, named=True)
+    evidence = {side: Share.count(first[f"documents_{side}"], n) for side, n in zip(SIDES, sizes, strict=True)}
+    severity = min(0.05, 0.1 * max(share.value for share in evidence.values()))
+    documents = first["documents_before"] + first["documents_after"]
+    return Finding(
+        FindingKind.DRIFT, severity, tokens=tuple(table["token"].head(50)), evidence=evidence, documents=documents
+    )

@@ -73,7 +73,7 @@ class Finding:
         kind: what it is.
         severity: about the share of the documents whose answer it puts in doubt, between 0 and 1; findings are ranked by it.
         label: the class concerned, or "".
-        tokens: the tokens concerned, surest first; for a shortcut those that occur together or share a word.
+        tokens: the tokens concerned; for a shortcut the least word-like first, those that occur together or share a word.
         signs: of the tokens, how they differ from ordinary words ("number", "fixed place", …).
         evidence: name → share of documents with its interval.
         documents: concerned, of all parts.

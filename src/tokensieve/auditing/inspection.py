@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from tokensieve.auditing.data_checks import data_checks
+from tokensieve.auditing.data_checks import data_checks, drifted, near_copies
 from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked
 from tokensieve.auditing.label_issues import label_issues
 from tokensieve.auditing.shortcuts import accuracy_without, shortcuts
@@ -42,6 +42,7 @@ def inspect(
     model: Model,
     settings: FitSettings,
     thorough: bool = True,
+    given: bool = False,
 ) -> Inspection:
     """Run every check.
 
@@ -51,12 +52,17 @@ def inspect(
         corpora: the documents of each part, in the same order.
         model: trained on the training documents.
         settings: with which it was.
-        thorough: also what takes models of its own: label issues, and accuracy without the shortcuts.
+        thorough: also what takes its time: near duplicates, and with models of their own label issues and accuracy without
+            the shortcuts.
+        given: whether the test documents were given, not split off by chance; only then drift is looked for.
     """
     train = counts["train"]
     assert model.vocabulary is not None
-    found = shortcuts(table, train, corpora["train"], model.vocabulary.tokenizer)
-    found += data_checks(corpora["train"], corpora["test"], counts)
+    splitter = model.vocabulary.tokenizer
+    found = shortcuts(table, train, corpora["train"], splitter)
+    found += data_checks(corpora, counts, near_copies(corpora, splitter) if thorough else None)
+    moved = drifted(train, counts["test"]) if given else None
+    found += [moved] if moved else []
     if not thorough:
         return Inspection(ranked(found))
     honest = accuracy_without(

@@ -79,6 +79,7 @@ def audit(
     found = inspect(
         table, {"train": train.counts, "test": test.counts}, {"train": train.corpus, "test": test.corpus}, learned.model,
         FitSettings(value_rate=settings.value_rate, seed=settings.seed), settings.thorough,
+        corpus.test is not None,
     )  # fmt: skip
     clock.lap("findings")
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}

@@ -11,16 +11,18 @@ other words of that certainty.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.context import Sign, holders, passage, sign_of
+from tokensieve.auditing.context import Sign, holders, is_formatting, passage, sign_of
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.auditing.refit import refit
+from tokensieve.data.formatting import FORMATTING, formatting, formatting_importance
 from tokensieve.data.importance import LEVEL
 from tokensieve.escape import shown
 from tokensieve.model.decision import decide
@@ -70,7 +72,7 @@ def information(documents: Floats, inside: Floats, size: float, n: int) -> Float
 
 
 def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> list[Finding]:
-    """Groups of tokens that all but decide a class and bear the sign of an artefact.
+    """Groups of tokens, and of formatting, that all but decide a class and bear the sign of an artefact.
 
     Args:
         table: `Audit.tokens`.
@@ -79,13 +81,26 @@ def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tok
         tokenizer: that made the tokens.
     """
     found = _with_signs(_candidates(table, train), corpus, tokenizer)
+    form = _formatting(train, corpus)
+    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(*form)] if form else []
     groups = _grouped(found)
-    certain = {
-        k: sum(all(c.sign is Sign.ALONE for c in g) and g[0].label == k for g in groups) for k in range(train.n_classes)
-    }
+    certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
     kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
     findings = [_finding(g, train, corpus, tokenizer) for g in kept]
     return sorted(findings, key=lambda f: -f.severity)[:MOST]
+
+
+def _formatting(train: Counts, corpus: Corpus) -> tuple[pl.DataFrame, Counts] | None:
+    """Formatting as tokens, with its table; None for texts that are kept in files."""
+    if not isinstance(corpus.texts, pl.Series):
+        return None
+    present = formatting(corpus.texts)
+    length = float(train.lengths.mean()) if train.n_documents else 1.0
+    importance = formatting_importance(present, train.labels, train.classes, length)
+    place = {name: i for i, name in enumerate(FORMATTING)}
+    kept = np.array([place[str(token)] for token in importance.tokens], dtype=np.int64)
+    counts = Counts(sp.csr_array(present[:, kept]), train.labels, train.classes, importance.tokens)
+    return importance.to_frame(), counts
 
 
 def _candidates(table: pl.DataFrame, train: Counts) -> list[_Candidate]:
@@ -123,7 +138,7 @@ def _with_signs(candidates: list[_Candidate], corpus: Corpus, tokenizer: Tokeniz
         if sign is None and c.way >= (CERTAIN_PHRASE if " " in c.token else CERTAIN):
             sign = Sign.ALONE
         if sign is not None:
-            out.append(_Candidate(c.token, c.type, c.label, c.way, sign, c.documents))
+            out.append(replace(c, sign=sign))
     return out
 
 
@@ -138,7 +153,10 @@ def _grouped(candidates: list[_Candidate]) -> list[list[_Candidate]]:
 
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
-    return bool(set(a.token.split(" ")) & set(b.token.split(" "))) or _jaccard(a.documents, b.documents) >= TOGETHER
+    words = not (is_formatting(a.token) or is_formatting(b.token))
+    return (words and bool(set(a.token.split(" ")) & set(b.token.split(" ")))) or _jaccard(
+        a.documents, b.documents
+    ) >= TOGETHER
 
 
 def _jaccard(a: Ints, b: Ints) -> float:
@@ -150,9 +168,9 @@ def _jaccard(a: Ints, b: Ints) -> float:
 
 def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> Finding:
     """The group as one finding: each of its documents is answered by the surest token in it."""
-    order = sorted(group, key=lambda c: -c.way)
+    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way))
     answer = np.full(train.n_documents, -1)
-    for c in reversed(order):
+    for c in sorted(group, key=lambda c: c.way):
         answer[c.documents] = c.label
     held = np.flatnonzero(answer >= 0)
     right = int(np.count_nonzero(answer[held] == train.labels[held]))
@@ -188,7 +206,7 @@ def accuracy_without(
         model: trained with all of them.
         settings: with which it was.
     """
-    tokens = {token for finding in findings for token in finding.tokens}
+    tokens = {token for finding in findings for token in finding.tokens if not is_formatting(token)}
     if not tokens:
         return None
     keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
@@ -210,7 +228,7 @@ def _contains(token: str, others: set[str]) -> bool:
 
 
 def suspicious_tokens(findings: list[Finding], table: pl.DataFrame, n: int) -> list[tuple[str, str, str]]:
-    """(token, class, reason) of the first token of each shortcut, as summary.json has them.
+    """(token, class, reason) of the first word of each shortcut, as summary.json has them.
 
     Args:
         findings: of kind shortcut.
@@ -219,7 +237,10 @@ def suspicious_tokens(findings: list[Finding], table: pl.DataFrame, n: int) -> l
     """
     out = []
     for finding in findings:
-        rows = table.filter(pl.col("token") == finding.tokens[0]).sort("posterior_difference", descending=True)
+        words = [token for token in finding.tokens if not is_formatting(token)]
+        if not words:
+            continue
+        rows = table.filter(pl.col("token") == words[0]).sort("posterior_difference", descending=True)
         row = rows.row(0, named=True)
         share, pure = row["documents"] / n, row["class_documents"] / row["documents"]
         reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {shown(row['class'], 40)}"

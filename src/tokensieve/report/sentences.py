@@ -69,7 +69,8 @@ def headline(finding: Finding) -> str:
         case FindingKind.SHORTCUT:
             return _shortcut(finding)
         case FindingKind.LEAK:
-            return f"{n} test documents ({percent(e['test'].value)}) are in the training data, too"
+            nearly = ", word for word or nearly" if e["identical"].found < finding.documents else ""
+            return f"{n} test documents ({percent(e['test'].value)}) are in the training data, too{nearly}"
         case FindingKind.CONTRADICTION:
             return f"{n} documents ({share}) share their text with one of another label"
         case FindingKind.LABELS:
@@ -78,7 +79,15 @@ def headline(finding: Finding) -> str:
             return f"Class {label} has only {n} training documents ({percent(e['class'].value)})"
         case FindingKind.EMPTY:
             return f"{n} documents ({share}) hold no word that the model knows"
+        case FindingKind.DRIFT:
+            sides = f"{percent(e['before'].value)} of the training documents and {percent(e['after'].value)} of the test documents"
+            return f"{quoted(finding.tokens[:1])} is in {sides}" + more(len(finding.tokens) - 1)
     return f"{TITLES[finding.kind]}: {quoted(finding.tokens)}"
+
+
+def more(others: int) -> str:
+    """What is said of further tokens."""
+    return f", and {others} more tokens moved likewise" if others > 0 else ""
 
 
 def _shortcut(finding: Finding) -> str:
@@ -100,6 +109,8 @@ def evidence(finding: Finding) -> list[str]:
         out += [_SIGNS[sign] for sign in finding.signs]
     elif finding.kind is FindingKind.LABELS:
         out.append("answered for another class, with a margin of 0.8 or more, by models that never saw them")
+    elif finding.kind is FindingKind.LEAK:
+        out.append(f"{_of(e['identical'])} word for word, the others in at least 80% of their word triples")
     elif "documents" in e:
         out.append(f"{_of(e['documents'])} documents")
     return out
