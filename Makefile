@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint bench lock clean
+.PHONY: demo test test-all docs bench lock clean
 
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
@@ -16,6 +16,10 @@ test: .deps-test chromium
 
 test-all: test
 	$(BIN)/pytest -q -m slow
+
+# the documentation site, offline and strict: a broken link or reference fails
+docs: .deps-test
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
 # the figures of docs/benchmarks.md: hours on a quiet machine; the peers are not locked
 bench: .deps-test

@@ -24,6 +24,7 @@ JOBS = {
     "gradient": ("The exact gradient in E, p and v", "gradient.py"),
     "adam": ("Full-batch Adam on E and p", "training.py --documents 600"),
     "importance": ("Importance of a trained classifier's tokens beside captum and shap", "importance.py"),
+    "intervals": ("Coverage of intervals, and false discoveries", "intervals.py"),
     "margin": ("The max-margin problem beside a dense formulation", "peers.py margin --seconds 60"),
     "documents": ("Growth with documents", "scale.py growth --most 7"),
     "vocabulary": ("Growth with the vocabulary", "scale.py types --most 7"),

@@ -13,6 +13,9 @@ because it occurred is part of what is measured.
 **False discoveries.** Labels of bursty Zipf documents are shuffled, so that every discovery is false. Beside ours: Monroe et al.
 2008's log-odds ratio with an informative Dirichlet prior (z), χ² of the 2 × 2 table of tokens, and the token-level z of Gardner
 et al. 2021, each with Benjamini-Hochberg over the types in at least three documents.
+
+**Units.** A random label for every prompt of the preference data: how many tokens of its answers are "discovered" with answers, and
+with prompts, as the independent units.
 """
 
 from __future__ import annotations
@@ -23,12 +26,17 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import polars as pl
 from scipy import stats
 
-from machine import described
+from machine import DATA, described
+from tokensieve.data.groups import unit_importance, unit_index
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.data.intervals import Z95, false_discovery
 from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import learn_vocabulary
 
 LENGTH = 80
 SIZES = ((400, 400), (400, 20), (2000, 100))
@@ -241,6 +249,31 @@ def show_discoveries(runs: int, seed: int) -> None:
         print(f"| {name} | {' | '.join(f'{100 * r[name][0]:.0f} ({100 * r[name][1]:.1f})' for r in results)} |")
 
 
+def show_units(seed: int) -> None:
+    """A coin's label for every prompt of the preference data: answers to one prompt share words, and now a label too."""
+    path = DATA / "preferences.parquet"
+    if not path.exists():
+        print(f"\nunits: left out, there is no {path}")
+        return
+    frame, splitter = pl.read_parquet(path), WordTokenizer()
+    stream = tokenize(frame["chosen"], splitter)
+    vocabulary = learn_vocabulary(stream, splitter, 1, 3)
+    matrix, units = vocabulary.count(stream)[0], unit_index(frame["prompt"].to_list())
+    found = []
+    for run in range(5):
+        labels = np.random.default_rng([seed, run]).integers(0, 2, units.max() + 1)[units]
+        counts = Counts(matrix, labels, ("0", "1"), vocabulary.tokens)
+        found.append([int((q(counts) < 0.05).sum()) for q in (
+            lambda c: token_importance(c).q_value[:, 1], lambda c: unit_importance(c, units).q_value[:, 1]
+        )])  # fmt: skip
+    alone, together = zip(*found, strict=True)
+    print(
+        f"\nA random label per prompt, {len(units):,} answers to {units.max() + 1:,} prompts, {matrix.shape[1]:,} types: "
+        f"{min(alone):,} to {max(alone):,} types with q < 0.05 where answers are the units, "
+        f"{min(together)} to {max(together)} where prompts are."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -252,6 +285,7 @@ def main() -> None:
     print(described("scipy") + "\n")
     show_coverage(options.corpora, options.seed)
     show_discoveries(options.corpora, options.seed)
+    show_units(options.seed)
     print(f"\n{time.perf_counter() - start:.0f} s")
 
 

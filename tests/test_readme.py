@@ -1,4 +1,4 @@
-"""What the documents tell people to type works: every shell and Python block of README.md and docs/*.md is run, in order.
+"""What the documents tell people to type works: every shell and Python block of README.md, docs/ and its tutorials is run.
 
 A block runs in a folder that holds the built-in reviews: `reviews.csv` (columns body and stars) and `new.csv` (the same, other
 reviews). Python blocks of one document share their names. A block that needs what a test has not, such as a network, stands below
@@ -19,7 +19,7 @@ from conftest import Run
 from tokensieve.auditing.demo import demo_reviews
 
 HOME = Path(__file__).parents[1]
-DOCUMENTS = sorted([HOME / "README.md", *(HOME / "docs").glob("*.md")])
+DOCUMENTS = sorted([HOME / "README.md", *(HOME / "docs").glob("*.md"), *(HOME / "docs" / "tutorials").glob("*.md")])
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: (?P<reason>[^\n]*?) -->\n+)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,

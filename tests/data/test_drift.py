@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tokensieve.data.drift import drift
 from tokensieve.data.importance import token_importance
@@ -61,6 +63,19 @@ def test_intervals_hold_and_equal_shares_are_not_drift() -> None:
         small.append(found["p_value"].to_numpy()[:15] < 0.05)
     assert 0.93 < np.mean(inside) < 0.985
     assert 0.015 < np.mean(small) < 0.07
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None, derandomize=True, max_examples=25)
+def test_before_and_after_exchanged_turn_the_sign(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = (documents(rng, rng.uniform(0.001, 0.02, (2, 6)), sizes) for sizes in ((12, 20), (25, 9)))
+    there, back = drift(a, b), drift(b, a)
+    np.testing.assert_allclose(there["difference"].to_numpy(), -back["difference"].to_numpy(), atol=1e-14)
+    np.testing.assert_allclose(there["difference_low"].to_numpy(), -back["difference_high"].to_numpy(), atol=1e-12)
+    np.testing.assert_allclose(there["p_value"].to_numpy(), back["p_value"].to_numpy(), rtol=1e-6)
+    low, high = there["difference_low"].to_numpy(), there["difference_high"].to_numpy()
+    np.testing.assert_array_equal((low > 0) | (high < 0), there["p_value"].to_numpy() < 0.05)
 
 
 def test_sets_that_cannot_be_compared_are_refused() -> None:

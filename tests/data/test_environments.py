@@ -107,3 +107,15 @@ def test_the_statistic_by_hand() -> None:
     expected = sum((a - share * t) ** 2 / (t * share * (1 - share) * w) for a, t in ((30, 40), (20, 38)))
     assert found.q_statistic[0, 1] == pytest.approx(expected, rel=0.02)  # up to the one pooled event
     assert found.degrees.tolist() == [1, 1]
+
+
+def test_the_order_of_documents_and_of_environments_does_not_matter() -> None:
+    rng = np.random.default_rng(4)
+    counts, of = made(rng, np.full((3, 8), 2.0), np.full((3, 8), 0.01), n=300)
+    overall = token_importance(counts)
+    found = environments(counts, of, NAMES, overall)
+    order = rng.permutation(300)
+    again = environments(counts.rows(order), (2 - of)[order], NAMES[::-1], overall)
+    np.testing.assert_allclose(found.q_statistic, again.q_statistic, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.stability, again.stability)
+    assert found.documents.tolist() == again.documents[::-1].tolist()

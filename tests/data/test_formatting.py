@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tokensieve.data.formatting import FORMATTING, beside, formatting, formatting_importance, with_formatting
 from tokensieve.data.importance import token_importance
 from tokensieve.text.counts import Counts
+from tokensieve.text.spill import TextWriter
 
 
 def names_of(text: str) -> set[str]:
@@ -90,6 +91,14 @@ def test_texts_in_many_blocks_are_those_of_one_by_one() -> None:
     assert found.shape == (9000, len(FORMATTING))
     np.testing.assert_array_equal(found[:3].toarray(), found[8997:].toarray())
     assert formatting(texts[:0]).shape == (0, len(FORMATTING))
+
+
+def test_texts_in_files_have_the_formatting_of_those_in_memory() -> None:
+    texts, writer = ["One.", "two  ", "3!!", "A **b** c"] * 5, TextWriter()
+    for text in texts:
+        writer.append(text)
+    stored, _ = writer.finish()
+    np.testing.assert_array_equal(formatting(stored).toarray(), formatting(pl.Series("text", texts)).toarray())
 
 
 def planted() -> tuple[Counts, pl.Series]:

@@ -165,8 +165,8 @@ def test_the_start_has_the_stated_spread() -> None:
             error = 4 * np.sqrt(2 / P[name].numel())
             assert float(P[name].square().mean()) == pytest.approx(spread, rel=error)
         assert float(P["v"].norm()) == pytest.approx(1.0)
-        larger = start(500, 1, DeepSettings(kind, d=400, dtype="float64", start_scale=3.0))
-        assert torch.equal(larger["E"], 3 * P["E"]) and torch.equal(larger["p"], P["p"])
+        larger = start(500, 1, DeepSettings(kind, d=400, dtype="float64", unit_start=True))
+        assert torch.allclose(larger["E"], 20 * P["E"]) and torch.equal(larger["p"], P["p"])
 
 
 def test_score_of_key_query_is_read_through_its_second_matrix() -> None:
@@ -370,7 +370,6 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
         ({"optimizer": "lbfgs"}, "optimizer 'lbfgs' is unknown"),
         ({"dtype": "float16"}, "dtype 'float16' is unknown"),
         ({"d": 0}, "d must be a positive number"),
-        ({"start_scale": -1.0}, "start_scale must be a positive number"),
         ({"learning_rate": float("nan")}, "learning_rate must be a positive number"),
         ({"device": "abacus"}, "device 'abacus' is not there"),
         ({"device": "meta"}, "device 'meta' is not there"),

@@ -11,10 +11,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import Run
-from tokensieve.report.reproduce import Reproduction, render_reproduction
+from conftest import Run as Call
+from tokensieve.report.reproduce import markdown, render_reproduction
 from tokensieve.reproduce import registry, synthetic
-from tokensieve.reproduce.result import Check, Result
+from tokensieve.reproduce.result import Check, Experiment, Finding, Reading
+from tokensieve.reproduce.seeds import Outcome, Result, Run
+from tokensieve.reproduce.study import Reproduction
 
 HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "a|b\nc", "\u202eturned", "nul\x00"]
 TINY = {"d": 8, "steps": 20, "learning_rate": 0.05, "documents": 300, "n_types": 40, "length": 20, "n_irrelevant": 10}
@@ -29,21 +31,23 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")  # no line of the terminal's table is broken
 
 
-def test_list_describes_every_experiment(run: Run) -> None:
+def test_list_describes_every_experiment(run: Call) -> None:
     status, out, _ = run("reproduce", "--list")
     assert status == 0
     for id in registry.EXPERIMENTS:
         assert re.search(rf"^{id} ", out, re.MULTILINE), id
     assert "needs imdb, yelp, PyTorch" in out
-    assert run("reproduce", "mlp", "--list")[1].count("criterion:") == 1
+    assert run("reproduce", "mlp", "--list")[1].count("criterion, fixed on") == 1
 
 
 @pytest.mark.usefixtures("tiny")
-def test_files_terminal_and_second_run(run: Run, tmp_path: Path) -> None:
-    status, out, err = run("reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3")
+def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
+    status, out, err = run(
+        "reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1"
+    )
     assert status == 0, err
     assert "2 experiments:" in out and "1 not run" in out and "no data folder is named" in out
-    assert re.search(r"^synthetic: (not )?reproduced \(\d+ s\)$", err, re.MULTILINE)
+    assert re.search(r"^synthetic, seed 4: (not )?every criterion met \(\d+ s\)$", err, re.MULTILINE)
     summary = json.loads((tmp_path / "there/summary.json").read_text())
     rows = {row["id"]: row for row in summary["experiments"]}
     assert set(rows) == {"synthetic", "frozen"} and rows["frozen"]["verdict"] == "not run"
@@ -53,9 +57,12 @@ def test_files_terminal_and_second_run(run: Run, tmp_path: Path) -> None:
     names = {
         path.relative_to(tmp_path / "there").as_posix() for path in (tmp_path / "there").rglob("*") if path.is_file()
     }
-    assert {"report.html", "table.md", "tables/synthetic-bins.csv", "tables/synthetic-tokens.csv"} <= names
-    assert {f"pictures/synthetic-{of}.{kind}" for of in ("value", "score") for kind in ("svg", "png")} <= names
-    tokens = pl.read_csv(tmp_path / "there/tables/synthetic-tokens.csv")
+    assert {"report.html", "table.md", "tables/synthetic-bins.csv"} <= names
+    drawn = ("synthetic-value", "synthetic-score", "figure-2")
+    assert {f"pictures/{name}.{kind}" for name in drawn for kind in ("svg", "png")} <= names
+    bins = pl.read_csv(tmp_path / "there/tables/synthetic-bins.csv")
+    assert {"x", "seeds", "types", "few", "value_mean", "value_sd", "value_low", "value_high"} <= set(bins.columns)
+    tokens = pl.read_csv(tmp_path / "there/runs/synthetic/default/4/tokens.csv")
     assert tokens.height == 40 and {"token", "posterior_difference", "score", "value"} <= set(tokens.columns)
     table = (tmp_path / "there/table.md").read_text().splitlines()
     assert (
@@ -63,19 +70,19 @@ def test_files_terminal_and_second_run(run: Run, tmp_path: Path) -> None:
         and table[2].startswith("| synthetic |")
         and table[3].startswith("| frozen |")
     )
-    before = (tmp_path / "there/tables/synthetic-tokens.csv").read_bytes()
-    _, _, err = run("reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3")
-    assert "synthetic: " in err and "taken over from an earlier run" in err
-    assert (tmp_path / "there/tables/synthetic-tokens.csv").read_bytes() == before
+    before = (tmp_path / "there/tables/synthetic-bins.csv").read_bytes()
+    _, _, err = run("reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1")
+    assert "synthetic, seed 3: " in err and "taken over from an earlier run" in err
+    assert (tmp_path / "there/tables/synthetic-bins.csv").read_bytes() == before
     assert "a trial" not in table[-1]
-    _, _, err = run("reproduce", "synthetic", "--out", "there", "--seed", "4", "--documents", "500")
+    _, _, err = run("reproduce", "synthetic", "--out", "there", "--seed", "4", "--documents", "500", "--seeds", "1")
     assert "taken over" not in err and "a trial: at most 500" in (tmp_path / "there/table.md").read_text()
-    assert (tmp_path / "there/tables/synthetic-tokens.csv").read_bytes() != before
+    assert (tmp_path / "there/tables/synthetic-bins.csv").read_bytes() != before
 
 
 @pytest.mark.usefixtures("tiny")
-def test_quiet_says_nothing(run: Run) -> None:
-    assert run("reproduce", "synthetic", "--quiet") == (0, "", "")
+def test_quiet_says_nothing(run: Call) -> None:
+    assert run("reproduce", "synthetic", "--quiet", "--seeds", "1") == (0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -87,9 +94,11 @@ def test_quiet_says_nothing(run: Run) -> None:
         (["--out", "a/b/c"], "make it first"),
         (["--documents", "10"], "--documents"),
         (["--seed", "-1"], "--seed"),
+        (["--seeds", "0"], "--seeds"),
+        (["mlp", "--reading", "residual"], "there is no reading 'residual' of these experiments"),
     ],
 )
-def test_bad_input_in_one_line(run: Run, arguments: list[str], said: str) -> None:
+def test_bad_input_in_one_line(run: Call, arguments: list[str], said: str) -> None:
     status, out, err = run("reproduce", *arguments)
     assert (status, out) == (2, "") and said in err and len(err.splitlines()) == 1
 
@@ -119,12 +128,18 @@ class Page(HTMLParser):
 
 def study(text: str) -> Reproduction:
     table = pl.DataFrame({"x": [0.5, None], "name": [text, text]})
-    checks = (Check(text, 1.0, 0.5, paper=2.0), Check("second", float("nan"), high=1.0))
-    result = Result(
-        "one", text, text, text, "not reproduced", 3.5, text, {"d": 4}, checks, {"bins": table}, (), (text,)
+    checks = (Check(text, 1.0, 0.5, paper=2.0, ceiling=0.95), Check("second", float("nan"), high=1.0))
+    found = Finding(text, checks, {"other": table}, (), (text,), (Check(text, 0.875),))
+    runs = tuple(Run("default", seed, {"d": text}, found, 3.5, 100.0) for seed in (1, 2))
+    readings = (Reading("other", text, {}),)
+    settings = {"quick": {}, "paper": {}}
+    made = Experiment("one", text, text, text, settings, {}, lambda bench: found, readings=readings)
+    failed = Run("other", 1, {}, None, 0.1, 100.0, text)
+    one = Result(made, (Outcome("default", runs), Outcome("other", (failed,))))
+    late = Result(replace(made, id="two"), problem=text)
+    return Reproduction(
+        text, [one, late], {"scale": "quick", "seeds": "1 2"}, 1, "9.9", "2030-01-01 10:00", {"total": 3.5}
     )
-    late = Result("two", "claim", "paper", "", "not run", 0.0, "criterion", {}, notes=(text,))
-    return Reproduction(text, [result, late], {"scale": "quick"}, 1, "9.9", "2030-01-01 10:00", {"total": 3.5})
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -136,12 +151,13 @@ def test_page_takes_nothing_for_markup(text: str) -> None:
     assert len(ids) == len(set(ids))
     links = [attributes["href"] for tag, attributes in page.elements if tag == "a"]
     assert all(link and link.startswith("#") and link[1:] in ids for link in links)
-    assert "2.00" in page.text and "at least 0.5" in page.text
+    assert "2.00" in page.text and "at least 0.5" in page.text and "0.950" in page.text and "87.5%" in page.text
+    assert "0 of 2" in page.text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_markdown_rows_stay_rows(text: str) -> None:
-    lines = study(text).markdown().splitlines()
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 6 for line in lines[:4]) and lines[4] == ""
-    assert study(text).tally() == {"reproduced": 0, "not reproduced": 1, "not run": 1}
+    lines = markdown(study(text)).splitlines()
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 9 for line in lines[:5]) and lines[5] == ""
+    assert study(text).tally() == {"reproduced": 0, "explained": 0, "not reproduced": 1, "not run": 1}
     json.dumps(study(text).to_dict(), allow_nan=False)

@@ -12,10 +12,9 @@ import polars as pl
 import pytest
 
 from tokensieve.reproduce.data import Data
-from tokensieve.reproduce.one_step_only import SYMBOLS
 from tokensieve.reproduce.registry import EXPERIMENTS
 from tokensieve.reproduce.result import Bench, Finding
-from tokensieve.reproduce.shape import mean_spread, reach
+from tokensieve.reproduce.shape import SYMBOLS, mean_spread, reach
 
 D = {"d": 8, "steps": 30, "learning_rate": 0.05}
 IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}
@@ -26,8 +25,8 @@ TOY: dict[str, dict[str, Any]] = {
     "two-layer": {**DEEP, **IMDB, **YELP},
     "key-query": {**DEEP, **IMDB},
     "mlp": {**DEEP, **IMDB},
-    "multi-class": {**D, **YELP, "step_d": 4096},
-    "frozen": {**D, **IMDB, **YELP, "larger_rate": 0.1},
+    "multi-class": {**D, "yelp": {"types": 18, "groups": "joined 2-3"}, "step_d": 4096, "importance": "relative", "rank": "paper"},
+    "frozen": {**D, **IMDB, **YELP, "larger_rate": 0.1, "figures": "test"},
     "one-step-only": {**D, **IMDB, "etas": [1.0, 100.0]},
     "diagnosis": {**D, **IMDB, "frozen_rate": 0.1, "frozen_steps": 30},
     "dimension": {**D, **IMDB, "dimensions": [8, 32, 128], "from": 32},
@@ -37,7 +36,7 @@ TOY: dict[str, dict[str, Any]] = {
 MEASURED = {
     "one-layer": {"bins-imdb", "tokens-imdb", "trajectory-imdb", "bins-yelp", "tokens-yelp", "trajectory-yelp"},
     "mlp": {"bins", "bins-without", "tokens"},
-    "multi-class": {"bins-class-2", "tokens-class-2", "bins-class-4", "tokens-class-4", "other-reading"},
+    "multi-class": {"bins-class-2", "tokens-class-2", "bins-class-4", "tokens-class-4"},
     "frozen": {"accuracy", "curves"},
     "beyond": {"rules", "dimensions"},
 }
@@ -92,7 +91,7 @@ def test_runs_at_toy_size(id: str, measured: Callable[[str], Finding]) -> None:
     assert len(names) == len(found.checks)
     assert set(found.tables) >= MEASURED.get(id, set())
     for view in found.views:
-        assert {view.table, view.points or view.table, view.paper or view.table} <= set(found.tables)
+        assert {view.table, view.points or view.table} <= set(found.tables)
         assert {view.x, view.y} <= set(found.tables[view.points or view.table].columns)
     for name, table in found.tables.items():
         assert table.height, name
@@ -138,7 +137,7 @@ def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Calla
 def test_frozen_rows_are_measured_on_test_documents(measured: Callable[[str], Finding]) -> None:
     table = measured("frozen").tables["accuracy"]
     kinds = {"frozen", "frozen, larger steps", "trained"}
-    assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 2
+    assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 3
     best = table.filter(pl.col("when") == "best")
     trained, frozen = (
         best.filter(pl.col("embeddings") == kind)["test_loss"].to_list() for kind in ("trained", "frozen")

@@ -57,15 +57,14 @@ class Duplicates:
         return np.flatnonzero(part & outside[self.first])
 
 
-def near_duplicates(streams: TokenStream | Iterable[TokenStream], threshold: float = 0.8) -> Duplicates:
+def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> Duplicates:
     """Groups of documents whose word triples agree to at least `threshold` (Jaccard), chains included.
 
     Args:
-        streams: tokens of n documents; parts one after the other, for example training and test.
+        streams: tokens of n documents, in one part or in several, one after the other: training and test, say.
         threshold: between 0 and 1; candidates are sought for 0.7 and above.
     """
-    parts = [streams] if isinstance(streams, TokenStream) else streams
-    made = [_signatures(part) for part in parts]
+    made = [_signatures(part) for part in streams]
     empty = np.empty((0, HASHES), np.uint32)
     signatures = np.concatenate([empty, *(s for s, _ in made)])
     there = np.concatenate([np.empty(0, bool), *(t for _, t in made)])

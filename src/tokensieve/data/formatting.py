@@ -26,6 +26,7 @@ from tokensieve.data.importance import Importance, importance_of
 from tokensieve.data.intervals import false_discovery
 from tokensieve.data.sums import TokenSums
 from tokensieve.text.counts import Counts
+from tokensieve.text.spill import StoredTexts
 
 LENGTHS = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)  # words, separated by white space
 CHUNK = 4096
@@ -132,11 +133,13 @@ _COLUMNS = _expressions()
 FORMATTING: tuple[str, ...] = tuple(f"⟨{column.name}⟩" for column in _COLUMNS)
 
 
-def formatting(texts: pl.Series) -> sp.csr_array:
+def formatting(texts: pl.Series | StoredTexts) -> sp.csr_array:
     """Which of `FORMATTING` hold for each text, CSR (n, len(FORMATTING)), float64 ones.
 
     A text of white space only has its length and its spaces, and no end.
     """
+    if isinstance(texts, StoredTexts):
+        return sp.csr_array(sp.vstack([formatting(texts[:0]), *map(formatting, texts.batches())], format="csr"))
     blocks = [sp.csr_array((0, len(_COLUMNS)))]
     for start in range(0, len(texts), CHUNK):
         text = pl.col("text")

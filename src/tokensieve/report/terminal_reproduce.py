@@ -10,11 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tokensieve.escape import shown
-from tokensieve.report.reproduce import Reproduction, outcome
+from tokensieve.report.reproduce import outcome
 from tokensieve.report.terminal import BLUE, ORANGE
-from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Experiment
+from tokensieve.reproduce.result import FIXED, Experiment
+from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED
+from tokensieve.reproduce.study import Reproduction
 
-COLOURS = {REPRODUCED: BLUE, NOT_REPRODUCED: ORANGE, NOT_RUN: "yellow"}
+COLOURS = {REPRODUCED: BLUE, EXPLAINED: BLUE, NOT_REPRODUCED: ORANGE, NOT_RUN: "yellow"}
 
 
 def show_reproduction(study: Reproduction, out: Path) -> None:
@@ -25,18 +27,24 @@ def show_reproduction(study: Reproduction, out: Path) -> None:
         table.add_column(name, justify="right" if name == "s" else "left", ratio={"the paper": 2, "ours": 4}.get(name))
     for result in study.results:
         table.add_row(
-            Text(result.id, style="bold"), Text(result.verdict, style=f"bold {COLOURS[result.verdict]}"),
-            Text(shown(result.paper, 400)), Text(shown(outcome(result), 900)), f"{result.seconds:.0f}",
+            Text(result.id, style="bold"), Text(result.verdict_in_words, style=f"bold {COLOURS[result.verdict]}"),
+            Text(shown(result.experiment.paper, 400)), Text(shown(outcome(result), 900)), f"{result.seconds:.0f}",
         )  # fmt: skip
     console.print(table)
     for result in study.results:
-        failed = [str(check) for check in result.checks if not check.passed]
+        spreads = result.default.figures if result.default else ()
+        failed = [
+            f"{f.check} in {len(f.values) - f.passed} of {len(f.values)}" for f in spreads if f.passed < len(f.values)
+        ]
         if failed:
             console.print(Text(f"{result.id} misses: ", style=ORANGE) + Text("; ".join(failed)))
     tally = ", ".join(f"{count} {verdict}" for verdict, count in study.tally().items() if count)
     console.print(Text(f"{len(study.results)} experiments: {tally}", style="bold"))
     console.print(
-        Text(f"{study.seconds['total']:.0f} s at scale {study.settings['scale']}, seed {study.seed}", style="dim")
+        Text(
+            f"{study.seconds['total']:.0f} s at scale {study.settings['scale']}, seeds {study.settings['seeds']}",
+            style="dim",
+        )
     )
     made = " and ".join(name for name in ("tables", "pictures") if (out / name).is_dir())
     console.print(Text(f"report.html, summary.json, table.md{', ' * bool(made)}{made} in {out}"))
@@ -51,7 +59,9 @@ def show_experiments(experiments: list[Experiment]) -> None:
         console.print(
             Text(experiment.id, style="bold") + Text(f"  needs {', '.join(needs) or 'nothing'}; {about}", style="dim")
         )
-        for line in (experiment.claim, f"paper: {experiment.paper}", f"criterion: {experiment.criterion}"):
+        readings = [f"reading {reading.name}: {reading.in_words()}" for reading in experiment.readings]
+        criterion = f"criterion, fixed on {FIXED}: {experiment.criterion}"
+        for line in (experiment.claim, f"paper: {experiment.paper}", criterion, *readings):
             console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 

@@ -25,8 +25,12 @@ SOURCES = {
     "imdb": "the Large Movie Review Dataset, ai.stanford.edu/~amaas/data/sentiment",
     "yelp": "a sample of the Yelp Open Dataset, business.yelp.com/data/resources/open-dataset",
 }
-POLARITY = {"negative": ("1", "2"), "positive": ("4", "5")}
-FOUR = {"1 star": ("1",), "2-3 stars": ("2", "3"), "4 stars": ("4",), "5 stars": ("5",)}
+GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
+    "polarity": {"negative": ("1", "2"), "positive": ("4", "5")},
+    "joined 2-3": {"1 star": ("1",), "2-3 stars": ("2", "3"), "4 stars": ("4",), "5 stars": ("5",)},
+    "joined 3-4": {"1 star": ("1",), "2 stars": ("2",), "3-4 stars": ("3", "4"), "5 stars": ("5",)},
+    "without 3": {"1 star": ("1",), "2 stars": ("2",), "4 stars": ("4",), "5 stars": ("5",)},
+}  # class → the ratings in it
 VALIDATION, TEST = 0.1, 0.2
 
 
@@ -85,20 +89,21 @@ class Data:
         parts = ((learn, train, chosen[cut:]), (learn, train, chosen[:cut]), (held, test, held_out))
         return Split(*(count(stream, corpus.labels, rows) for stream, corpus, rows in parts))
 
-    def yelp(self, types: int, documents: int | None = None, four: bool = False, seed: int = 0) -> Split:
+    def yelp(self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0) -> Split:
         """Yelp with equally large classes: reviews drawn from the larger ones, a fifth to test, a tenth of the rest to validate.
 
-        Two classes: 1–2 stars against 4–5 stars, 3 left out. Four: 1, 2–3, 4 and 5 stars (five ratings, so two are joined; the
-        paper does not say how it came to four).
+        Two classes: 1–2 stars against 4–5 stars, 3 left out. Four, of five ratings: two are joined or one is left out; the
+        paper does not say how it came to four.
 
         Args:
             types: the so many types that stand in most training documents.
             documents: so many in all, drawn by the seed; None for as many as equal classes allow.
+            groups: a name of `GROUPS`.
+            seed: of the draw.
         """
         corpus, stream = self._tokens("yelp", lambda: self._open("yelp", "yelp.parquet", "stars"))
-        classes = tuple(FOUR if four else POLARITY)
-        groups = (FOUR if four else POLARITY).values()
-        into = {star: k for k, stars in enumerate(groups) for star in stars}
+        classes = tuple(GROUPS[groups])
+        into = {star: k for k, stars in enumerate(GROUPS[groups].values()) for star in stars}
         labels = np.array([into.get(corpus.classes[y], -1) for y in corpus.labels], dtype=np.int64)
         chosen = _draw(labels, self._most(documents), np.random.default_rng(seed), len(classes))
         test = round(len(chosen) * TEST)

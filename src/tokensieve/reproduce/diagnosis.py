@@ -74,7 +74,7 @@ def run(bench: Bench) -> Finding:
 def _measure(split: Split, u: Floats, w: Floats) -> tuple[dict[str, float], pl.DataFrame, pl.DataFrame]:
     """Rank correlations over types and reach over bins of one model."""
     tokens = token_table(split.train, u, w)
-    table, x = bins(tokens), tokens["posterior_difference"].to_numpy()
+    table, x = bins(tokens, theirs=paper.AXIS), tokens["posterior_difference"].to_numpy()
     row = {
         "value_correlation": spearman(x, w), "score_correlation": spearman(np.abs(x), u),
         "value_reach": reach(table, "value"), "score_reach": reach(table, "score"),

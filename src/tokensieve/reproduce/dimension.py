@@ -9,9 +9,9 @@ from scipy import stats
 from tokensieve.model.start import initialise
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
-from tokensieve.reproduce.joint import at_best, fit, load
+from tokensieve.reproduce.joint import at_best, fit, load, read
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
-from tokensieve.reproduce.shape import INCREASING, V_SHAPED, bins, shape_checks, token_table
+from tokensieve.reproduce.shape import INCREASING, V_SHAPED, shape_checks
 from tokensieve.theory.one_step import one_step
 
 SETTINGS = {
@@ -55,9 +55,9 @@ def run(bench: Bench) -> Finding:
 
 def _at(bench: Bench, split: Split, d: int, low: float, high: float) -> tuple[dict[str, float], pl.DataFrame]:
     """Both shapes, accuracy, and the remainder of one step at dimension d."""
-    start = initialise(split.train.n_types, d, 1, bench.seed)
+    start = initialise(split.train.n_types, d, 1, bench.start_seed)
     training = fit(bench, split, f"d-{d}", bench.part(low, high), start)
-    table = bins(token_table(split.train, training.scores[-1], training.values[-1][:, 0]))
+    _, table = read(split, training)
     value, score = shape_checks(table, "IMDB")
     step = one_step(split.train, *start, 1.0)
     row = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from tokensieve.model.embeddings import Training, TrainingSettings, train_embedd
 from tokensieve.model.start import Start, initialise
 from tokensieve.progress import Progress
 from tokensieve.reproduce.data import Split
-from tokensieve.reproduce.result import Bench, View
-from tokensieve.reproduce.shape import bins, token_table
+from tokensieve.reproduce.paper import AXIS
+from tokensieve.reproduce.result import Bench, Check, View
+from tokensieve.reproduce.shape import bins, shape_checks, spread_checks, token_table
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
@@ -30,7 +32,7 @@ OURS = (
 def load(bench: Bench, name: str, **options: Any) -> Split:
     """The split of a data set that an experiment's settings name: its `types`, and `documents` where they are limited."""
     wanted = dict(bench.settings[name]) | options
-    return (bench.data.imdb if name == "imdb" else bench.data.yelp)(seed=bench.seed, **wanted)
+    return (bench.data.imdb if name == "imdb" else bench.data.yelp)(seed=bench.data_seed, **wanted)
 
 
 def fit(bench: Bench, split: Split, label: str, tell: Progress, start: Start | None = None, **changes: Any) -> Training:
@@ -46,7 +48,7 @@ def fit(bench: Bench, split: Split, label: str, tell: Progress, start: Start | N
     """
     wanted = bench.settings
     outputs = 1 if split.train.n_classes == 2 else split.train.n_classes
-    start = start or initialise(split.train.n_types, wanted["d"], outputs, bench.seed)
+    start = start or initialise(split.train.n_types, wanted["d"], outputs, bench.start_seed)
     how: dict[str, Any] = {"learning_rate": wanted["learning_rate"], "steps": wanted["steps"], "seed": bench.seed}
     how["record_every"] = max(1, wanted["steps"] // 20)
     others = {"validation": split.validation, "test": split.test}
@@ -62,33 +64,56 @@ def fit_kind(bench: Bench, kind: str, name: str, tell: Progress) -> tuple[Split,
     split = load(bench, name)
     most: int = bench.settings["test_documents"]
     test = split.test.rows(np.arange(min(most, split.test.n_documents)))
-    wanted: dict[str, Any] = {k: bench.settings[k] for k in ("d", "epochs", "learning_rate", "batch_size")}
-    settings = DeepSettings(kind, seed=bench.seed, **wanted)
+    given = ({f.name for f in fields(DeepSettings)} - {"seed"}) & set(bench.settings)
+    settings = DeepSettings(kind, seed=bench.start_seed, **{name: bench.settings[name] for name in given})
     shown: Progress = lambda stage, share: tell(f"{name}: {stage}", share)  # noqa: E731
     others = {"validation": split.validation, "test": test}
     return split, fit_deep(split.train, settings, others, shown, bench.folder / f"{kind}-{name}.safetensors")
 
 
-def read(split: Split, run: Training | DeepTraining, at: int = -1) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tokens and bins of one record of a run with two classes, by default the end."""
+def read(
+    split: Split, run: Training | DeepTraining, at: int = -1, theirs: pl.DataFrame | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Tokens and bins of one record of a run with two classes.
+
+    Args:
+        split: the documents.
+        run: what was trained on them.
+        at: which record; by default the end.
+        theirs: the paper's row, whose bins are used; by default its axis alone.
+    """
     tokens = token_table(split.train, run.scores[at], run.values[at][:, 0])
-    return tokens, bins(tokens)
+    return tokens, bins(tokens, theirs=AXIS if theirs is None else theirs)
 
 
-def views(label: str, title: str, part: str = "", paper: str = "") -> tuple[View, View]:
-    """Value and score in bins, over the token types.
+def shapes(table: pl.DataFrame, split: Split, run: Training | DeepTraining, where: str) -> list[Check]:
+    """Both shapes at the end of training, judged; the same at the least validation loss, and the spread within bins, stated."""
+    _, early = read(split, run, run.best())
+    at_best = shape_checks(early, f"{where}, at the least validation loss", judged=False)
+    return [*shape_checks(table, where), *at_best, *spread_checks(table, where)]
+
+
+def accuracies(run: Training | DeepTraining, where: str) -> tuple[Check, Check]:
+    """Test accuracy where the validation loss is least, and at the end."""
+    end = run.trajectory.row(-1, named=True)
+    return (
+        Check(f"{where}: test accuracy at the least validation loss", at_best(run)["test_accuracy"]),
+        Check(f"{where}: test accuracy at the end", end["test_accuracy"]),
+    )
+
+
+def views(label: str, title: str, part: str = "") -> tuple[View, View]:
+    """Score and value in bins, over the token types, in the order of the paper's figures.
 
     Args:
         label: how the file names begin.
         title: what was trained.
         part: what follows "bins" and "tokens" in the names of the tables, for example "-imdb".
-        paper: table of the paper's means.
     """
-    value, score = (
-        View(f"{label}-{of}", f"{title}: {of}", f"bins{part}", of, points=f"tokens{part}", paper=paper)
-        for of in ("value", "score")
+    score, value = (
+        View(f"{label}-{of}", f"{title}: {of}", f"bins{part}", of, points=f"tokens{part}") for of in ("score", "value")
     )
-    return value, score
+    return score, value
 
 
 def at_best(run: Training | DeepTraining) -> dict[str, Any]:

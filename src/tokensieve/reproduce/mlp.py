@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import polars as pl
+
 from tokensieve.reproduce import paper
-from tokensieve.reproduce.joint import OURS, TRIED, fit_kind, read, said_accuracy, views
+from tokensieve.reproduce.joint import OURS, TRIED, accuracies, fit_kind, read, said_accuracy, views
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
-from tokensieve.reproduce.shape import counted, paper_check, shape_checks, spearman
+from tokensieve.reproduce.shape import (
+    V_SHAPED,
+    bins,
+    correlation,
+    counted,
+    paper_checks,
+    shape_checks,
+    spearman,
+    spread_checks,
+)
 
 THEIRS = spearman(paper.MLP["x"], paper.MLP["value"])
 SETTINGS = {
@@ -20,48 +33,56 @@ SETTINGS = {
 }  # fmt: skip
 
 
+NOTES = (
+    OURS,
+    TRIED,
+    "Tried on 3,000 reviews and 5,000 types as well: correlation of E_sᵀp with table B 0.898, Spearman 0.972.",
+    "The paper does not name the data set of table B; ours is IMDB, one layer W of ReLU with d hidden units and random start. "
+    "With an MLP layer between, nothing ties the sign of E_sᵀv to the label: it is the one with which E_sᵀv correlates "
+    "positively with the posterior difference over our token types.",
+)
+
+
 def run(bench: Bench) -> Finding:
     """Train on IMDB, set the bin means beside table B, and compare with the same model without the MLP layer."""
-    _, without = fit_kind(bench, "one-layer", "imdb", bench.part(0, 0.4))
+    plain_split, without = fit_kind(bench, "one-layer", "imdb", bench.part(0, 0.4))
     split, found = fit_kind(bench, "mlp", "imdb", bench.part(0.4, 1))
-    tokens, table = read(split, found)
-    _, plain = read(split, without)
+    tokens, _ = read(split, found)
+    tokens = with_sign(tokens)
+    table = bins(tokens, theirs=paper.MLP)
+    _, plain = read(plain_split, without)
     straight = spearman(counted(plain)["x"], counted(plain)["value_mean"])
-    value, score = shape_checks(table, "IMDB")
-    checks = (
-        score,
-        paper_check(table, "score", paper.MLP, "correlation of E_sᵀp with table B"),
-        Check(
-            "|Spearman| of E_sᵀv, less that without the MLP layer",
-            abs(value.value) - abs(straight),
-            high=0.0,
-            paper=THEIRS - 1,
-        ),
-    )
+    value, score = shape_checks(table, "IMDB", judged=False)
+    score = replace(score, low=V_SHAPED)
+    beside = paper_checks(table, "score", "E_sᵀp with table B")
+    falls = abs(value.value) - abs(straight)
+    less = Check("|Spearman| of E_sᵀv, less that without the MLP layer", falls, high=0.0, paper=THEIRS - 1)
+    not_claimed = paper_checks(table, "value", "E_sᵀv with table B (no shape is claimed)", judged=False)
+    checks = (score, *beside, less, value, *not_claimed, *spread_checks(table, "IMDB"))
     ours = (
-        f"correlation of E_sᵀp with table B {checks[1].value:.3f}, Spearman {score.value:.3f}; Spearman of E_sᵀv "
-        f"{value.value:.3f} with the MLP layer (paper {THEIRS:.3f}) and {straight:.3f} without; {said_accuracy(found)}"
+        f"correlation of E_sᵀp with table B {beside[0].value:.3f}, Spearman {score.value:.3f}; Spearman of E_sᵀv "
+        f"{value.value:.3f} with the MLP layer (paper {THEIRS:.3f}) and {straight:.3f} without, correlation with table B "
+        f"{not_claimed[0].value:.3f}; {said_accuracy(found)}"
     )
-    notes = (
-        OURS,
-        TRIED,
-        "Tried on 3,000 reviews and 5,000 types as well: correlation of E_sᵀp with table B 0.898, Spearman 0.972.",
-        "The paper does not name the data set of table B; ours is IMDB, one layer W of ReLU with d hidden units and "
-        "random start. "
-        "With an MLP between, nothing ties the sign of E_sᵀv to the label.",
-        paper_check(table, "value", paper.MLP, "correlation of E_sᵀv with table B (not claimed as a shape)").name
-        + f": {paper_check(table, 'value', paper.MLP, '').value:.3f}",
-    )
-    tables = {"bins": table, "bins-without": plain, "tokens": tokens, "paper": paper.MLP}
-    return Finding(ours, checks, tables, views("mlp", "MLP layer, IMDB", paper="paper"), notes)
+    tables = {"bins": table, "bins-without": plain, "tokens": tokens}
+    return Finding(ours, checks, tables, views("mlp", "MLP layer, IMDB"), NOTES, accuracies(found, "IMDB"))
+
+
+def with_sign(tokens: pl.DataFrame) -> pl.DataFrame:
+    """Values with the sign that correlates positively with the posterior difference over token types.
+
+    With an MLP layer between, nothing ties the sign of E_sᵀv to the label; this rule looks at our own types only.
+    """
+    along = correlation(tokens["posterior_difference"], tokens["value"])
+    return tokens.with_columns(-pl.col("value")) if along < 0 else tokens
 
 
 EXPERIMENT = Experiment(
     "mlp",
     "Table B, one MLP layer after the softmax: E_sᵀp is still V-shaped, E_sᵀv is less monotone",
     "bin means of E_sᵀp from 4.76 over 0.59 to 6.10, of E_sᵀv from 0.13 over −0.01 to 1.40",
-    "correlation of our bin means of E_sᵀp with the paper's at least 0.9 and its Spearman at least 0.85; |Spearman| of "
-    "E_sᵀv lower than without the MLP layer (the layer leaves its sign free)",
+    "correlation of our bin means of E_sᵀp with the paper's at least 0.9 of its ceiling and its Spearman at "
+    "least 0.85; |Spearman| of E_sᵀv lower than without the MLP layer (the layer leaves its sign free)",
     SETTINGS,
     {"quick": 40, "paper": 600},
     run,

@@ -9,9 +9,9 @@ from tokensieve.model.start import Start, initialise
 from tokensieve.progress import Progress
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split
-from tokensieve.reproduce.joint import at_best, fit, load, read, views
+from tokensieve.reproduce.joint import accuracies, at_best, fit, load, read, views
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
-from tokensieve.reproduce.shape import mean_spread, reach
+from tokensieve.reproduce.shape import SYMBOLS, mean_spread, reach
 from tokensieve.theory.one_step import one_step
 
 SETTINGS = {
@@ -24,7 +24,6 @@ SETTINGS = {
         "imdb": {"types": paper.TYPES["imdb"]},
     },
 }  # fmt: skip
-SYMBOLS = {"value": "E_sᵀv", "score": "E_sᵀp"}
 NOTES = (
     "The paper compares absolute standard deviations, and so does the verdict. Relative to the reach of the bin means the spread "
     "after one step is larger, not smaller: one step leaves the means much closer together than full training does.",
@@ -83,12 +82,13 @@ def run(bench: Bench) -> Finding:
         *views("one-step-full", "All trained, IMDB", "-full"),
         *views("one-step-only", f"One step of size {chosen['eta']:g}, IMDB"),
     )
-    return Finding(ours, checks, tables, shown, NOTES)
+    accuracy = (*accuracies(full, "all trained"), *accuracies(runs[best], "after one step"))
+    return Finding(ours, checks, tables, shown, NOTES, accuracy)
 
 
 def _after_one_step(bench: Bench, split: Split, eta: float, tell: Progress) -> Training:
     """E¹ from one full-batch step of size η, then p and v alone."""
-    start = initialise(split.train.n_types, bench.settings["d"], 1, bench.seed)
+    start = initialise(split.train.n_types, bench.settings["d"], 1, bench.start_seed)
     moved = Start(one_step(split.train, *start, eta).embeddings(), start.p, start.v)
     return fit(bench, split, f"eta-{eta:g}", tell, moved, frozen=("E",))
 

@@ -13,6 +13,8 @@ _CENTRES = _numbers(
     "−0.95 −0.85 −0.76 −0.66 −0.56 −0.47 −0.37 −0.28 −0.18 −0.08 0.01 0.11 0.21 0.30 0.40 0.50 0.59 0.69 0.79 0.89"
 )
 
+AXIS = pl.DataFrame({"x": _CENTRES})  # 20 equal bins over about [−1, 0.94]: the range of the paper's own types
+
 KEY_QUERY = pl.DataFrame(
     {
         "x": _CENTRES,

@@ -41,3 +41,14 @@ def select(names: Sequence[str]) -> list[Experiment]:
             meant = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(f"there is no experiment {name!r}: {meant}(there are: {', '.join(EXPERIMENTS)})")
     return [experiment for id, experiment in EXPERIMENTS.items() if not names or id in names]
+
+
+def check_readings(experiments: Sequence[Experiment], names: Sequence[str]) -> None:
+    """
+    Raises:
+        InputError: none of the experiments has a reading of this name; those that they have are given.
+    """
+    known = {reading.name: None for experiment in experiments for reading in experiment.readings}
+    for name in names:
+        if name != "all" and name not in known:
+            raise InputError(f"there is no reading {name!r} of these experiments: (there are: all, {', '.join(known)})")

@@ -1,116 +1,206 @@
-"""Run experiments one after the other, keep each result as soon as it is there, and take over what an earlier run finished."""
+"""Run experiments over readings and seeds, in parallel, keep each run as soon as it is there, and take over what is finished."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import resource
 import shutil
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
+from joblib import Parallel, delayed, parallel_config
 
 from tokensieve import __version__
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.files import csv_table, write_all
-from tokensieve.progress import Progress
+from tokensieve.progress import Progress, silent
 from tokensieve.reproduce.data import Data
-from tokensieve.reproduce.result import NOT_REPRODUCED, NOT_RUN, REPRODUCED, Bench, Experiment, Result
+from tokensieve.reproduce.result import DEFAULT, Bench, Experiment, Finding
+from tokensieve.reproduce.seeds import Outcome, Result, Run
 
-KEPT, UNFINISHED, TABLES = "experiments", "unfinished", "tables"
+KEPT, UNFINISHED = "runs", "unfinished"
 
 
-def run_all(
-    experiments: Sequence[Experiment],
-    data: Data,
-    scale: str,
-    seed: int,
-    out: Path,
-    tell: Progress,
-    done: Callable[[Result, bool], None] = lambda result, taken_over: None,
-) -> list[Result]:
-    """Every experiment's result; each is written to `out` before the next one starts.
+@dataclass(frozen=True)
+class Plan:
+    """What is run.
 
-    A result found there with the same settings, seed, data and version is taken over; one with others is replaced. States on
-    the way lie under out/unfinished, in a folder named for what they belong to, and are removed when their experiment is done.
+    Attributes:
+        experiments: in this order.
+        scale: "quick" or "paper".
+        seeds: of every draw, one run each.
+        readings: names of readings beside the default one; "all" for every one that an experiment has.
+        folder: of the data files; None without.
+        limit: at most this many documents of each data set, for trials; None for all.
+        out: where results are kept, made if missing.
+        jobs: runs at a time; several share the cores.
+    """
+
+    experiments: Sequence[Experiment]
+    scale: str
+    seeds: Sequence[int]
+    readings: Sequence[str]
+    folder: Path | None
+    limit: int | None
+    out: Path
+    jobs: int = 1
+
+
+class Task(NamedTuple):
+    """One run: what, how, where its result is kept, and the fingerprint of everything that decides it."""
+
+    experiment: Experiment
+    reading: str
+    seed: int
+    settings: dict[str, Any]
+    place: Path
+    mark: str
+
+
+def run_all(plan: Plan, tell: Progress, done: Callable[[str, Run, bool], None]) -> list[Result]:
+    """Every experiment's result; each run is written to `plan.out` when it ends.
+
+    A run found there with the same settings, data and version is taken over; one with others is replaced. States on the way lie
+    under out/unfinished, in a folder named for what they belong to, and are removed when their run is done.
 
     Args:
-        experiments: what to run.
-        data: the real data sets.
-        scale: "quick" or "paper".
-        seed: of every draw.
-        out: folder, made if missing.
+        plan: what to run.
         tell: receives a text with the time left and the share done of all.
-        done: called with each result, and whether it was taken over.
+        done: called with each experiment's name, its run, and whether that was taken over.
     """
-    results = []
-    for k, experiment in enumerate(experiments):
-        settings = {"scale": scale, "seed": seed, **experiment.settings[scale], **_limited(data)}
-        mark = _mark(experiment, settings, data)
-        earlier = _kept(out, experiment.id, mark)
-        if earlier is None:
-            clock = _Clock(experiments[k:], scale, f"{k + 1} of {len(experiments)}", tell)
-            result = _run(experiment, settings, data, out / UNFINISHED / f"{experiment.id}-{mark[:12]}", clock)
-            _keep(out, result, mark)
-        results.append(earlier or result)
-        done(results[-1], earlier is not None)
-    if (out / UNFINISHED).is_dir() and not any((out / UNFINISHED).iterdir()):
-        (out / UNFINISHED).rmdir()
-    return results
+    data = Data(plan.folder, plan.limit)
+    problems = {e.id: _hindrance(e, data) for e in plan.experiments}
+    tasks = [task for e in plan.experiments if not problems[e.id] for task in _tasks(e, plan, data)]
+    runs: dict[str, Run] = {}
+    for task in tasks:
+        if (earlier := _kept(task)) is not None:
+            runs[task.mark] = earlier
+            done(task.experiment.id, earlier, True)
+    missing = [task for task in tasks if task.mark not in runs]
+    clock = _Clock(missing, plan.scale, tell)
+    for task, run in _work_through(missing, plan, clock):
+        runs[task.mark] = run
+        clock.finished += 1
+        done(task.experiment.id, run, False)
+    if (plan.out / UNFINISHED).is_dir() and not any((plan.out / UNFINISHED).iterdir()):
+        (plan.out / UNFINISHED).rmdir()
+    return [
+        _result(e, [(t, runs[t.mark]) for t in tasks if t.experiment is e], problems[e.id]) for e in plan.experiments
+    ]
+
+
+def _result(experiment: Experiment, done: Sequence[tuple[Task, Run]], problem: str) -> Result:
+    by_reading: dict[str, list[Run]] = {}
+    for task, run in done:
+        by_reading.setdefault(task.reading, []).append(run)
+    outcomes = tuple(Outcome(reading, tuple(runs)) for reading, runs in by_reading.items())
+    return Result(experiment, outcomes, problem or outcomes[0].runs[0].problem)
+
+
+def _tasks(experiment: Experiment, plan: Plan, data: Data) -> list[Task]:
+    """Each run of an experiment, the default reading first."""
+    known = {reading.name: reading.settings for reading in experiment.readings}
+    wanted = [name for name in known if name in plan.readings or "all" in plan.readings]
+    limited = {} if plan.limit is None else {"documents_at_most": plan.limit}
+    data_marks = [data.mark(name) for name in experiment.needs]
+    tasks = []
+    for reading in (DEFAULT, *wanted):
+        for seed in plan.seeds:
+            settings = {
+                "scale": plan.scale,
+                "seed": seed,
+                **experiment.settings[plan.scale],
+                **known.get(reading, {}),
+                **limited,
+            }
+            parts = (experiment.id, reading, __version__, json.dumps(settings, sort_keys=True), *data_marks)
+            place = plan.out / KEPT / experiment.id / reading.replace("/", "-") / str(seed)
+            tasks.append(Task(experiment, reading, seed, settings, place, fingerprint(*parts)))
+    return tasks
+
+
+def _work_through(missing: list[Task], plan: Plan, clock: _Clock) -> Iterator[tuple[Task, Run]]:
+    """Each missing run as it ends; in this process, with progress, where one runs at a time."""
+    jobs = min(plan.jobs, len(missing))
+    if jobs <= 1:
+        yield from (_run(task, plan, clock) for task in missing)
+        return
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with parallel_config("loky", inner_max_num_threads=threads):
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)
+        yield from parallel(delayed(_run)(task, plan, silent, threads) for task in missing)
 
 
 class _Clock:
-    """The time left: this experiment's share done against its time so far, and the others by what the registry expects."""
+    """The time left, by what the registry expects and how long runs took so far."""
 
-    def __init__(self, experiments: Sequence[Experiment], scale: str, place: str, tell: Progress) -> None:
-        self.now, self.rest = experiments[0], sum(e.seconds[scale] for e in experiments[1:])
-        self.expected, self.place, self.tell, self.start = (
-            experiments[0].seconds[scale],
-            place,
-            tell,
-            time.perf_counter(),
-        )
+    def __init__(self, missing: list[Task], scale: str, tell: Progress) -> None:
+        self.missing, self.expected = missing, [task.experiment.seconds[scale] for task in missing]
+        self.tell, self.start, self.finished = tell, time.perf_counter(), 0
 
     def __call__(self, stage: str, share: float) -> None:
-        spent = time.perf_counter() - self.start
-        left = spent * (1 - share) / share if share > 0.05 else max(0.0, self.expected - spent)
-        whole = self.rest + left
-        minutes = f"{whole / 60:.0f} min" if whole >= 90 else f"{whole:.0f} s"
-        self.tell(f"{self.place} {self.now.id}: {stage}, about {minutes} left", share)
+        spent, total = time.perf_counter() - self.start, sum(self.expected)
+        worked = sum(self.expected[: self.finished]) + share * self.expected[self.finished]
+        left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
+        shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+        task = self.missing[self.finished]
+        place = f"{self.finished + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}"
+        self.tell(f"{place}: {stage}, about {shown} left", share)
 
 
-def _limited(data: Data) -> dict[str, Any]:
-    return {} if data.limit is None else {"documents_at_most": data.limit}
+@lru_cache(maxsize=1)
+def _data(folder: Path | None, limit: int | None) -> Data:
+    """The data of this process, read once."""
+    return Data(folder, limit)
 
 
-def _mark(experiment: Experiment, settings: dict[str, Any], data: Data) -> str:
-    return fingerprint(
-        experiment.id, __version__, json.dumps(settings, sort_keys=True), *map(data.mark, experiment.needs)
-    )
+def _run(task: Task, plan: Plan, tell: Progress, threads: int = 0) -> tuple[Task, Run]:
+    """Run and keep; PyTorch uses `threads`, if any are given."""
+    if threads and task.experiment.torch:
+        import torch
 
-
-def _run(experiment: Experiment, settings: dict[str, Any], data: Data, folder: Path, tell: Progress) -> Result:
+        torch.set_num_threads(threads)
     start = time.perf_counter()
-    row: dict[str, Any] = {
-        "id": experiment.id, "claim": experiment.claim, "paper": experiment.paper, "criterion": experiment.criterion,
-        "settings": settings,
-    }  # fmt: skip
-    if reason := _hindrance(experiment, data):
-        return Result(**row, ours="", verdict=NOT_RUN, seconds=0.0, notes=(reason,))
-    folder.mkdir(parents=True, exist_ok=True)
+    states = plan.out / UNFINISHED / f"{task.experiment.id}-{task.mark[:12]}"
+    states.mkdir(parents=True, exist_ok=True)
+    finding, problem = None, ""
     try:
-        found = experiment.run(Bench(data, settings, settings["seed"], tell, folder))
-    except InputError as problem:  # of one data set or one setting: the other experiments can still be run
-        return Result(**row, ours="", verdict=NOT_RUN, seconds=time.perf_counter() - start, notes=(str(problem),))
-    verdict = REPRODUCED if all(check.passed for check in found.checks) else NOT_REPRODUCED
-    shutil.rmtree(folder)
-    return Result(
-        **row, ours=found.ours, verdict=verdict, seconds=time.perf_counter() - start, checks=found.checks, tables=found.tables,
-        views=found.views, notes=found.notes,
-    )  # fmt: skip
+        bench = Bench(_data(plan.folder, plan.limit), task.settings, task.seed, tell, states)
+        finding = task.experiment.run(bench)
+    except InputError as error:  # of one data set, one setting or one seed: the other runs go on
+        problem = str(error)
+    shutil.rmtree(states)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    run = Run(task.reading, task.seed, task.settings, finding, time.perf_counter() - start, peak, problem)
+    if finding is not None:
+        kept = {"mark": task.mark, "seconds": run.seconds, "megabytes": peak, "tables": list(finding.tables)}
+        files: dict[str, Any] = {f"{name}.csv": csv_table(table) for name, table in finding.tables.items()}
+        files["finding.json"] = json.dumps(kept | {"finding": finding.kept()}, ensure_ascii=False, indent=1)
+        task.place.mkdir(parents=True, exist_ok=True)
+        write_all(task.place, files)
+    return task, run
+
+
+def _kept(task: Task) -> Run | None:
+    """An earlier run, if it is of the same experiment with the same settings and data."""
+    try:
+        kept = json.loads((task.place / "finding.json").read_text(encoding="utf-8"))
+        if kept["mark"] != task.mark:
+            return None
+        tables = {name: _table(task.place / f"{name}.csv") for name in kept["tables"]}
+        finding = Finding.from_kept(kept["finding"], tables)
+        return Run(task.reading, task.seed, task.settings, finding, kept["seconds"], kept["megabytes"])
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        return None
 
 
 def _hindrance(experiment: Experiment, data: Data) -> str:
@@ -118,26 +208,6 @@ def _hindrance(experiment: Experiment, data: Data) -> str:
     if experiment.torch and importlib.util.find_spec("torch") is None:
         return "needs PyTorch: pip install 'tokensieve[torch]'"
     return "; ".join(filter(None, map(data.missing, experiment.needs)))
-
-
-def _keep(out: Path, result: Result, mark: str) -> None:
-    """The result as JSON and its tables as CSV, all or nothing."""
-    kept = {"mark": mark, "tables": list(result.tables), "result": result.kept()}
-    files: dict[str, Any] = {f"{KEPT}/{result.id}.json": json.dumps(kept, ensure_ascii=False, indent=1)}
-    files |= {f"{TABLES}/{result.id}-{name}.csv": csv_table(table) for name, table in result.tables.items()}
-    write_all(out, files)
-
-
-def _kept(out: Path, id: str, mark: str) -> Result | None:
-    """The result of an earlier run, if it is of the same experiment with the same settings and data, and was run."""
-    try:
-        kept = json.loads((out / KEPT / f"{id}.json").read_text(encoding="utf-8"))
-        if kept["mark"] != mark or kept["result"]["verdict"] == NOT_RUN:
-            return None
-        tables = {name: _table(out / TABLES / f"{id}-{name}.csv") for name in kept["tables"]}
-        return Result.from_kept(kept["result"], tables)
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        return None
 
 
 def _table(path: Path) -> pl.DataFrame:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from tokensieve.reproduce.joint import OURS, TRIED, fit_kind, read, said_accuracy, views
+from tokensieve.reproduce.joint import OURS, TRIED, accuracies, fit_kind, read, said_accuracy, shapes, views
 from tokensieve.reproduce.one_layer import TITLES
 from tokensieve.reproduce.paper import DIMENSION, TYPES
-from tokensieve.reproduce.result import Bench, Experiment, Finding, View
-from tokensieve.reproduce.shape import shape_checks
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
 
 SETTINGS = {
     "quick": {
@@ -22,21 +21,33 @@ SETTINGS = {
 }  # fmt: skip
 
 
+READINGS = (
+    Reading("one-start", "seeds draw the documents only: is it they that make seeds differ?", {"start_seed": 0}),
+    Reading("one-draw", "seeds draw the random start and the order only: is it they?", {"data_seed": 0}),
+    Reading("scaled", "logits of the first layer over √d, as transformers have it", {"scaled": True}),
+    Reading("residual", "a residual connection around the first layer", {"residual": True}),
+    Reading("smaller-steps", "Adam with a third of the step size", {"learning_rate": 0.003}),
+)
+
+
 def run(bench: Bench) -> Finding:
     """Train on each data set and look at both shapes."""
-    checks, said = [], []
+    checks: list[Check] = []
+    accuracy: list[Check] = []
+    said: list[str] = []
     tables: dict[str, pl.DataFrame] = {}
     shown: list[View] = []
     for k, (name, title) in enumerate(TITLES.items()):
         split, found = fit_kind(bench, "two-layer", name, bench.part(k / 2, (k + 1) / 2))
         tokens, table = read(split, found)
-        shapes = shape_checks(table, title)
-        checks += shapes
+        figures = shapes(table, split, found, title)
+        checks += figures
+        accuracy += accuracies(found, title)
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
         shown += views(f"two-layer-{name}", f"Two layers, {title}", f"-{name}")
-        said.append(f"{title} {shapes[0].value:.3f} and {shapes[1].value:.3f}, {said_accuracy(found)}")
+        said.append(f"{title} {figures[0].value:.3f} and {figures[1].value:.3f}, {said_accuracy(found)}")
     ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
-    return Finding(ours, tuple(checks), tables, tuple(shown), (OURS, TRIED))
+    return Finding(ours, tuple(checks), tables, tuple(shown), (OURS, TRIED), tuple(accuracy))
 
 
 EXPERIMENT = Experiment(
@@ -49,4 +60,5 @@ EXPERIMENT = Experiment(
     run,
     needs=("imdb", "yelp"),
     torch=True,
+    readings=READINGS,
 )

@@ -66,7 +66,7 @@ def start(n_types: int, heads: int, settings: DeepSettings) -> Parameters:
     """
     d = settings.d
     E, p, v = initialise(n_types, d, heads, settings.seed)
-    arrays = {"E": E * settings.start_scale, "p": p, "v": v.reshape(d, heads)}
+    arrays = {"E": E * math.sqrt(d) if settings.unit_start else E, "p": p, "v": v.reshape(d, heads)}
     own, variance = MATRICES.get(settings.kind, ((), 0))
     rng = np.random.default_rng([settings.seed, d])
     arrays |= {name: rng.standard_normal((d, d)) * math.sqrt(variance / d) for name in own}

@@ -29,7 +29,7 @@ class DeepSettings:
         patience: epochs without a lower validation loss before training stops; None trains all epochs.
         device: "auto" (a GPU where PyTorch finds one, else the CPU), or a PyTorch device such as "cpu", "cuda" or "cuda:1".
         dtype: "float32" or "float64".
-        start_scale: factor on the random start of E, > 0; at 1 its entries are N(0, 1/d).
+        unit_start: E starts with entries N(0, 1), as PyTorch's own embeddings do, instead of N(0, 1/d).
         scaled: divide the first layer's logits by √d, as transformers do.
         residual: add a token's own embedding to what the first layer reads.
 
@@ -47,7 +47,7 @@ class DeepSettings:
     patience: int | None = None
     device: str = "auto"
     dtype: str = "float32"
-    start_scale: float = 1.0
+    unit_start: bool = False
     scaled: bool = False
     residual: bool = False
 
@@ -55,7 +55,7 @@ class DeepSettings:
         for name, choices in (("kind", KINDS), ("optimizer", OPTIMIZERS), ("dtype", DTYPES)):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} {getattr(self, name)!r} is unknown: choose one of {', '.join(choices)}")
-        for name in ("d", "epochs", "batch_size", "learning_rate", "start_scale"):
+        for name in ("d", "epochs", "batch_size", "learning_rate"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise InputError(f"{name} must be a positive number, not {getattr(self, name)!r}")
         self.where()

@@ -1,0 +1,59 @@
+"""The pre-commit hook and the CI action do what they say, run as their hosts run them."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import Run
+from tokensieve import demo_reviews
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    """A file in which `leaked` gives the label away."""
+    found = demo_reviews(400, seed=2)
+    path = tmp_path / "reviews.csv"
+    with path.open("w", newline="", encoding="utf-8") as out:
+        rows = csv.writer(out)
+        rows.writerow(["text", "label"])
+        for k, (text, label) in enumerate(zip(found.texts, found.labels, strict=True)):
+            rows.writerow([f"{text} leaked" if label and k % 4 == 0 else text, "pos" if label else "neg"])
+    return path
+
+
+def settings(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_hook_fails_on_a_shortcut_and_passes_without(run: Run, reviews: Path) -> None:
+    (hook,) = settings(".pre-commit-hooks.yaml")
+    program, command = shlex.split(hook["entry"])
+    assert program == "tokensieve" and hook["pass_filenames"] is False
+    assert run(command, str(reviews), *hook["args"])[0] == 3
+    loose = [arg.replace("0.9@1%", "0.99@50%") for arg in hook["args"]]
+    assert run(command, str(reviews), *loose)[0] == 0
+
+
+@pytest.mark.parametrize(("budget", "status"), [("0.9@1%", 3), ("0.99@50%", 0)])
+def test_the_action_runs_its_own_script(reviews: Path, tmp_path: Path, budget: str, status: int) -> None:
+    (step,) = [step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Audit"]
+    assert all("${{" not in step["run"] for step in settings("action.yml")["runs"]["steps"] if "run" in step)
+    values = {"SOURCE": str(reviews), "FAIL_ON": budget, "OPTIONS": "--label label --quiet"}
+    assert set(step["env"]) == set(values)
+    script = f'tokensieve() {{ "{sys.executable}" -m tokensieve "$@"; }}\n{step["run"]}'
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | values, capture_output=True, text=True
+    )
+    assert done.returncode == status, done.stderr
+    assert (tmp_path / "tokensieve-audit" / "report.html").exists()
