@@ -35,11 +35,10 @@ def data_checks(parts: dict[str, Corpus], counts: dict[str, Counts], near: Dupli
     return [finding for finding in found if finding]
 
 
-def near_copies(parts: dict[str, Corpus], tokenizer: Tokenizer) -> Duplicates | None:
-    """Near duplicates among training and test documents; None for texts that are kept in files."""
-    texts = [parts[name].texts for name in ("train", "test")]
-    series = [one for one in texts if isinstance(one, pl.Series)]
-    return near_duplicates(tokenize(one, tokenizer) for one in series) if len(series) == len(texts) else None
+def near_copies(parts: dict[str, Corpus], tokenizer: Tokenizer) -> Duplicates:
+    """Near duplicates among the training documents and, behind them, the test documents."""
+    streams = (stream for name in ("train", "test") for stream in tokenize(parts[name].texts, tokenizer))
+    return near_duplicates(streams)
 
 
 def leak(train: Corpus, test: Corpus, near: Duplicates | None = None) -> Finding | None:

@@ -81,8 +81,7 @@ def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tok
         tokenizer: that made the tokens.
     """
     found = _with_signs(_candidates(table, train), corpus, tokenizer)
-    form = _formatting(train, corpus)
-    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(*form)] if form else []
+    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(*_formatting(train, corpus))]
     groups = _grouped(found)
     certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
     kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
@@ -90,10 +89,8 @@ def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tok
     return sorted(findings, key=lambda f: -f.severity)[:MOST]
 
 
-def _formatting(train: Counts, corpus: Corpus) -> tuple[pl.DataFrame, Counts] | None:
-    """Formatting as tokens, with its table; None for texts that are kept in files."""
-    if not isinstance(corpus.texts, pl.Series):
-        return None
+def _formatting(train: Counts, corpus: Corpus) -> tuple[pl.DataFrame, Counts]:
+    """Formatting as tokens, with its table."""
     present = formatting(corpus.texts)
     length = float(train.lengths.mean()) if train.n_documents else 1.0
     importance = formatting_importance(present, train.labels, train.classes, length)
@@ -185,7 +182,7 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
     }
     tokens = tuple(dict.fromkeys(c.token for c in order))
     base = float(train.class_sizes.max()) / train.n_documents
-    severity = evidence["class"].value * max(0.0, evidence["decides"].low - base) / (1 - base)
+    severity = evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2
     texts = [int(i) for i in held[answer[held] == train.labels[held]][:: max(1, right // EXAMPLES)][:EXAMPLES]]
     examples = tuple(passage(corpus, i, tokens, tokenizer) for i in texts)
     signs = tuple(dict.fromkeys(c.sign.value for c in order if c.sign))

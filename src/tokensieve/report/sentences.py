@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
 NAMED = 5
+DECIDES = 0.8  # of the documents: less is a tendency
 TITLES = {
     FindingKind.SHORTCUT: "Shortcut",
     FindingKind.LEAK: "Leak across the split",
@@ -93,9 +94,13 @@ def more(others: int) -> str:
 def _shortcut(finding: Finding) -> str:
     many, s = len(finding.tokens), "" if len(finding.tokens) > 1 else "s"
     subject = f"{many} tokens such as {quoted(finding.tokens[:2])}" if many > 3 else quoted(finding.tokens)
-    share, right = (percent(finding.evidence[name].value, d) for name, d in (("documents", 1), ("decides", 0)))
-    towards = f" for {shown(finding.label, 40)}" if finding.label else ""
-    return f"{subject} occur{s} in {share} of the documents and decide{s} {right} of them{towards}"
+    share, right = percent(finding.evidence["documents"].value), finding.evidence["decides"].value
+    label = shown(finding.label, 40)
+    if right < DECIDES and label:
+        return f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are {label}"
+    return f"{subject} occur{s} in {share} of the documents and decide{s} {percent(right, 0)} of them" + (
+        label and f" for {label}"
+    )
 
 
 def evidence(finding: Finding) -> list[str]:
