@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "=cmd()", "a\"b'c", "\u202eturned", "nul\x00"]
-VOID = {"meta", "img"}
+VOID = {"meta", "img", "input"}
 
 
 class Page(HTMLParser):

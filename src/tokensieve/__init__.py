@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokensieve.auditing.run import audit
     from tokensieve.data.importance import Category, Importance, importance_of, token_importance
     from tokensieve.data.sums import TokenSums
-    from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis
+    from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
     from tokensieve.model.attention import Gradient, answers, gradient
     from tokensieve.model.classifier import AttentionClassifier
@@ -54,7 +54,7 @@ _HOMES = {
     "auditing.run": "audit",
     "data.importance": "Category Importance importance_of token_importance",
     "data.sums": "TokenSums",
-    "diagnose.diagnosing": "DiagnoseSettings Diagnosis",
+    "diagnose.result": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",
     "model.classifier": "AttentionClassifier",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
@@ -109,18 +110,20 @@ def test_intervals_of_unequal_classes_hold_the_truth(
 
 @pytest.mark.slow
 def test_intervals_hold_in_every_setting(simulation: ModuleType) -> None:
+    """At least 93 % in every setting; from five documents on at most 99 % over the settings; three standard errors allowed."""
     rng = np.random.default_rng(5)
     for sizes in simulation.SIZES:
-        for kind in simulation.LENGTHS:
-            for burst in simulation.BURSTS:
-                hits = simulation.coverage(sizes, kind, burst, 12, rng)
-                for name in simulation.STATISTICS:
-                    for i, (least, _) in enumerate(simulation.STRATA):
-                        held, seen = hits["new", name][i]
-                        if seen >= 300:
-                            rate = held / seen
-                            assert rate > 0.915, (sizes, kind, burst, name, least, rate)
-                            assert rate < 0.995 or least < 5, (sizes, kind, burst, name, least, rate)
+        settings = product(simulation.LENGTHS, simulation.BURSTS)
+        runs = [simulation.coverage(sizes, kind, burst, 12, rng) for kind, burst in settings]
+        for name in simulation.STATISTICS:
+            table = np.stack([run["new", name] for run in runs])
+            for i, (least, _) in enumerate(simulation.STRATA):
+                for held, seen in table[:, i]:
+                    if seen >= 300:
+                        assert held / seen > 0.93 - 3 * (0.93 * 0.07 / seen) ** 0.5, (sizes, name, least)
+                held, seen = table[:, i].sum(axis=0)
+                if least >= 5:
+                    assert held / seen < 0.99 + 3 * (0.99 * 0.01 / seen) ** 0.5, (sizes, name, least)
 
 
 def test_intervals_of_many_classes_hold_the_truth() -> None:

@@ -18,6 +18,7 @@ from tokensieve.cli.options import (
     command,
     out_option,
     progress,
+    say,
 )
 from tokensieve.errors import InputError
 
@@ -37,10 +38,10 @@ class Measuring:
     """Options of the measurement, with the names of `DiagnoseSettings`."""
 
     min_documents: Annotated[
-        int, typer.Option("--min-documents", help="A word must occur in so many of the documents read.", min=1)
+        int, typer.Option("--min-documents", help="A word must occur in this many of the documents read.", min=1)
     ] = 10
     max_documents: Annotated[
-        int, typer.Option("--max-documents", help="The model reads at most so many, drawn at random.", min=8)
+        int, typer.Option("--max-documents", help="The model reads at most this many, drawn at random.", min=8)
     ] = 1000
     max_length: Annotated[
         int | None,
@@ -49,11 +50,21 @@ class Measuring:
     long: Annotated[str, typer.Option("--long", help="Longer documents: truncate, or windows.")] = "truncate"
     batch_size: Annotated[int, typer.Option("--batch-size", help="Inputs of one batch.", min=1)] = 16
     deletions: Annotated[
-        int, typer.Option("--deletions", help="Delete each word from at most so many documents.", min=1)
+        int,
+        typer.Option(
+            "--deletions", help="Without gradients: leave each word out of at most this many documents.", min=1
+        ),
     ] = 4
     untrained: Annotated[
         bool, typer.Option("--untrained/--no-untrained", help="Measure an untrained model of the same shape too.")
     ] = True
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer", help="What a word is: `model` for its own pieces, or a tokenizer.json.", metavar="FILE",
+            show_default="words and punctuation",
+        ),
+    ] = None  # fmt: skip
     seed: SeedOption = 0
 
 
@@ -67,6 +78,15 @@ def diagnose(
         list[str] | None,
         typer.Option("--map", help="Which output of the model is a class (repeatable).", metavar="CLASS=OUTPUT"),
     ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            help="Exit 3 if a word has more than this share of all use (share=0.2), or more words than this are used without "
+            "support (unsupported=0) (repeatable).",
+            metavar="KIND=LIMIT",
+        ),
+    ] = None,
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep unfinished work here, and go on from it.", metavar="FILE")
     ] = None,
@@ -77,7 +97,8 @@ def diagnose(
 
     Give documents that the model was not trained on; of a source with a test part that part is used.
     """
-    from tokensieve.diagnose.diagnosing import DiagnoseSettings
+    from tokensieve.diagnose.limits import Limits
+    from tokensieve.diagnose.result import DiagnoseSettings
 
     if resume and (resume.is_dir() or not resume.parent.is_dir()):
         raise InputError(f"cannot keep unfinished work in {str(resume)!r}: name a file in a folder that exists")
@@ -87,9 +108,16 @@ def diagnose(
         if not (name and equals and output):
             raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
         mapping[name] = output
+    limits = Limits.parse(fail_on or [])
     options = {"mapping": mapping, "resume": resume, "model_name": model}
     wanted = model, loading.trust_remote_code, loading.device
-    _diagnose(documents.reader(duplicates="keep"), wanted, DiagnoseSettings(**asdict(measuring)), options, out, quiet)
+    found = _diagnose(
+        documents.reader(duplicates="keep"), wanted, DiagnoseSettings(**asdict(measuring)), options, out, quiet
+    )
+    if over := limits.exceeded(found):
+        for line in over:
+            say(quiet, line)
+        raise typer.Exit(3)
 
 
 def _diagnose(
@@ -99,12 +127,12 @@ def _diagnose(
     options: dict[str, Any],
     out: Path,
     quiet: bool,
-) -> None:
+) -> Any:
     """Load, diagnose, write everything or nothing, and show the result."""
     from tokensieve.diagnose.diagnosing import diagnose_corpus
     from tokensieve.diagnose.loading import load
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.diagnose import FILES, diagnose_pictures, render_diagnosis
+    from tokensieve.report.diagnose import FILES, diagnose_pictures, model_card, render_diagnosis
     from tokensieve.report.terminal_diagnose import show_diagnosis
 
     start = time.perf_counter()
@@ -119,12 +147,14 @@ def _diagnose(
         found = diagnose_corpus(*loaded, corpus, settings, progress=tell, seconds=seconds, **options)
         tell("writing", 0.0)
         lap = time.perf_counter()
-        files: dict[str, Any] = {"tokens.csv": csv_table(found.tokens), "leaning.csv": csv_table(found.leaning)}
-        files["report.html"] = render_diagnosis(found)
+        files: dict[str, Any] = {"report.html": render_diagnosis(found), "tokens.csv": csv_table(found.tokens)}
+        files |= {"uses.csv": csv_table(found.uses), "leaning.csv": csv_table(found.leaning)}
+        files["model-card.md"] = model_card(found)
         files |= {f"pictures/{file}": picture for file, picture in diagnose_pictures(found).items()}
         found.seconds["report"] = time.perf_counter() - lap
         found.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        write_all(out, files, ours=rf"pictures/({'|'.join(FILES)})\.(svg|png)")
+        write_all(out, files, ours=rf"pictures/({'|'.join(FILES)})(-class-\d+)?\.(svg|png)")
     if not quiet:
-        show_diagnosis(found, out)
+        show_diagnosis(found, out, [name for name in files if "/" not in name] + ["pictures"])
+    return found

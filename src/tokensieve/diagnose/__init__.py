@@ -7,7 +7,8 @@ found = diagnose(*load("my-model"), texts, labels)
 
 from __future__ import annotations
 
-from tokensieve.diagnose.diagnosing import DiagnoseSettings, Diagnosis, diagnose, diagnose_corpus
+from tokensieve.diagnose.diagnosing import diagnose, diagnose_corpus
 from tokensieve.diagnose.loading import load
+from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 
 __all__ = ["DiagnoseSettings", "Diagnosis", "diagnose", "diagnose_corpus", "load"]

@@ -107,26 +107,86 @@ def importance(class_count: Floats, squares: Floats, class_documents: Floats) ->
     return np.asarray(out[:, 1:] if class_count.shape[1] == 2 else out)
 
 
-def correlations(evidence: Evidence, measured: Measured) -> dict[str, Correlation]:
+@dataclass(frozen=True)
+class Parts:
+    """What a model does with each word, as sums over G groups of documents; H answers, L layers.
+
+    Attributes:
+        value: its answer to the word alone, shape (|S|, H).
+        effect, effects: Σ of the word's effects and their number, shape (G, |S|, H); None where they were not integrated. With
+            K > 2 classes an input counts for the class predicted.
+        deletion, deletions: Σ of what leaving it out took, shape (G, |S|, H), and how often, shape (G, |S|, 1).
+        size, held: Σ of the size of its effects and their number, shape (G, |S|).
+        attention: Σ of what it received, shape (L+1, G, |S|); None where the model gives none.
+    """
+
+    value: Floats
+    effect: Floats | None
+    effects: Floats
+    deletion: Floats
+    deletions: Floats
+    size: Floats
+    held: Floats
+    attention: Floats | None
+
+
+def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost: Floats) -> Parts:
+    """Sums over groups.
+
+    Args:
+        measured: of the model.
+        groups: group of each input, shape (W,).
+        n_groups: G.
+        chosen: pairs of which the word was left out, shape (D,).
+        lost: what the answers lost, shape (D, H).
+    """
+    pairs, (S, H) = measured.pairs, measured.value.shape
+    cell = groups[pairs.windows] * S + pairs.types
+
+    def sums(x: Floats, at: Ints, cells: int) -> Floats:
+        return np.bincount(at, x, cells).astype(np.float64)
+
+    known = np.isfinite(measured.effect)
+    e, where = measured.effect[known], cell[known]
+    by_head = where * H + measured.heads[pairs.windows[known]]
+    integrated = measured.method == "integrated gradients"
+    there = np.isfinite(lost).all(axis=1)
+    out_cell = cell[chosen[there]]
+    received = measured.attention
+    return Parts(
+        measured.value,
+        sums(e, by_head, n_groups * S * H).reshape(n_groups, S, H) if integrated else None,
+        sums(np.ones(len(e)), by_head, n_groups * S * H).reshape(n_groups, S, H),
+        np.stack([sums(column, out_cell, n_groups * S) for column in lost[there].T], axis=-1).reshape(n_groups, S, H),
+        sums(np.ones(len(out_cell)), out_cell, n_groups * S).reshape(n_groups, S, 1),
+        sums(np.abs(e), where, n_groups * S).reshape(n_groups, S),
+        sums(np.ones(len(e)), where, n_groups * S).reshape(n_groups, S),
+        None if received is None else np.stack(
+            [sums(layer.astype(np.float64), cell, n_groups * S).reshape(n_groups, S) for layer in received]
+        ),
+    )  # fmt: skip
+
+
+def correlations(evidence: Evidence, parts: Parts) -> dict[str, Correlation]:
     """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer.
 
     Args:
         evidence: of the documents.
-        measured: the model's sums over the same groups.
+        parts: the model's sums over the same groups.
     """
     whole = importance(*(part.sum(axis=0) for part in evidence))
     left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence.squares))]
-    out = {"value_importance": correlate(whole, left, measured.value, [measured.value] * len(left), True)}
+    out = {"value_importance": correlate(whole, left, parts.value, [parts.value] * len(left), True)}
     pairs: dict[str, tuple[Floats | None, Floats]] = {
-        "gradient_importance": (measured.gradient, measured.held[..., None]),
-        "deletion_importance": (measured.deletion, measured.tried[..., None]),
+        "gradient_importance": (parts.effect, parts.effects),
+        "deletion_importance": (parts.deletion, parts.deletions),
     }
-    if measured.attention is not None:
-        last = len(measured.attention) - 1
-        pairs["attention_importance"] = (measured.attention[last], measured.held)
-        pairs |= {f"attention_layer_{i + 1}_importance": (measured.attention[i], measured.held) for i in range(last)}
+    if parts.attention is not None:
+        last = len(parts.attention) - 1
+        pairs["attention_importance"] = (parts.attention[last], parts.held)
+        pairs |= {f"attention_layer_{i + 1}_importance": (parts.attention[i], parts.held) for i in range(last)}
     for name, (sums, weights) in pairs.items():
-        if sums is not None:
+        if sums is not None and weights.any():
             means = [mean(sums, weights, leave=g) for g in range(len(sums))]
             out[name] = correlate(whole, left, mean(sums, weights), means, signed=sums.ndim == 3)
     return out
@@ -162,11 +222,11 @@ def correlate(whole: Floats, left: list[Floats], measure: Floats, measures: list
     return Correlation(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
 
 
-def shuffled(counts: Counts, measured: Measured, seed: int) -> dict[str, tuple[float, float]]:
+def shuffled(counts: Counts, parts: Parts, seed: int) -> dict[str, tuple[float, float]]:
     """Middle 95 % of the correlations with the importance of SHUFFLES random orders of the labels."""
     rng = np.random.default_rng(seed)
     whole = gather(counts, np.zeros(counts.n_documents, dtype=np.int64), 1)
-    sides = _sides(measured)
+    sides = _sides(parts)
     found: dict[str, list[float]] = {name: [] for name in sides}
     eye = np.eye(counts.n_classes)
     for _ in range(SHUFFLES):
@@ -195,24 +255,25 @@ def of_frequency(evidence: Evidence, documents: Ints) -> dict[str, Correlation]:
 
 
 def _measured(measure: Floats) -> NDArray[np.bool_]:
-    """Types with a number for every head, shape (|S|,)."""
-    return np.asarray(np.isfinite(measure.reshape(len(measure), -1)).all(axis=1))
+    """Where there is a number."""
+    return np.asarray(np.isfinite(measure))
 
 
-def _sides(measured: Measured) -> dict[str, tuple[Floats, bool]]:
-    out: dict[str, tuple[Floats, bool]] = {"value_importance": (measured.value, True)}
-    if measured.gradient is not None:
-        out["gradient_importance"] = (mean(measured.gradient, measured.held[..., None]), True)
-    out["deletion_importance"] = (mean(measured.deletion, measured.tried[..., None]), True)
-    if measured.attention is not None:
-        out["attention_importance"] = (mean(measured.attention[-1], measured.held), False)
+def _sides(parts: Parts) -> dict[str, tuple[Floats, bool]]:
+    out: dict[str, tuple[Floats, bool]] = {"value_importance": (parts.value, True)}
+    if parts.effect is not None:
+        out["gradient_importance"] = (mean(parts.effect, parts.effects), True)
+    if parts.deletions.any():
+        out["deletion_importance"] = (mean(parts.deletion, parts.deletions), True)
+    if parts.attention is not None:
+        out["attention_importance"] = (mean(parts.attention[-1], parts.held), False)
     return out
 
 
 def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_], signed: bool) -> float:
     """Pearson's ρ; without signs a type's importance is its largest size over classes, and the measure is taken in logs."""
-    x = importance[there].ravel() if signed else np.abs(importance[there]).max(axis=1, initial=0.0)
-    y = np.nan_to_num(measure[there]).ravel()
+    x = importance[there] if signed else np.abs(importance[there]).max(axis=1, initial=0.0)
+    y = np.nan_to_num(measure[there])
     y = y if signed else np.log(np.maximum(y, TINY))
     x, y = x - x.mean(), y - y.mean()
     size = math.sqrt(float(x @ x) * float(y @ y))

@@ -1,14 +1,17 @@
 """Words and word pieces of the same text, joined through character offsets, in windows that the model can take.
 
 A piece belongs to the first word that it reaches into. Pieces of words outside the vocabulary and of punctuation are REST,
-the model's own tokens (`[CLS]`, `</s>`, …) are SPECIAL; neither ever counts as a word.
+the model's own tokens (`[CLS]`, `</s>`, …) are SPECIAL; neither ever counts as a word. A pair of texts is one document, with
+SEPARATOR between its parts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,8 +23,41 @@ from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import Tokenizer
 
 REST, SPECIAL = -1, -2
+SEPARATOR = "\x1f"
 CHUNK = 256
 VERY_LARGE = 10**6  # a tokenizer without a limit names a larger number than any model has
+
+
+class Input(NamedTuple):
+    """One input of the model.
+
+    Attributes:
+        ids: piece ids, special tokens included, shape (T,).
+        segments: segment of each piece (0, or 1 for the second of two texts), shape (T,); None where the model knows none.
+    """
+
+    ids: NDArray[np.int32]
+    segments: NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The special tokens around a text, or around and between the two of a pair.
+
+    Attributes:
+        before, middle, after: piece ids; middle is None for single texts.
+        segmented: whether the model is given the segment of each piece.
+    """
+
+    before: list[int]
+    after: list[int]
+    middle: list[int] | None = None
+    segmented: bool = False
+
+    @property
+    def size(self) -> int:
+        """Special tokens of one input."""
+        return len(self.before) + len(self.after) + len(self.middle or [])
 
 
 @dataclass(frozen=True)
@@ -33,6 +69,7 @@ class Windows:
         types: word type of each piece, or REST or SPECIAL, shape (P,).
         starts: where each window begins, shape (W+1,).
         documents: document of each window, ascending, shape (W,).
+        segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
         forms: for each word type the pieces that it is most often written with, special tokens around them.
         long_documents: documents longer than one window.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
@@ -42,34 +79,39 @@ class Windows:
     types: NDArray[np.int32]
     starts: Ints
     documents: Ints
-    forms: list[NDArray[np.int32]]
+    forms: list[Input]
     long_documents: int
     lost_pieces: int
     all_pieces: int
+    segments: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
 
-    def ids(self, window: int) -> NDArray[np.int32]:
-        """Piece ids of one window."""
-        return np.asarray(self.pieces[self.starts[window] : self.starts[window + 1]])
-
-    def without(self, window: int, word: int) -> NDArray[np.int32]:
-        """Piece ids of one window after deleting every occurrence of one word type."""
+    def input(self, window: int) -> Input:
+        """One window."""
         at = slice(self.starts[window], self.starts[window + 1])
-        return np.asarray(self.pieces[at][self.types[at] != word])
+        return Input(self.pieces[at], None if self.segments is None else self.segments[at])
 
-    def held(self) -> tuple[Ints, Ints]:
-        """Distinct (word type, window) pairs, ordered by window, shapes (m,)."""
-        windows = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        there = self.types >= 0
-        n_types = len(self.forms)
-        pairs = np.unique(windows[there] * n_types + self.types[there])
-        return pairs % n_types, pairs // n_types
+    def some(self, documents: Ints) -> Windows:
+        """The windows of some documents."""
+        kept = np.isin(self.documents, documents)
+        pieces = np.repeat(kept, np.diff(self.starts))
+        return replace(
+            self, pieces=self.pieces[pieces], types=self.types[pieces], documents=self.documents[kept],
+            starts=np.r_[0, np.cumsum(np.diff(self.starts)[kept])],
+            segments=None if self.segments is None else self.segments[pieces],
+        )  # fmt: skip
+
+    def without(self, window: int, word: int) -> Input:
+        """One window after leaving out every occurrence of one word type."""
+        at = slice(self.starts[window], self.starts[window + 1])
+        kept = self.types[at] != word
+        return Input(self.pieces[at][kept], None if self.segments is None else self.segments[at][kept])
 
 
-def frame_of(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before and after a text.
+def frame_of(tokenizer: Any, paired: bool = False) -> Frame:
+    """The special tokens that the tokenizer puts around a text, or around and between two.
 
     Raises:
         InputError: the tokenizer gives no offsets.
@@ -79,18 +121,28 @@ def frame_of(tokenizer: Any) -> tuple[list[int], list[int]]:
             f"the tokenizer {type(tokenizer).__name__} gives no character offsets: save a fast one (tokenizer.json) "
             "beside the model"
         )
-    probe = tokenizer("a", return_special_tokens_mask=True)
-    ids, special = probe["input_ids"], probe["special_tokens_mask"]
+    probe = tokenizer(*["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired)
+    ids, special = list(probe["input_ids"]), probe["special_tokens_mask"]
     text = [i for i, mark in enumerate(special) if not mark]
     first, last = (text[0], text[-1] + 1) if text else (len(ids), len(ids))
-    return list(ids[:first]), list(ids[last:])
+    if not paired:
+        return Frame(ids[:first], ids[last:])
+    single = tokenizer("a", add_special_tokens=False)["input_ids"]
+    inner = slice(first + len(single), last - len(single))
+    return Frame(ids[:first], ids[last:], ids[inner], "token_type_ids" in tokenizer.model_input_names)
 
 
-def length_limit(model: Any, tokenizer: Any, asked: int | None) -> int | None:
+def length_limit(model: Any, tokenizer: Any, asked: int | None, frame: Frame) -> int | None:
     """Pieces that one input may have, special tokens included; None where nothing limits them.
 
     The smallest of what was asked, the tokenizer's `model_max_length` and the model's `max_position_embeddings`. A table
     of positions with a padding row starts counting behind that row (RoBERTa), which shortens it.
+
+    Args:
+        model: a transformer.
+        tokenizer: its tokenizer.
+        asked: a limit of the caller's, or None.
+        frame: the special tokens of one input.
 
     Raises:
         InputError: less than two pieces beside the special tokens would be left.
@@ -107,63 +159,111 @@ def length_limit(model: Any, tokenizer: Any, asked: int | None) -> int | None:
                 offset = padding + 1
         limits.append(positions - offset)
     limit = min(limits, default=None)
-    frame = sum(map(len, frame_of(tokenizer)))
-    if limit is not None and limit < frame + 2:
+    if limit is not None and limit < frame.size + 2:
         raise InputError(
-            f"inputs of {limit} pieces leave no room for text beside {frame} special tokens: use a larger --max-length"
+            f"inputs of {limit} pieces leave no room for text beside {frame.size} special tokens: use a larger --max-length"
         )
     return limit
 
 
+@dataclass
+class _Growing:
+    """Windows while they are made."""
+
+    pieces: list[NDArray[np.int32]] = field(default_factory=list)
+    types: list[NDArray[np.int32]] = field(default_factory=list)
+    segments: list[NDArray[np.int32]] = field(default_factory=list)
+    documents: list[int] = field(default_factory=list)
+    long: int = 0
+    lost: int = 0
+    total: int = 0
+
+    def add(self, document: int, runs: list[tuple[list[int], NDArray[np.int32], NDArray[np.int32], int]]) -> None:
+        """One window: (special tokens before, ids, types, segment) of each run, the last with no ids of text."""
+        self.pieces.append(np.concatenate([np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs]))
+        marks = [np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs]
+        self.types.append(np.concatenate(marks).astype(np.int32))
+        self.segments.append(
+            np.concatenate([np.full(len(special) + len(ids), s, dtype=np.int32) for special, ids, _, s in runs])
+        )
+        self.documents.append(document)
+
+
 def encode(
-    tokenizer: Any, texts: pl.Series, splitter: Tokenizer, words: tuple[str, ...], limit: int | None, cut: bool,
+    tokenizer: Any, texts: pl.Series, splitter: Tokenizer, words: tuple[str, ...], frame: Frame, limit: int | None, cut: bool,
     progress: Progress,
 ) -> Windows:  # fmt: skip
     """Encode every text, with the word type of every piece.
 
     Args:
         tokenizer: a fast Hugging Face tokenizer.
-        texts: n documents.
+        texts: n documents; pairs with SEPARATOR between their texts.
         splitter: what a word is.
         words: the vocabulary; a word's type is its place there.
+        frame: the special tokens of one input.
         limit: pieces of an input, special tokens included; None for no limit.
-        cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them.
+        cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them. Pairs are always
+            cut, the longer text first.
         progress: called with (stage, share done).
-
-    Raises:
-        InputError: the tokenizer gives no offsets.
     """
-    before, after = frame_of(tokenizer)
-    room = None if limit is None else limit - len(before) - len(after)
+    room = None if limit is None else limit - frame.size
     keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
     place = {word: i for i, word in enumerate(words)}
     forms: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
-    pieces, types, lengths, documents = [], [], [], []
-    long_documents = lost = total = 0
+    out, empty = _Growing(), np.empty(0, dtype=np.int32)
     for start in range(0, len(texts), CHUNK):
         chunk = texts[start : start + CHUNK].to_list()
-        encoded = tokenizer(
-            chunk, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
-        )
-        for k, text in enumerate(chunk):
-            ids = np.asarray(encoded["input_ids"][k], dtype=np.int32)
-            kinds = _types(encoded["offset_mapping"][k], splitter.spans(text), place, ids, forms)
+        for k, (text, ids, offsets, seconds) in enumerate(_encoded(tokenizer, chunk, frame.middle is not None)):
+            kinds = _types(offsets, splitter.spans(text), place, ids, forms)
+            out.total += len(ids)
+            if frame.middle is not None:
+                first, second = _shorten(seconds, len(ids) - seconds, room)
+                out.long += first + second < len(ids)
+                out.lost += len(ids) - first - second
+                b = slice(seconds, seconds + second)
+                runs = [(frame.before, ids[:first], kinds[:first], 0), (frame.middle, empty, empty, 0),
+                        ([], ids[b], kinds[b], 1), (frame.after, empty, empty, 1)]  # fmt: skip
+                out.add(start + k, runs)
+                continue
             parts = _parts(len(ids), room)
-            total += len(ids)
-            long_documents += len(parts) > 1
+            out.long += len(parts) > 1
             if cut and len(parts) > 1:
                 parts = [(len(ids) - (room or 0), len(ids)) if keep_end else parts[0]]
-                lost += len(ids) - (parts[0][1] - parts[0][0])
-            for a, b in parts:
-                pieces.append(np.concatenate([before, ids[a:b], after]).astype(np.int32))
-                types.append(np.pad(kinds[a:b], (len(before), len(after)), constant_values=SPECIAL))
-                lengths.append(len(pieces[-1]))
-                documents.append(start + k)
+                out.lost += len(ids) - (parts[0][1] - parts[0][0])
+            for a, z in parts:
+                out.add(start + k, [(frame.before, ids[a:z], kinds[a:z], 0), (frame.after, empty, empty, 0)])
         progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
     return Windows(
-        np.concatenate(pieces), np.concatenate(types).astype(np.int32), np.cumsum([0, *lengths]),
-        np.asarray(documents), [_form(c, before, after) for c in forms], long_documents, lost, total,
+        np.concatenate(out.pieces), np.concatenate(out.types), np.cumsum([0, *map(len, out.pieces)]),
+        np.asarray(out.documents), [_form(c, frame) for c in forms], out.long, out.lost, out.total,
+        np.concatenate(out.segments) if frame.segmented else None,
     )  # fmt: skip
+
+
+def _encoded(
+    tokenizer: Any, chunk: list[str], paired: bool
+) -> Iterator[tuple[str, NDArray[np.int32], list[tuple[int, int]], int]]:
+    """Each text with its piece ids, their offsets, and where the pieces of the second of two texts begin."""
+    sides = [text.partition(SEPARATOR)[::2] for text in chunk] if paired else [(text, "") for text in chunk]
+    ask = partial(tokenizer, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
+    found = [ask([side[i] for side in sides]) for i in range(1 + paired)]
+    for k, text in enumerate(chunk):
+        ids, offsets = list(found[0]["input_ids"][k]), list(found[0]["offset_mapping"][k])
+        seconds, shift = len(ids), len(sides[k][0]) + 1
+        if paired:
+            ids += found[1]["input_ids"][k]
+            offsets += [(a + shift, z + shift) for a, z in found[1]["offset_mapping"][k]]
+        yield text, np.asarray(ids, dtype=np.int32), offsets, seconds
+
+
+def _shorten(first: int, second: int, room: int | None) -> tuple[int, int]:
+    """Lengths of two texts that fit, cut from the longer."""
+    over = 0 if room is None else max(first + second - room, 0)
+    while over:
+        step = max(1, min(over, abs(first - second)))
+        first, second = (first - step, second) if first >= second else (first, second - step)
+        over -= step
+    return first, second
 
 
 def _types(
@@ -197,7 +297,8 @@ def _parts(length: int, room: int | None) -> list[tuple[int, int]]:
     return [(a, min(a + room, length)) for a in range(0, length, room)]
 
 
-def _form(seen: Counter[tuple[int, ...]], before: list[int], after: list[int]) -> NDArray[np.int32]:
+def _form(seen: Counter[tuple[int, ...]], frame: Frame) -> Input:
     """The most frequent spelling (of equally frequent ones the first seen) as an input of its own."""
     inner = seen.most_common(1)[0][0] if seen else ()
-    return np.array([*before, *inner, *after], dtype=np.int32)
+    ids = [*frame.before, *inner, *(frame.middle or []), *frame.after]
+    return Input(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32) if frame.segmented else None)

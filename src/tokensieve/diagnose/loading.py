@@ -108,7 +108,8 @@ def weights_digest(model: Any) -> str:
     """Fingerprint of names, types, shapes and bytes of all weights."""
     import torch
 
-    weights = {name: x.detach().cpu().contiguous() for name, x in sorted(model.state_dict().items())}
+    state = [(name, x) for name, x in sorted(model.state_dict().items()) if isinstance(x, torch.Tensor)]
+    weights = {name: (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous() for name, x in state}
     parts = ((name, str(x.dtype), tuple(x.shape), x.flatten().view(torch.uint8).numpy()) for name, x in weights.items())
     return fingerprint(*(piece for part in parts for piece in part))
 

@@ -1,26 +1,23 @@
-"""What a model does with each word type, summed over groups of documents so that memory does not grow with their number.
+"""What a model does with each word of each document it reads, in batches of inputs of like length.
 
-Three passes, each in batches of inputs of like length: **look** (answers, attention, first-order effects of every window),
-**words** (the answer to each word alone), **deletion** (the answer to a window without one of its words, for a bounded, seeded
-number of windows of each word).
+Four passes: **reading** (logits, and attention where the model gives any), **words alone**, **effects** (of every word on the
+answer to its document: by integrated gradients where gradients reach the embeddings, else by leaving the word out of a bounded,
+seeded number of documents), and later **leaving out** of the words that matter (`tokensieve.diagnose.use`).
 """
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.diagnose.encoding import REST, SPECIAL, Windows
-from tokensieve.errors import InputError
-from tokensieve.files import write_all
+from tokensieve import checkpoint
+from tokensieve.diagnose.outputs import Outputs
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Floats, Ints
 
@@ -29,58 +26,110 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Sums over the windows of each of G groups of documents, for |S| word types, H heads and L layers.
+class Pairs:
+    """Every distinct (word type, input) pair, ordered by input, then by type.
 
     Attributes:
-        answers: the model's answer to each window, shape (W, H).
-        value: its answer to each word alone, shape (|S|, H).
-        held: windows that hold the word, shape (G, |S|).
-        attention: Σ over them of the attention that the word receives, relative to an equal share for every piece of text
-            in the window; each layer and last the rollout, shape (L+1, G, |S|); None where the model gives no attention.
-        gradient: Σ over them of the first-order effect of all its occurrences, shape (G, |S|, H); None where there is none.
-        tried: windows from which the word was deleted, shape (G, |S|).
-        deletion: Σ over them of answer − answer without the word, shape (G, |S|, H).
+        types, windows: of each of m pairs, shape (m,).
+        starts: where each input's pairs begin, shape (W+1,).
+    """
+
+    types: Ints
+    windows: Ints
+    starts: Ints
+
+    @classmethod
+    def of(cls, types: Ints, windows: Ints, n_windows: int) -> Pairs:
+        """From pairs already in order."""
+        return cls(types, windows, np.searchsorted(windows, np.arange(n_windows + 1)))
+
+
+class Subject(Protocol):
+    """A model on its inputs, ready to be measured."""
+
+    documents: Ints
+    """Document of each input, ascending, shape (W,)."""
+    pairs: Pairs
+    lengths: Ints
+    """Length of each input, shape (W,)."""
+    word_lengths: Ints
+    """Length of each word alone, shape (|S|,)."""
+    layers: int
+    differentiable: bool
+
+    def look(self, at: Ints, attention: NDArray[np.float32] | None) -> Floats:
+        """Logits of some inputs, shape (n, M); fills what their pairs receive of attention, shape (L+1, m + 1), relative to an
+        equal share for every piece of text, and in the last column adds the share that goes to special tokens."""
+        ...
+
+    def alone(self, at: Ints) -> Floats:
+        """Logits of some words as whole inputs, shape (n, M)."""
+        ...
+
+    def integrate(self, at: Ints, heads: Ints, effect: Floats) -> None:
+        """Fill the effect of each pair of some inputs on one answer of each."""
+        ...
+
+    def without(self, types: Ints, windows: Ints) -> Floats:
+        """Logits of inputs without a word, shape (n, M); nan where nothing else is in them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a model does with W inputs and |S| word types; H answers, L layers, m pairs.
+
+    Attributes:
+        logits: to each input, shape (W, M).
+        answers: to each input, shape (W, H).
+        offset: what a decision takes from the answer: the threshold of a single output, the partner's answer in a preference
+            pair, else 0; shape (W,).
+        heads: the answer that `effect` is about: the predicted class's, shape (W,).
+        value: answer to each word alone, shape (|S|, H).
+        pairs: every (word, input) pair.
+        effect: what the input's answer owes to the word, shape (m,); nan where it was not measured.
+        method: "integrated gradients" or "leave-one-out".
+        chosen, lost: with the latter, the pairs of which the word was left out, shape (D,), and what all answers lost, shape
+            (D, H); else empty.
+        attention: that the word receives, relative to an equal share for every piece of text in the input; each layer and
+            last the rollout, shape (L+1, m); None where the model gives none.
         on_special: mean share of attention that goes to special tokens, each layer and the rollout, shape (L+1,), or None.
     """
 
+    logits: Floats
     answers: Floats
+    offset: Floats
+    heads: Ints
     value: Floats
-    held: Floats
-    attention: Floats | None
-    gradient: Floats | None
-    tried: Floats
-    deletion: Floats
+    pairs: Pairs
+    effect: Floats
+    method: str
+    chosen: Ints
+    lost: Floats
+    attention: NDArray[np.float32] | None
     on_special: Floats | None
+
+    @property
+    def decisive(self) -> Floats:
+        """Answers less their offset, shape (W, H): what `tokensieve.model.decision.decide` takes."""
+        return self.answers - self.offset[:, None]
 
 
 class Checkpoint:
-    """Arrays of an unfinished run in one .npz file, tied to everything that decides the result.
+    """Arrays of an unfinished run, kept in one file (`tokensieve.checkpoint`) that is written again every SAVE_SECONDS.
 
     Args:
         path: the file; None keeps nothing.
-        digest: of data, model and settings.
+        mark: fingerprint of data, model and settings.
 
     Raises:
         InputError: the file exists and is no checkpoint, or belongs to another run.
     """
 
-    def __init__(self, path: Path | None, digest: str) -> None:
-        self._path, self._digest, self._saved = path, digest, time.monotonic()
-        self.arrays: Arrays = {}
-        if path is None or not path.exists():
-            return
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            known = str(arrays.pop("digest"))
-        except Exception:  # numpy and zipfile raise a dozen kinds for files of other programs
-            raise InputError(f"{str(path)!r} is not a saved diagnosis: name another file with --resume") from None
-        if known != digest:
-            raise InputError(
-                f"{str(path)!r} belongs to other documents, another model or other settings: name another file with --resume"
-            )
-        self.arrays = arrays
+    def __init__(self, path: Path | None, mark: str) -> None:
+        self._path, self._mark, self._saved = path, mark, time.monotonic()
+        found = None if path is None else checkpoint.load(path, mark)
+        self.arrays: Arrays = {} if found is None else found[0]
 
     def zeros(self, name: str, **shapes: tuple[int, ...]) -> Arrays:
         """Arrays to be filled, kept under this name: as they were saved, else zero."""
@@ -92,185 +141,120 @@ class Checkpoint:
         """Write the arrays, whole or not at all, every SAVE_SECONDS, or now."""
         if self._path is None or (not now and time.monotonic() - self._saved < SAVE_SECONDS):
             return
-        content = io.BytesIO()
-        np.savez(content, digest=np.array(self._digest), **self.arrays)  # type: ignore[arg-type]
-        write_all(self._path.parent, {self._path.name: content.getvalue()})
+        checkpoint.save(self._path, self._mark, self.arrays, {})
         self._saved = time.monotonic()
 
 
-def choose_deletions(types: Ints, windows: Ints, per_type: int, seed: int) -> tuple[Ints, Ints]:
-    """At most `per_type` of the (type, window) pairs of each type, at random."""
-    key = np.random.default_rng(seed).random(len(types))
-    order = np.lexsort((key, types))
-    first = np.searchsorted(types[order], types[order])
-    chosen = np.sort(order[np.arange(len(order)) - first < per_type])
-    return types[chosen], windows[chosen]
-
-
-class Subject(Protocol):
-    """A model on its inputs, ready to be measured."""
-
-    @property
-    def groups(self) -> Ints:
-        """Group of the document of each window, shape (W,), values 0 … G−1."""
-        ...
-
-    @property
-    def documents(self) -> Ints:
-        """Document of each window, shape (W,)."""
-        ...
-
-    def measure(self, kept: Checkpoint, name: str, progress: Progress) -> Measured:
-        """All three passes, or what is left of them."""
-        ...
-
-    def delete(
-        self, answers: Floats, pairs: tuple[Ints, Ints], kept: Checkpoint, name: str, progress: Progress
-    ) -> Floats:
-        """answers − answers without the word for each (type, window) pair, shape (D, H); nan where nothing else stands there."""
-        ...
-
-    def held(self) -> tuple[Ints, Ints]:
-        """Distinct (type, window) pairs."""
-        ...
-
-
-class _Reads(Protocol):
-    """What is asked of a `tokensieve.diagnose.reading.Reader`."""
-
-    layers: int
-    reads: str
-
-    @property
-    def heads(self) -> int: ...
-
-    def answers(self, batch: Any) -> Floats: ...
-
-    def look(self, batch: Any) -> Any: ...
-
-
 @dataclass(frozen=True)
-class TransformerSubject:
-    """A transformer on its windows.
+class Work:
+    """How a measurement runs.
 
     Attributes:
-        reader: the model.
-        windows: its inputs.
-        groups: group of each window's document, shape (W,).
-        n_groups: G.
-        per_type: windows from which each word is deleted, at most.
         batch_size: inputs of one batch.
-        seed: of the choice of those windows.
+        per_type: inputs that each word is left out of, at most, where there are no gradients.
+        seed: of their choice.
+        kept: where unfinished work is saved.
+        progress: receives (stage, share done).
+        name: of the model, in stages.
     """
 
-    reader: _Reads
-    windows: Windows
-    groups: Ints
-    n_groups: int
-    per_type: int
     batch_size: int
+    per_type: int
     seed: int
+    kept: Checkpoint
+    progress: Progress
+    name: str = "model"
 
-    @property
-    def documents(self) -> Ints:
-        """Document of each window."""
-        return self.windows.documents
-
-    def held(self) -> tuple[Ints, Ints]:
-        """Distinct (type, window) pairs."""
-        return self.windows.held()
-
-    def measure(self, kept: Checkpoint, name: str, progress: Progress) -> Measured:
-        """All three passes, or what is left of them."""
-        reader, windows = self.reader, self.windows
-        W, S, G, H, L = len(windows), len(windows.forms), self.n_groups, reader.heads, reader.layers
-        a = kept.zeros(
-            name, answers=(W, H), value=(S, H), held=(G, S), gradient=(G, S, H), attention=(L + 1, G, S), on_special=(L + 1,)
-        )  # fmt: skip
-        sizes = np.diff(windows.starts)
-        run = partial(self._run, kept, progress)
-        run(f"{name}: reading documents", sizes, lambda at: _look(reader, windows, self.groups, at, a))
-
-        def alone(at: Ints) -> None:
-            a["value"][at] = reader.answers([windows.forms[s] for s in at])
-
-        run(f"{name}: words alone", np.array([len(f) for f in windows.forms]), alone)
-        pairs = choose_deletions(*self.held(), self.per_type, self.seed)
-        lost = self.delete(a["answers"], pairs, kept, f"{name}: deleting words", progress)
-        tried, deletion = by_group(lost, pairs[0], self.groups[pairs[1]], (G, S))
-        special = a["on_special"] / max(W, 1) if L else None
-        return Measured(
-            a["answers"], a["value"], a["held"], a["attention"] if L else None, a["gradient"], tried, deletion, special
-        )  # fmt: skip
-
-    def delete(
-        self, answers: Floats, pairs: tuple[Ints, Ints], kept: Checkpoint, name: str, progress: Progress
-    ) -> Floats:
-        """answers − answers without the word for each (type, window) pair, shape (D, H); nan where nothing else stands there."""
-        words, rows = pairs
-        a = kept.zeros(name, lost=(len(words), answers.shape[1]))
-
-        def step(at: Ints) -> None:
-            batch = [self.windows.without(w, s) for s, w in zip(words[at], rows[at], strict=True)]
-            whole = np.array([len(ids) > 0 for ids in batch], dtype=bool)
-            a["lost"][at] = np.nan
-            if whole.any():
-                a["lost"][at[whole]] = answers[rows[at[whole]]] - self.reader.answers(
-                    [ids for ids in batch if len(ids)]
-                )
-
-        self._run(kept, progress, name, np.diff(self.windows.starts)[rows], step)
-        return a["lost"]
-
-    def _run(
-        self, kept: Checkpoint, progress: Progress, stage: str, lengths: Ints, step: Callable[[Ints], None]
-    ) -> None:  # fmt: skip
-        """One pass: batches of inputs of like length, the longest first, from where an earlier run stopped."""
+    def batches(self, stage: str, lengths: Ints, step: Callable[[Ints], None]) -> None:
+        """Call `step` with inputs of like length, the longest first, from where an earlier run stopped."""
+        stage = f"{self.name}: {stage}"
         order, n = np.argsort(-lengths, kind="stable"), len(lengths)
-        done = kept.zeros(stage, done=(1,))["done"]
+        done = self.kept.zeros(stage, done=(1,))["done"]
         try:
             while (start := int(done[0])) < n:
-                progress(stage, start / n)
+                self.progress(stage, start / n)
                 step(order[start : start + self.batch_size])
                 done[0] = min(start + self.batch_size, n)
-                kept.save()
+                self.kept.save()
         finally:
-            kept.save(now=True)
+            self.kept.save(now=True)
 
 
-def by_group(lost: Floats, types: Ints, groups: Ints, shape: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Number and sum of what was lost, by group and type, shapes (G, |S|) and (G, |S|, H); nan does not count."""
-    there = np.isfinite(lost).all(axis=1)
-    cell = (groups[there], types[there])
-    tried, total = np.zeros(shape), np.zeros((*shape, lost.shape[1]))
-    np.add.at(tried, cell, 1.0)
-    np.add.at(total, cell, lost[there])
-    return tried, total
+def read(subject: Subject, outputs: Outputs, work: Work) -> Arrays:
+    """First pass: "logits", shape (W, M), and where the model gives attention "attention", shape (L+1, m + 1)."""
+    shapes = {"logits": (len(subject.documents), outputs.width)}
+    if subject.layers:
+        shapes["attention"] = (subject.layers + 1, len(subject.pairs.types) + 1)
+    a = work.kept.zeros(f"{work.name}: reading", **shapes)
+
+    def step(at: Ints) -> None:
+        a["logits"][at] = subject.look(at, a.get("attention"))
+
+    work.batches("reading documents", subject.lengths, step)
+    return a
 
 
-def _look(reader: _Reads, windows: Windows, groups: Ints, at: Ints, a: Arrays) -> None:
-    """Answers, attention and first-order effects of some windows, added to the sums of their groups."""
-    batch = [windows.ids(w) for w in at]
-    look = reader.look(batch)
-    width = max(map(len, batch))
-    types = np.full((len(at), width), SPECIAL, dtype=np.int64)
-    for row, w in enumerate(at):
-        types[row, : len(batch[row])] = windows.types[windows.starts[w] : windows.starts[w + 1]]
-    S = len(windows.forms)
-    rows, columns = np.nonzero(types >= 0)
-    pairs, which, occurrences = np.unique(rows * S + types[rows, columns], return_inverse=True, return_counts=True)
-    row, word = pairs // S, pairs % S
-    cell = (groups[at[row]], word)
-    a["answers"][at] = look.answers
-    np.add.at(a["held"], cell, 1.0)
-    for h in range(reader.heads):
-        np.add.at(a["gradient"][..., h], cell, np.bincount(which, look.effects[rows, columns, h], len(pairs)))
-    if look.attention is None:
-        return
-    text = types >= REST
-    pieces = text.sum(axis=1)
-    for layer, received in enumerate(look.attention.astype(np.float64)):
-        on_text = np.where(text, received, 0.0).sum(axis=1)
-        a["on_special"][layer] += np.sum(1.0 - on_text)
-        share = np.bincount(which, received[rows, columns], len(pairs)) / np.maximum(on_text, 1e-30)[row]
-        np.add.at(a["attention"][layer], cell, share / (occurrences / pieces[row]))
+def measure(subject: Subject, outputs: Outputs, first: Arrays, offset: Floats, work: Work) -> Measured:
+    """The passes after the first, or what is left of them.
+
+    Args:
+        subject: the model on its inputs.
+        outputs: how logits become answers.
+        first: what `read` gave.
+        offset: what a decision takes from the answers, shape (W,).
+        work: how it runs.
+    """
+    pairs, W, S = subject.pairs, len(subject.documents), len(subject.word_lengths)
+    answers = np.asarray(outputs.answers(first["logits"]))
+    heads = np.asarray(answers.argmax(axis=1)) if outputs.heads > 1 else np.zeros(W, dtype=np.int64)
+    a = work.kept.zeros(f"{work.name}: measured", value=(S, outputs.heads), effect=(len(pairs.types),))
+
+    def alone(at: Ints) -> None:
+        a["value"][at] = outputs.answers(subject.alone(at))
+
+    work.batches("words alone", subject.word_lengths, alone)
+    if subject.differentiable:
+        work.batches("effects", subject.lengths, lambda at: subject.integrate(at, heads[at], a["effect"]))
+        effect, method = a["effect"], "integrated gradients"
+        chosen, lost = np.empty(0, dtype=np.int64), np.empty((0, outputs.heads))
+    else:
+        chosen = choose(pairs, np.arange(S), work.per_type, work.seed)
+        lost = leave_out(subject, outputs, answers, chosen, work, "leaving out words")
+        effect, method = np.full(len(pairs.types), np.nan), "leave-one-out"
+        effect[chosen] = lost[np.arange(len(chosen)), heads[pairs.windows[chosen]]]
+    attention = first.get("attention")
+    return Measured(
+        first["logits"], answers, offset, heads, a["value"], pairs, effect, method, chosen, lost,
+        None if attention is None else attention[:, :-1], None if attention is None else attention[:, -1] / max(W, 1),
+    )  # fmt: skip
+
+
+def choose(pairs: Pairs, types: Ints, per_type: int, seed: int) -> Ints:
+    """Index of at most `per_type` pairs, at random, of each of some types, ascending."""
+    there = np.flatnonzero(np.isin(pairs.types, types))
+    key = np.random.default_rng(seed).random(len(there))
+    order = np.lexsort((key, pairs.types[there]))
+    ordered = pairs.types[there][order]
+    first = np.searchsorted(ordered, ordered)
+    return np.sort(there[order[np.arange(len(order)) - first < per_type]])
+
+
+def leave_out(subject: Subject, outputs: Outputs, answers: Floats, chosen: Ints, work: Work, stage: str) -> Floats:
+    """answers − answers without the word, for some pairs, shape (D, H); nan where nothing else is in the input.
+
+    Args:
+        subject: the model on its inputs.
+        outputs: how logits become answers.
+        answers: to each input, shape (W, H).
+        chosen: index of the pairs, shape (D,).
+        work: how it runs.
+        stage: what to call it.
+    """
+    types, windows = subject.pairs.types[chosen], subject.pairs.windows[chosen]
+    lost: Floats = work.kept.zeros(f"{work.name}: {stage}", lost=(len(chosen), outputs.heads))["lost"]
+
+    def step(at: Ints) -> None:
+        lost[at] = answers[windows[at]] - outputs.answers(subject.without(types[at], windows[at]))
+
+    work.batches(stage, subject.lengths[windows], step)
+    return lost

@@ -1,32 +1,39 @@
-"""One transformer, read batch by batch: its answer, the attention from where it reads, and first-order effects.
-
-With logits z of the classes in the data's order, the **answer** is z_1 − z_0 for two classes (H = 1 head), z_k − mean_j z_j
-for K classes (H = K heads).
+"""One transformer, read batch by batch: its logits, the attention from where it reads, and the effect of every piece.
 
 **Attention**: A_l, shape (T, T), is layer l's attention averaged over its heads, rows attend to columns. From reading position
 c a piece receives A_l[c, i]; rolled out over the layers it receives (Ā_L … Ā_1)[c, i] with Ā_l = (A_l + I)/2, the half that
 the residual connection carries (Abnar & Zuidema, ACL 2020, section 3).
 
-**First-order effect** of piece i with input embedding e_i: e_iᵀ ∂answer/∂e_i, the linear estimate of what the answer would lose
-if the embedding were zero (gradient × input; Shrikumar et al., 2016).
+**Effect** of piece i with input embedding e_i on the answer f: integrated gradients (Sundararajan, Taly & Yan, ICML 2017,
+equation 1) from a document whose pieces are all padding, special tokens kept, the integral by Gauss–Legendre
+quadrature on two nodes:
+
+    (e_i − e_pad)ᵀ Σ_j ½ ∂f/∂e_i (e_pad + t_j (e − e_pad)),   t_j = ½ ± 1/(2√3)
+
+which is exact where f is a polynomial of degree at most four along the path, and takes two forward and two backward passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tokensieve.diagnose.encoding import Frame, Input
+from tokensieve.diagnose.outputs import Outputs
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 
 FIRST, LAST, MEAN = "first", "last", "mean"
-Batch = Sequence[NDArray[np.int32]]
+RIGHT, LEFT, NONE = "right", "left", "none"
+NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
+SAME = 2e-3  # logits of one input, alone and padded, agree to this share of their size (half precision: 5 %)
 
 
 @dataclass(frozen=True)
@@ -34,136 +41,274 @@ class Look:
     """What one batch of B inputs of at most T pieces gives.
 
     Attributes:
-        answers: shape (B, H).
-        attention: received from the reading position, each layer and last the rollout, shape (L+1, B, T); padding receives
-            zero. None where the model gives no attention.
-        effects: first-order effect of each piece, shape (B, T, H).
+        logits: shape (B, M).
+        attention: for each input what its pieces receive from the reading position, each layer and last the rollout,
+            shape (L+1, length); None where the model gives no attention.
     """
 
-    answers: Floats
-    attention: NDArray[np.float32] | None
-    effects: NDArray[np.float32]
+    logits: Floats
+    attention: list[NDArray[np.float32]] | None
 
 
 class Reader:
     """A sequence classifier in evaluation mode on one device.
 
-    Where it reads its answer is found, not assumed: by which positions of the last hidden states have a gradient.
+    Found out, not assumed: where it reads its answer (by which positions of the last hidden states have a gradient), on which
+    side inputs may be padded without changing the answer, and whether gradients reach the embeddings.
 
     Args:
         model: a Hugging Face model for sequence classification, as `prepared` leaves it.
-        order: the model's output for each class of the data, shape (K,).
-        frame: ids that stand before and after the pieces of a text.
+        outputs: how its logits become answers.
+        frame: the special tokens of one input.
 
     Attributes:
-        reads: FIRST, LAST or MEAN.
-        layers: L, or 0 where the model gives no attention.
+        reads: FIRST, LAST or MEAN; None where that cannot be found.
+        layers: L, or 0 where the model gives no attention, or it is not known from where it reads.
+        differentiable: whether gradients reach the word embeddings.
+        padding: RIGHT, LEFT, or NONE where padding changes the answer: then inputs of different length are read apart.
     """
 
-    def __init__(self, model: Any, order: Sequence[int], frame: tuple[list[int], list[int]]) -> None:
-        self._model, self._order = model, torch.as_tensor(list(order))
+    def __init__(self, model: Any, outputs: Outputs, frame: Frame) -> None:
+        self._model, self._outputs, self._pad = model, outputs, int(model.config.pad_token_id)
         self._device = next(model.parameters()).device
-        self._embeddings: list[torch.Tensor] = []
-        self.reads, self._offset, self.layers = self._probe(frame)
+        self._tables = _embedding_tables(model)
+        probe = self._probe_inputs(frame)
+        self.padding = self._find_padding(probe)
+        self.differentiable = self._has_gradient(probe)
+        self.reads, self._offset, self.layers = self._find_position(probe)
 
-    @property
-    def heads(self) -> int:
-        """H."""
-        return 1 if len(self._order) == 2 else len(self._order)
-
-    def answers(self, batch: Batch) -> Floats:
-        """Answers alone, shape (B, H)."""
+    def logits(self, batch: Sequence[Input]) -> Floats:
+        """Logits alone, shape (B, M)."""
         with _memory(batch), torch.inference_mode():
-            return _numbers(self._head(self._model(**self._inputs(batch)).logits))
+            out = np.empty((len(batch), self._outputs.width))
+            for at in self._runs(batch):
+                out[at] = _numbers(self._model(**self._inputs([batch[i] for i in at])).logits)
+            return out
 
-    def look(self, batch: Batch) -> Look:
-        """Answers, attention and first-order effects in one forward pass, and one backward pass a head."""
-        with _memory(batch), torch.enable_grad(), self._embedded():
-            out = self._model(**self._inputs(batch), output_attentions=self.layers > 0)
-            answers = self._head(out.logits)
-            (e,) = self._embeddings
-            effects = []
-            for h in range(self.heads):
-                (gradient,) = torch.autograd.grad(answers[:, h].sum(), e, retain_graph=h + 1 < self.heads)
-                effects.append((gradient * e.detach()).sum(-1))
-            attention = self._received(out.attentions, [len(ids) for ids in batch]) if self.layers else None
-        return Look(_numbers(answers), attention, torch.stack(effects, dim=-1).float().cpu().numpy())
+    def look(self, batch: Sequence[Input]) -> Look:
+        """Logits and attention in one forward pass."""
+        if not self.layers:
+            return Look(self.logits(batch), None)
+        logits = np.empty((len(batch), self._outputs.width))
+        attention: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(batch)
+        with _memory(batch), torch.inference_mode(), implementation(self._model, "eager"):
+            for at in self._runs(batch):
+                part = [batch[i] for i in at]
+                out = self._model(**self._inputs(part), output_attentions=True)
+                logits[at] = _numbers(out.logits)
+                received = self._received(out.attentions, part)
+                for row, i in enumerate(at):
+                    attention[i] = received[:, row, self._place(part, row)]
+        return Look(logits, attention)
 
-    def _inputs(self, batch: Batch) -> dict[str, Any]:
-        """Padded on the right, whatever the tokenizer would do."""
-        lengths = torch.tensor([len(ids) for ids in batch])
-        ids = torch.full((len(batch), int(lengths.max())), int(self._model.config.pad_token_id))
+    def integrate(self, batch: Sequence[Input], text: Sequence[NDArray[np.bool_]], heads: Ints) -> list[Floats]:
+        """Effect of each piece on one answer of its input, each of shape (length,); zero for pieces that are no text.
+
+        Args:
+            batch: B inputs.
+            text: for each input, which pieces are text, and hence padding in the baseline.
+            heads: which answer of each input, shape (B,).
+        """
+        out: list[Floats] = [np.empty(0)] * len(batch)
+        with _memory(batch), torch.enable_grad():
+            for at in self._runs(batch):
+                part = [batch[i] for i in at]
+                inputs = self._inputs(part)
+                mask = torch.zeros_like(inputs["input_ids"], dtype=torch.bool)
+                for row, i in enumerate(at):
+                    mask[row, self._place(part, row)] = torch.from_numpy(text[i]).to(mask.device)
+                total = torch.zeros(mask.shape, device=mask.device)
+                chosen = torch.as_tensor(heads[at], device=mask.device)[:, None]
+                for node in NODES:
+                    with self._between(inputs["input_ids"], mask, node) as steps:
+                        answers = self._outputs.answers(self._model(**inputs).logits.float())
+                        gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [s.leaf for s in steps])
+                    for step, gradient in zip(steps, gradients, strict=True):
+                        total += step.back((gradient.float() * step.difference.float()).sum(-1)) / len(NODES)
+                for row, i in enumerate(at):
+                    out[i] = _numbers(total[row, self._place(part, row)])
+        return out
+
+    def _runs(self, batch: Sequence[Input]) -> list[Ints]:
+        """Inputs that may be read at once: all, or those of equal length."""
+        if self.padding != NONE:
+            return [np.arange(len(batch))]
+        lengths = np.array([len(one.ids) for one in batch])
+        return [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+
+    def _inputs(self, batch: Sequence[Input]) -> dict[str, Any]:
+        """Padded on the side that leaves the answer alone, whatever the tokenizer would do."""
+        width = max(len(one.ids) for one in batch)
+        ids = torch.full((len(batch), width), self._pad)
+        mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
         for row, one in enumerate(batch):
-            ids[row, : len(one)] = torch.from_numpy(one.astype(np.int64))
-        mask = (torch.arange(ids.shape[1]) < lengths[:, None]).long()
-        return {"input_ids": ids.to(self._device), "attention_mask": mask.to(self._device)}
+            place = self._place(batch, row)
+            ids[row, place] = torch.from_numpy(one.ids.astype(np.int64))
+            mask[row, place] = 1
+            if one.segments is not None:
+                segments[row, place] = torch.from_numpy(one.segments.astype(np.int64))
+        given = {"input_ids": ids, "attention_mask": mask}
+        if any(one.segments is not None for one in batch):
+            given["token_type_ids"] = segments
+        return {name: x.to(self._device) for name, x in given.items()}
 
-    def _head(self, logits: torch.Tensor) -> torch.Tensor:
-        z = logits.float()[:, self._order.to(logits.device)]
-        return z[:, 1:] - z[:, :1] if self.heads == 1 else z - z.mean(dim=1, keepdim=True)
+    def _place(self, batch: Sequence[Input], row: int) -> slice:
+        """Columns of one input in the padded batch."""
+        width, length = max(len(one.ids) for one in batch), len(batch[row].ids)
+        return slice(width - length, width) if self.padding == LEFT else slice(0, length)
 
     @contextmanager
-    def _embedded(self) -> Iterator[None]:
-        """While inside, the word embeddings of each forward pass are kept as leaves of the graph."""
+    def _between(self, ids: torch.Tensor, text: torch.Tensor, share: float) -> Iterator[list[_Step]]:
+        """While inside, the text's embeddings are e_pad + share (e − e_pad), and leaves of the graph."""
+        steps: list[_Step] = []
 
-        def keep(module: Any, given: Any, out: torch.Tensor) -> torch.Tensor:
-            leaf = out.detach().requires_grad_(True)
-            self._embeddings.append(leaf)
+        def move(module: Any, given: Any, out: torch.Tensor) -> torch.Tensor | None:
+            found = _aligned(given[0], ids, text)
+            if found is None:
+                return None
+            mask, back = found
+            padding = type(module).forward(module, torch.full_like(given[0], self._pad)).detach()
+            difference = torch.where(mask[..., None], out.detach() - padding, torch.zeros_like(out))
+            leaf = (out.detach() - (1 - share) * difference).requires_grad_(True)
+            steps.append(_Step(leaf, difference, back))
             return leaf
 
-        hook = self._model.get_input_embeddings().register_forward_hook(keep)
+        hooks = [table.register_forward_hook(move) for table in self._tables]
         try:
-            yield
+            yield steps
         finally:
-            hook.remove()
-            self._embeddings.clear()
+            for hook in hooks:
+                hook.remove()
 
-    def _received(self, attentions: Sequence[torch.Tensor], lengths: list[int]) -> NDArray[np.float32]:
+    def _received(self, attentions: Sequence[torch.Tensor], batch: Sequence[Input]) -> NDArray[np.float32]:
         means = [layer.detach().float().mean(dim=1) for layer in attentions]
-        read = self._position(lengths, means[0].shape[-1]).to(means[0])
+        read = self._position(batch, means[0].shape[-1]).to(means[0])
         out = [torch.einsum("bt,bts->bs", read, mean) for mean in means]
         rolled = read
         for mean in reversed(means):
             rolled = (torch.einsum("bt,bts->bs", rolled, mean) + rolled) / 2
         return torch.stack([*out, rolled]).cpu().numpy()
 
-    def _position(self, lengths: list[int], width: int) -> torch.Tensor:
+    def _position(self, batch: Sequence[Input], width: int) -> torch.Tensor:
         """Weight of each position in what the classifier reads, shape (B, T), rows sum to one."""
-        place, n = torch.arange(width), torch.tensor(lengths)[:, None]
-        if self.reads == MEAN:
-            return (place < n) / n
-        at = torch.full_like(n, self._offset) if self.reads == FIRST else n - 1 - self._offset
-        return (place == at.clamp(min=0)).float()
+        weight = torch.zeros(len(batch), width)
+        for row in range(len(batch)):
+            place = self._place(batch, row)
+            if self.reads == MEAN:
+                weight[row, place] = 1 / (place.stop - place.start)
+            else:
+                at = place.start + self._offset if self.reads == FIRST else place.stop - 1 - self._offset
+                weight[row, max(at, place.start)] = 1
+        return weight
 
-    def _probe(self, frame: tuple[list[int], list[int]]) -> tuple[str, int, int]:
-        """Where the gradient of a random mix of the logits meets the last hidden states, and the number of layers."""
-        inner = [np.arange(n) % 7 + self._plain_id(frame) for n in (3, 6, 10)]
-        batch = [np.array([*frame[0], *ids, *frame[1]], dtype=np.int32) for ids in inner]
-        with torch.enable_grad(), self._embedded():
-            out = self._model(**self._inputs(batch), output_attentions=True, output_hidden_states=True)
-            mix = torch.randn(out.logits.shape[-1], generator=torch.Generator().manual_seed(0)).to(out.logits)
-            (gradient,) = torch.autograd.grad((out.logits * mix).sum(), out.hidden_states[-1])
-        read = (gradient.abs().sum(-1) > 0).cpu().numpy()
-        layers = _layers(getattr(out, "attentions", None))
-        lengths = np.array([len(ids) for ids in batch])
-        if (read.sum(axis=1) == lengths).all():
-            return MEAN, 0, layers
-        if (read.sum(axis=1) == 1).all():
-            at: Ints = read.argmax(axis=1)
-            if (at == at[0]).all():
-                return FIRST, int(at[0]), layers
-            if np.ptp(lengths - at) == 0:
-                return LAST, int(lengths[0] - 1 - at[0]), layers
-        raise InputError(
-            f"{type(self._model).__name__} reads its answer neither at one position nor as a mean over all: "
-            "the attention from there cannot be named"
-        )
-
-    def _plain_id(self, frame: tuple[list[int], list[int]]) -> int:
-        """The first of seven ids in a row that are neither padding nor frame, so that a probe looks like text."""
-        odd = {self._model.config.pad_token_id, *frame[0], *frame[1]}
+    def _probe_inputs(self, frame: Frame) -> list[Input]:
+        """Three inputs of different length that look like text."""
+        odd = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
         rows = self._model.get_input_embeddings().num_embeddings
-        return next((i for i in range(rows - 7) if odd.isdisjoint(range(i, i + 7))), 0)
+        plain = next((i for i in range(rows - 7) if odd.isdisjoint(range(i, i + 7))), 0)
+        inner = [np.arange(n) % 7 + plain for n in (3, 6, 10)]
+        whole = [[*frame.before, *ids, *(frame.middle or []), *frame.after] for ids in inner]
+        return [Input(np.array(ids, dtype=np.int32)) for ids in whole]
+
+    def _find_padding(self, probe: list[Input]) -> str:
+        """The side on which padding leaves the answer alone."""
+        half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
+        with torch.inference_mode():
+            self.padding = RIGHT
+            alone = np.concatenate([_numbers(self._model(**self._inputs([one])).logits) for one in probe])
+            self._outputs.check(alone, type(self._model).__name__)
+            size = (0.05 if half else SAME) * max(float(np.abs(alone).max()), 1e-3)
+            for side in (RIGHT, LEFT):
+                self.padding = side
+                together = _numbers(self._model(**self._inputs(probe)).logits)
+                if np.abs(together - alone).max() <= size:
+                    return side
+        return NONE
+
+    def _has_gradient(self, probe: list[Input]) -> bool:
+        """Whether every occurrence of the word embeddings is found, and has a gradient."""
+        text = [np.ones(len(one.ids), dtype=bool) for one in probe]
+        try:
+            found = self.integrate(probe, text, np.zeros(len(probe), dtype=np.int64))
+        except (RuntimeError, NotImplementedError, TypeError):  # integer weights, a graph that was cut
+            return False
+        return all(np.isfinite(one).all() and np.any(one != 0) for one in found)
+
+    def _find_position(self, probe: list[Input]) -> tuple[str | None, int, int]:
+        """Where the gradient of a random mix of the logits meets the last hidden states, and the number of layers."""
+        place = [self._place(probe, row) for row in range(len(probe))]
+        if self.padding == NONE or not self.differentiable:
+            return None, 0, 0
+        try:
+            ids = self._inputs(probe)
+            everything = torch.ones_like(ids["input_ids"], dtype=torch.bool)
+            with (
+                torch.enable_grad(),
+                implementation(self._model, "eager"),
+                self._between(ids["input_ids"], everything, 0.5),
+            ):
+                out = self._model(**ids, output_attentions=True, output_hidden_states=True)
+                mix = torch.randn(out.logits.shape[-1], generator=torch.Generator().manual_seed(0)).to(out.logits)
+                (gradient,) = torch.autograd.grad((out.logits * mix).sum(), out.hidden_states[-1])
+        except (
+            RuntimeError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            NotImplementedError,
+        ):  # hidden states that are not kept
+            return None, 0, 0
+        if gradient.shape[:2] != ids["input_ids"].shape:
+            return None, 0, 0
+        hit = (gradient.abs().sum(-1) > 0).cpu().numpy()
+        read = [np.flatnonzero(hit[row, at]) for row, at in enumerate(place)]
+        layers = _layers(getattr(out, "attentions", None))
+        lengths = np.array([len(one.ids) for one in probe])
+        if all(len(at) == n for at, n in zip(read, lengths, strict=True)):
+            return MEAN, 0, layers
+        if all(len(at) == 1 for at in read):
+            first = np.array([at[0] for at in read])
+            if np.ptp(first) == 0:
+                return FIRST, int(first[0]), layers
+            if np.ptp(lengths - first) == 0:
+                return LAST, int(lengths[0] - 1 - first[0]), layers
+        return None, 0, 0
+
+
+class _Step(NamedTuple):
+    """One use of the word embeddings: the moved embeddings, e − e_pad, and the way back to the shape of the ids."""
+
+    leaf: torch.Tensor
+    difference: torch.Tensor
+    back: Callable[[torch.Tensor], torch.Tensor]
+
+
+def _aligned(
+    seen: Any, ids: torch.Tensor, text: torch.Tensor
+) -> tuple[torch.Tensor, Callable[[torch.Tensor], torch.Tensor]] | None:
+    """The text's mask for ids as a module sees them: as they are, padded further (Longformer), transposed (XLNet), or shifted
+    by one for a decoder (BART, T5); None for other ids."""
+    if not isinstance(seen, torch.Tensor) or seen.ndim != 2:
+        return None
+    rows, width = ids.shape
+    if seen.shape[0] == rows and seen.shape[1] >= width and torch.equal(seen[:, :width], ids):
+        return torch.nn.functional.pad(text, (0, seen.shape[1] - width)), lambda x: x[:, :width]
+    if seen.shape == ids.shape and torch.equal(seen[:, 1:], ids[:, :-1]):
+        return torch.nn.functional.pad(text[:, :-1], (1, 0)), lambda x: torch.nn.functional.pad(x[:, 1:], (0, 1))
+    if seen.shape == (width, rows) and torch.equal(seen.T, ids):
+        return text.T, lambda x: x.T
+    return None
+
+
+def _embedding_tables(model: Any) -> list[Any]:
+    """Every module that looks words up in the input embeddings (an encoder and a decoder may share them)."""
+    main = model.get_input_embeddings()
+    weight = getattr(main, "weight", None)
+    shared = [
+        module for module in model.modules()
+        if isinstance(module, torch.nn.Embedding) and weight is not None and module.weight.data_ptr() == weight.data_ptr()
+    ]  # fmt: skip
+    return shared or [main]
 
 
 def _layers(attentions: Any) -> int:
@@ -177,7 +322,7 @@ def _numbers(x: torch.Tensor) -> Floats:
 
 
 @contextmanager
-def _memory(batch: Batch) -> Iterator[None]:
+def _memory(batch: Sequence[Input]) -> Iterator[None]:
     """Say what to lower where memory runs out."""
     try:
         yield
@@ -187,28 +332,39 @@ def _memory(batch: Batch) -> Iterator[None]:
         ):
             raise
         raise InputError(
-            f"out of memory on {len(batch)} inputs of up to {max(map(len, batch)):,} pieces: lower --batch-size, "
-            "then --max-length"
+            f"out of memory on {len(batch)} inputs of up to {max(len(one.ids) for one in batch):,} pieces: lower "
+            "--batch-size, then --max-length"
         ) from None
 
 
 @contextmanager
+def implementation(model: Any, kind: str) -> Iterator[None]:
+    """While inside, attention is computed this way ("eager" gives its weights, "sdpa" is fast), where the model can."""
+    before = getattr(model.config, "_attn_implementation", None)
+    change = before not in (None, kind) and hasattr(model, "set_attn_implementation")
+    if change:
+        model.set_attn_implementation(kind)
+    try:
+        yield
+    finally:
+        if change:
+            model.set_attn_implementation(before)
+
+
+@contextmanager
 def prepared(model: Any, pad: int) -> Iterator[None]:
-    """While inside, the model evaluates with eager attention, keeps no gradients of its weights and knows its padding."""
+    """While inside, the model evaluates with fast attention, keeps no gradients of its weights and knows its padding."""
     training, gradients = model.training, [p.requires_grad for p in model.parameters()]
-    attention, padding = model.config._attn_implementation, model.config.pad_token_id
+    padding, kind = model.config.pad_token_id, "sdpa" if getattr(model, "_supports_sdpa", False) else "eager"
     try:
         model.eval()
         model.requires_grad_(False)
-        if attention != "eager":
-            model.set_attn_implementation("eager")
         if padding is None:
             model.config.pad_token_id = pad
-        yield
+        with implementation(model, kind):
+            yield
     finally:
         model.train(training)
         for p, gradient in zip(model.parameters(), gradients, strict=True):
             p.requires_grad_(gradient)
-        if attention != "eager":
-            model.set_attn_implementation(attention)
         model.config.pad_token_id = padding

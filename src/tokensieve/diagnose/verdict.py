@@ -1,68 +1,222 @@
-"""What the numbers say, in plain sentences."""
+"""Has the model learned where the label is? What it answers, what leaving words out does, and what chance would do."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import polars as pl
+from scipy import stats
 
+from tokensieve.data.importance import Z95
 from tokensieve.diagnose.agreement import Correlation
+from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
+from tokensieve.model.decision import decide
+from tokensieve.text.counts import Floats, Ints
 
 MEASURES = {
     "value_importance": "its answer to a word alone",
-    "gradient_importance": "the first-order effect of a word in its document",
-    "deletion_importance": "the effect of deleting a word from its document",
+    "gradient_importance": "the effect of a word in its document (integrated gradients)",
+    "deletion_importance": "the effect of leaving a word out of its document",
 }
 NAMED = 5
+APART = 3.0  # a trained model's answers are spread at least this many times as far as an untrained one's
 
 
-def judge(
-    correlation: dict[str, Correlation],
-    untrained: dict[str, Correlation],
-    by_chance: dict[str, tuple[float, float]],
-    leaning: pl.DataFrame,
-    accuracy: tuple[float, float, int],
-) -> tuple[bool | None, list[str]]:
-    """Whether the model has learned where the label is, and why, and what it leans on without support.
+@dataclass(frozen=True)
+class Skill:
+    """How well the model answers, with 95 % intervals.
 
-    It has learned where at least one of value, first-order effect and deletion effect agrees with importance: its interval
-    above zero, ρ above what shuffled labels reach, and above the untrained model where there is one. None where no
-    correlation could be computed.
+    Attributes:
+        accuracy, accuracy_low, accuracy_high: share of documents (pairs) answered right; Wilson's interval.
+        majority: share of the largest class (of pairs: one half).
+        auc, auc_low, auc_high: area under the ROC curve, mean over classes against the rest; jackknife over groups.
+        documents: n (of pairs: their number).
+        confusion: documents by true class (row) and answer (column), shape (K, K).
+    """
+
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    majority: float
+    auc: float
+    auc_low: float
+    auc_high: float
+    documents: int
+    confusion: Ints
+
+    @property
+    def above_chance(self) -> bool:
+        """Accuracy above the largest class's share, or AUC above one half, at the 5 % level."""
+        return self.accuracy_low > self.majority or self.auc_low > 0.5
+
+
+def skill_of(answers: Floats, labels: Ints, groups: Ints, n_groups: int, pairs: bool) -> Skill:
+    """Accuracy, AUC and confusion of answers.
+
+    Args:
+        answers: of the documents, less their offset, shape (n, H).
+        labels: true classes, shape (n,).
+        groups: group of each document, shape (n,).
+        n_groups: G.
+        pairs: whether documents are the sides of preference pairs, of which one is right.
+    """
+    K = max(2, answers.shape[1])
+    predicted = decide(answers)
+    confusion = np.zeros((K, K), dtype=np.int64)
+    np.add.at(confusion, (labels, predicted), 1)
+    right, n = int(np.trace(confusion)), len(labels)
+    majority = float(np.bincount(labels).max() / n)
+    if pairs:
+        right, n = int(np.sum((predicted == labels)[labels == 1])), n // 2
+    ends = stats.binomtest(right, max(n, 1)).proportion_ci(method="wilson")
+    auc, low, high = _auc(answers, labels, groups, n_groups)
+    return Skill(right / max(n, 1), float(ends.low), float(ends.high), majority, auc, low, high, n, confusion)
+
+
+def _auc(answers: Floats, labels: Ints, groups: Ints, n_groups: int) -> tuple[float, float, float]:
+    columns = [(answers[:, 0], labels == 1)] if answers.shape[1] == 1 else [
+        (answers[:, k], labels == k) for k in range(answers.shape[1])
+    ]  # fmt: skip
+
+    def area(kept: Any) -> float:
+        found = []
+        for f, mine in columns:
+            inside, n1 = mine[kept], int(mine[kept].sum())
+            n0 = len(inside) - n1
+            if n1 and n0:
+                found.append((stats.rankdata(f[kept])[inside].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
+        return float(np.mean(found)) if found else math.nan
+
+    whole = area(slice(None))
+    left = np.array([area(groups != g) for g in range(n_groups)])
+    error = math.sqrt((n_groups - 1) / n_groups * float(np.sum((left - left.mean()) ** 2)))
+    error = max(error, 0.5 / len(labels))
+    return whole, whole - Z95 * error, whole + Z95 * error
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What leaving out the words that matter does to the right answer: mean loss of the true class's margin, 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def effect_of(lost: Floats, labels: Ints, documents: Ints) -> Effect:
+    """Mean over documents of what the true class's answer loses when a confirmed word is left out.
+
+    Args:
+        lost: answers − answers without the word, shape (D, H).
+        labels: true class of the document of each, shape (D,).
+        documents: that document, shape (D,).
+    """
+    there = np.isfinite(lost).all(axis=1)
+    lost, labels, documents = lost[there], labels[there], documents[there]
+    if not len(lost):
+        return Effect(math.nan, math.nan, math.nan)
+    mine = np.where(labels == 1, 1, -1) * lost[:, 0] if lost.shape[1] == 1 else lost[np.arange(len(lost)), labels]
+    _, at = np.unique(documents, return_inverse=True)
+    means = np.bincount(at, mine) / np.bincount(at)
+    half = float(stats.t.isf(0.025, max(len(means) - 1, 1))) * float(means.std(ddof=1 if len(means) > 1 else 0))
+    half /= math.sqrt(len(means))
+    return Effect(float(means.mean()), float(means.mean()) - half, float(means.mean()) + half)
+
+
+def behaves(answers: Floats, untrained: Floats | None) -> bool:
+    """Whether answers differ from document to document by more than those of an untrained model do."""
+    spread = float(answers.std(axis=0).mean())
+    usual = 0.05 if untrained is None else float(untrained.std(axis=0).mean())
+    return spread > APART * usual
+
+
+def has_learned(
+    correlation: dict[str, Correlation], untrained: dict[str, Correlation], by_chance: dict[str, tuple[float, float]],
+    skill: Skill, effect: Effect,
+) -> bool | None:  # fmt: skip
+    """Whether the model has learned where the label is.
+
+    It has where it answers better than chance (accuracy or AUC) *and* leaving words out takes from the right answer, or what it
+    does with a word agrees with importance (interval above zero, above what shuffled labels reach, and above the untrained
+    model). None where too few words could be measured.
 
     Args:
         correlation: of the model.
         untrained: of its untrained twin, or empty.
         by_chance: middle 95 % under shuffled labels.
-        leaning: words leant on without support.
-        accuracy: of the model, of always naming the largest class, and the number of documents.
+        skill: how well it answers.
+        effect: of leaving words out.
     """
-    known = {
+    known = _known(correlation)
+    if not known and not math.isfinite(effect.mean):
+        return None
+    passed = any(_real(name, one, untrained, by_chance) for name, one in known.items())
+    return skill.above_chance and (passed or effect.low > 0)
+
+
+def accuse_nobody(uses: pl.DataFrame) -> pl.DataFrame:
+    """The same without a word that is used without support: nothing is accused where nothing was learned."""
+    unsupported = pl.col("status") == str(Status.UNSUPPORTED)
+    return uses.with_columns(status=pl.when(unsupported).then(pl.lit(str(Status.OTHER))).otherwise(pl.col("status")))
+
+
+def sentences(
+    learned: bool | None, correlation: dict[str, Correlation], untrained: dict[str, Correlation],
+    by_chance: dict[str, tuple[float, float]], skill: Skill, effect: Effect, uses: pl.DataFrame,
+) -> list[str]:  # fmt: skip
+    """The verdict: whether it has learned and why, where its attention goes, what it uses most, what without support.
+
+    Args:
+        learned: as `has_learned` found.
+        correlation, untrained, by_chance, skill, effect: as there.
+        uses: the words confirmed.
+    """
+    if learned is None:
+        return ["Whether this model has learned where the label is cannot be said: too few words could be measured."]
+    known = _known(correlation)
+    passed = {name: one for name, one in known.items() if _real(name, one, untrained, by_chance)}
+    return [
+        _first(learned, skill, effect, passed or known, untrained, by_chance),
+        _most(uses),
+        *([_leaning(uses)] if learned else []),
+        *_attention(correlation, untrained, by_chance),
+    ]
+
+
+def _known(correlation: dict[str, Correlation]) -> dict[str, Correlation]:
+    return {
         name: correlation[name] for name in MEASURES if name in correlation and math.isfinite(correlation[name].rho)
     }
-    if not known:
-        return None, [
-            "Whether this model has learned where the label is cannot be said: too few words could be measured.",
-            _leaning(leaning),
-        ]
-    passed = {name: one for name, one in known.items() if _real(name, one, untrained, by_chance)}
-    best = max(passed or known, key=lambda name: known[name].rho)
-    against = _against(best, untrained, by_chance)
-    if passed:
-        first = (
-            f"This model has learned where the label is: {MEASURES[best]} agrees with what the data says about the word "
-            f"(correlation {_said(known[best])}; {against})."
-        )
-    else:
-        first = (
-            f"Nothing here shows that this model has learned where the label is: even {MEASURES[best]} agrees with what the "
-            f"data says no more than it may by chance (correlation {_said(known[best])}; {against})."
-        )
-    share, majority, n = accuracy
-    second = (
-        f"It answers {share:.1%} of {n:,} documents correctly; always naming the largest class gets {majority:.1%}."
+
+
+def _first(
+    learned: bool, skill: Skill, effect: Effect, known: dict[str, Correlation], untrained: dict[str, Correlation],
+    by_chance: dict[str, tuple[float, float]],
+) -> str:  # fmt: skip
+    right = (
+        f"{skill.accuracy:.1%} of {skill.documents:,} answers are right [{skill.accuracy_low:.1%}, {skill.accuracy_high:.1%}], "
+        f"the largest class is {skill.majority:.1%}, AUC {skill.auc:.2f} [{skill.auc_low:.2f}, {skill.auc_high:.2f}]"
     )
-    return bool(passed), [first, *_attention(correlation, untrained, by_chance), second, _leaning(leaning)]
+    loss = f"{signed(effect.mean)} [{signed(effect.low)}, {signed(effect.high)}]"
+    out = f"leaving out a word that it uses takes {loss} from the right answer"
+    parts = [right] + ([out] if math.isfinite(effect.mean) else [])
+    if known:
+        best = max(known, key=lambda name: known[name].rho)
+        against = _against(best, untrained, by_chance)
+        beside = f"; {against}" if against else ""
+        parts.append(f"{MEASURES[best]} agrees with the data by {said(known[best])}{beside}")
+    if learned:
+        return f"This model has learned where the label is: {'; '.join(parts)}."
+    why = (
+        "it answers no better than chance"
+        if not skill.above_chance
+        else "no word could be shown that its answers rest on"
+    )
+    return f"Nothing here shows that this model has learned where the label is: {why} ({'; '.join(parts)})."
 
 
 def _real(
@@ -78,15 +232,33 @@ def _attention(
     found = correlation.get("attention_importance")
     if found is None or not math.isfinite(found.rho):
         return []
-    said = f"(correlation {_said(found)}; {_against('attention_importance', untrained, by_chance)})"
+    numbers = f"(correlation {said(found)}; {_against('attention_importance', untrained, by_chance)})"
     if _real("attention_importance", found, untrained, by_chance):
-        return [f"Its attention goes to the words that carry the label {said}."]
-    return [f"Its attention, rolled out over the layers, does not single out the words that carry the label {said}."]
+        return [f"Its attention goes to the words that carry the label {numbers}."]
+    return [f"Its attention, rolled out over the layers, does not single out the words that carry the label {numbers}."]
 
 
-def _leaning(leaning: pl.DataFrame) -> str:
+def _most(uses: pl.DataFrame) -> str:
+    used = uses.filter(pl.col("status") != str(Status.LITTLE))
+    if used.is_empty():
+        return "No single word could be shown that it uses."
+    names = ", ".join(
+        f"{shown(token, 30)} ({use:.2f})" for token, use in used.select("token", "use").head(NAMED).iter_rows()
+    )
+    sentence = f"It uses most: {names}."
+    if used.height == 1 or used["use_low"][0] > 3 * used["use_high"][1]:
+        rest = f"{used['use'][1]:.2f} for the next" if used.height > 1 else "no other word is shown to be used"
+        sentence += f" One word dominates: {shown(used['token'][0], 30)}, {used['use'][0]:.2f} against {rest}."
+    return sentence
+
+
+def _leaning(uses: pl.DataFrame) -> str:
+    leaning = uses.filter(pl.col("status") == str(Status.UNSUPPORTED))
     if leaning.is_empty():
-        return "No word could be shown that it leans on without support in these documents."
+        return (
+            "No word could be shown that it leans on without support in these documents. A shortcut that they share with its "
+            "training data looks supported: read what it uses most."
+        )
     names = ", ".join(shown(token, 30) for token in leaning["token"][:NAMED])
     more = f" and {leaning.height - NAMED} more" if leaning.height > NAMED else ""
     return (
@@ -102,10 +274,14 @@ def _against(name: str, untrained: dict[str, Correlation], by_chance: dict[str, 
     return ", ".join(parts)
 
 
-def _said(one: Correlation) -> str:
+def said(one: Correlation) -> str:
+    """ρ with its interval."""
     return f"{signed(one.rho)} [{signed(one.low)}, {signed(one.high)}]"
 
 
 def signed(x: float) -> str:
     """+0.71, −0.02; – where there is no number."""
-    return f"{x:+.2f}".replace("-", "−") if math.isfinite(x) else "–"
+    if not math.isfinite(x):
+        return "–"
+    text = f"{x:+.2f}"
+    return text[1:] if not text.strip("+-0.") else text.replace("-", "−")

@@ -1,4 +1,4 @@
-"""A diagnosis's pictures, and its page."""
+"""A diagnosis's pictures, its page, and its section for a model card."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import altair as alt
 import polars as pl
+from markupsafe import Markup
 
-from tokensieve.auditing.agreement import QUADRANTS
+from tokensieve.auditing.agreement import Quadrant, quadrant_sizes
 from tokensieve.auditing.points import thin
-from tokensieve.diagnose.diagnosing import Diagnosis
-from tokensieve.diagnose.verdict import signed
+from tokensieve.diagnose.result import Diagnosis, Marked
+from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
 from tokensieve.report.charts import (
     INK,
@@ -25,17 +26,32 @@ from tokensieve.report.charts import (
     name_rows,
     names,
 )
+from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.page import environment, source
+from tokensieve.report.script import FOLDER, policy
 from tokensieve.report.terminal_diagnose import length_line, measure_name, said
 
 ROWS = 15
 LISTED = 100
+BARS = 14
+CLASSES = 8
+SMALL = 12  # layers drawn
+CHARACTERS = 1_600
 MEASURES = {
     "value": "answer to the word alone",
+    "gradient": "effect on the answer (integrated gradients)",
     "deletion": "loss of the answer without the word",
     "attention": "attention received (1 = its share)",
 }
-FILES = ("correlations", *MEASURES)
+FILES = ("use", "correlations", *MEASURES, "layers")
+STATUSES = {  # kind of dot, as in the audit's quadrants
+    Status.CARRIES: "both", Status.CONTEXT: "data", Status.UNSUPPORTED: "model", Status.RARE: "none", Status.OTHER: "none",
+    Status.LITTLE: "none",
+}  # fmt: skip
+COLOURS = {
+    Status.CARRIES: "#0d4a8f", Status.CONTEXT: "#3f8fd6", Status.UNSUPPORTED: "#a64200", Status.RARE: "#e08a3c",
+    Status.OTHER: "#9aa0a8", Status.LITTLE: "#9aa0a8",
+}  # fmt: skip
 
 
 def diagnose_pictures(found: Diagnosis) -> dict[str, bytes]:
@@ -44,19 +60,30 @@ def diagnose_pictures(found: Diagnosis) -> dict[str, bytes]:
 
 
 def render_diagnosis(found: Diagnosis) -> str:
-    """A diagnosis as one HTML page without scripts or requests: verdict, correlations, words, pictures, settings.
+    """A diagnosis as one HTML page without requests: what the model uses most, the verdict, documents, pictures, settings.
 
-    All text of the data is escaped, isolated in its own writing direction and shortened where it is long.
+    All text of the data is escaped, isolated in its own writing direction and shortened where it is long. Its one script sorts
+    and searches the table of words, and nothing else can run.
     """
+    sheets = FOLDER.parent / "base.css", FOLDER / "sortable.css"
+    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    code = (FOLDER / "sortable.js").read_text(encoding="utf-8")
+    used = found.uses.filter(pl.col("status") != str(Status.LITTLE))
     return environment().get_template("diagnose.html").render(
         study=found,
         command="diagnose",
+        policy=Markup(policy(style, code)), style=Markup(style), script=Markup(code),
         correlations=[_row(found, name) for name in found.correlation],
         length=length_line(found),
-        leaning=found.leaning.head(ROWS).to_dicts(),
-        quadrants=_quadrants(found),
-        disagreements=_disagreements(found),
-        tables=[(label, _top(found, label)) for label in found.classes[:8]],
+        uses=found.uses.to_dicts(),
+        shown_used=used.height,
+        dots={str(status): kind for status, kind in STATUSES.items()},
+        lists=[(str(status), used.filter(pl.col("status") == str(status)).to_dicts()) for status in STATUSES],
+        confusion=_confusion(found),
+        quadrants=quadrant_sizes(found.tokens) if "quadrant" in found.tokens.columns else {},
+        dots_of=dict(zip(Quadrant, ("both", "data", "model", "none"), strict=True)),
+        tables=[(label, _top(found, label)) for label in found.classes[:CLASSES]],
+        marked=[_marked(one) for one in found.marked],
         special=[(f"layer {i + 1}", x) for i, x in enumerate(found.on_special[:-1])],
         special_rolled=found.on_special[-1:],
         figures=[{"source": source(picture), "picture": picture} for picture in draw(found)],
@@ -64,12 +91,48 @@ def render_diagnosis(found: Diagnosis) -> str:
     )  # fmt: skip
 
 
+def model_card(found: Diagnosis) -> str:
+    """A section for a model card, in Markdown: what the model uses, on which evidence."""
+    skill, used = found.skill, found.uses.filter(pl.col("status") != str(Status.LITTLE)).head(ROWS)
+    lines = [
+        "## What this model uses", "",
+        f"Measured with tokensieve {found.version} on {found.documents['read']:,} documents of {_cell(found.name)}: "
+        f"{percent(skill.accuracy)} right (95% interval {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}, largest "
+        f"class {percent(skill.majority)}).", "",
+        *[f"- {_cell(sentence, 600)}" for sentence in found.verdict], "",
+        "| word | speaks for | use | share of all use | answers that change without it | data's posterior difference | |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    return "\n".join([*lines, *map(_card_row, used.iter_rows(named=True)), ""])
+
+
+def _card_row(row: dict[str, Any]) -> str:
+    return (
+        f"| {_cell(row['token'], 40)} | {_cell(row['class'], 40)} | {plain(row['use'])} "
+        f"{interval(row['use_low'], row['use_high'])} | {percent(row['share'])} | {percent(row['flipped'])} | "
+        f"{signed(row['posterior_difference'])} {interval(row['posterior_low'], row['posterior_high'])} | {row['status']} |"
+    )
+
+
+def _cell(text: str, length: int = 200) -> str:
+    """Text that stays text in Markdown."""
+    safe = shown(text, length).replace("\\", "\\\\")
+    for mark in "|`*_<>[]":
+        safe = safe.replace(mark, f"\\{mark}" if mark not in "<>" else {"<": "&lt;", ">": "&gt;"}[mark])
+    return safe.replace("\n", " ")
+
+
 def draw(found: Diagnosis) -> list[Picture]:
-    """Correlations beside their baselines; value, deletion effect and attention (where there is one) against importance."""
-    out = [_correlations(found)]
-    label = found.classes[1]
-    tokens = found.tokens.filter(pl.col("class") == label)
-    return out + [_scatter(found, tokens, label, of) for of in MEASURES if of in tokens.columns]
+    """What is used most; correlations beside their baselines; each measure against importance, a picture per class; layers."""
+    out = [_most_used(found), _correlations(found)] if found.uses.height else [_correlations(found)]
+    labels = found.classes[1:2] if len(found.classes) == 2 else found.classes[:CLASSES]
+    for of in MEASURES:
+        for label in labels if of != "attention" else labels[:1]:
+            tokens = found.tokens.filter(pl.col("class") == label)
+            if of in tokens.columns and tokens[of].drop_nulls().len() > 1:
+                suffix = "" if len(labels) == 1 or of == "attention" else f"-class-{found.classes.index(label) + 1}"
+                out.append(_scatter(found, tokens, label, of, of + suffix))
+    return out + ([_layers(found)] if found.layers > 1 else [])
 
 
 def _row(found: Diagnosis, name: str) -> dict[str, str]:
@@ -85,30 +148,60 @@ def _row(found: Diagnosis, name: str) -> dict[str, str]:
 
 
 def _top(found: Diagnosis, label: str) -> list[dict[str, Any]]:
-    """The words that the data says speak most surely for a class."""
+    """The words that the data shows most surely to be of a class."""
     mine = found.tokens.filter(pl.col("class") == label, pl.col("q_value") < 0.05, pl.col("effect") > 0)
     return mine.sort("posterior_low", "token", descending=[True, False]).head(ROWS).to_dicts()
 
 
-def _quadrants(found: Diagnosis) -> dict[str, int]:
-    """Words in each quadrant; empty without attention."""
-    if "quadrant" not in found.tokens.columns:
-        return {}
-    sizes = dict(found.tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
-    return {name: sizes.get(name, 0) for name in QUADRANTS}
+def _confusion(found: Diagnosis) -> list[tuple[str, list[tuple[int, float]]]]:
+    """Each true class with its documents by answer, and their share of the class."""
+    rows = found.skill.confusion
+    return [
+        (label, [(int(n), float(n / max(row.sum(), 1))) for n in row])
+        for label, row in zip(found.classes, rows, strict=True)
+    ]
 
 
-def _disagreements(found: Diagnosis) -> dict[str, list[str]]:
-    """Words of the two disagreeing quadrants: ignored ones by effect, attended ones without evidence by attention."""
-    if "quadrant" not in found.tokens.columns:
-        return {}
-    out = {}
-    for name, by in ((QUADRANTS[1], "effect"), (QUADRANTS[2], "attention")):
-        rows = found.tokens.filter(pl.col("quadrant") == name, pl.col("effect") > 0)
-        out[name] = (
-            rows.sort(by, "token", descending=[True, False])["token"].unique(maintain_order=True).head(ROWS).to_list()
+def _marked(one: Marked) -> dict[str, Any]:
+    """A document's pieces, at most CHARACTERS, with their effect as a share of the largest."""
+    peak, left, pieces = max((abs(x) for _, x in one.pieces), default=0.0) or 1.0, CHARACTERS, []
+    for text, effect in one.pieces:
+        if left <= 0:
+            pieces.append((" […]", 0.0))
+            break
+        pieces.append(
+            (shown(text[:left], left) if text.strip() else text[:left], effect if abs(effect) > 0.05 * peak else 0.0)
         )
-    return out
+        left -= len(text)
+    return {"marked": one, "peak": peak, "pieces": pieces}
+
+
+def _most_used(found: Diagnosis) -> Picture:
+    """A bar with its interval for each of the words used most, coloured by what the data says of them."""
+    top = found.uses.head(BARS).select("token", "use", "use_low", "use_high", "status")
+    rows = [
+        {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "status": status}
+        for rank, (token, use, low, high, status) in enumerate(top.iter_rows())
+    ]
+    base = alt.Chart(alt.NamedData("words")).encode(y=alt.Y("rank:O", axis=None))
+    present = [status for status in COLOURS if any(row["status"] == status for row in rows)]
+    colour = alt.Color(
+        "status:N", scale=alt.Scale(domain=[str(s) for s in present], range=[COLOURS[s] for s in present]),
+        legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=260, columnPadding=24),
+    )  # fmt: skip
+    across = alt.Scale(domainMin=0, zero=True, padding=4)
+    chart = alt.layer(
+        base.mark_bar(height=11, opacity=0.9).encode(
+            x=alt.X("x:Q", title="change of the answer without the word, with 95% interval", scale=across), color=colour
+        ),
+        base.mark_rule(color=INK, strokeWidth=1.4).encode(x="low:Q", x2="high:Q"),
+        base.mark_text(align="left", dx=6, fontSize=12, color=INK).encode(x="high:Q", text="text:N"),
+    )
+    listing = ", ".join(f"{row['text']} {plain(row['x'])}" for row in rows)
+    spec = finish(chart, {"words": rows}, "What this model uses most", [], height=24 * max(len(rows), 4))
+    return Picture(
+        "use", "use", "", spec, f"{len(rows)} of {found.token_types:,} words", f"Words used most: {listing}."
+    )
 
 
 def _correlations(found: Diagnosis) -> Picture:
@@ -134,26 +227,16 @@ def _correlations(found: Diagnosis) -> Picture:
         base.mark_point(size=70, color=INK, filled=False).encode(x="untrained:Q"),
         base.mark_text(align="left", dy=-13, fontSize=12, color=INK).encode(x=alt.datum(-0.98), text="text:N"),
     )
-    said_ = "blue: this model, 95 % interval; ring: untrained; grey: shuffled labels"
+    key = "blue: this model, 95% interval; ring: untrained; grey: shuffled labels"
     spec = finish(
-        chart,
-        {"correlations": rows, "zero": [{"x": 0}]},
-        "Does the model agree with the data?",
-        [said_],
-        height=42 * len(rows),
-    )
-    listing = ", ".join(f"{row['text']} {signed(row.get('x', float('nan')))}" for row in rows)
-    return Picture(
-        "correlations",
-        "correlations",
-        "",
-        spec,
-        f"{found.token_types:,} words",
-        f"Correlations with importance: {listing}.",
-    )
+        chart, {"correlations": rows, "zero": [{"x": 0}]}, "Does the model agree with the data?", [key], height=42 * len(rows)
+    )  # fmt: skip
+    listing = ", ".join(f"{row['text']} {signed(row.get('x'))}" for row in rows)
+    words = f"{found.token_types:,} words"
+    return Picture("correlations", "correlations", "", spec, words, f"Correlations with importance: {listing}.")
 
 
-def _scatter(found: Diagnosis, tokens: pl.DataFrame, label: str, of: str) -> Picture:
+def _scatter(found: Diagnosis, tokens: pl.DataFrame, label: str, of: str, name: str) -> Picture:
     """One measure against importance."""
     usable = tokens.filter(pl.col(of).is_not_null() & pl.col(of).is_finite()).with_columns(
         posterior_difference="importance"
@@ -174,5 +257,46 @@ def _scatter(found: Diagnosis, tokens: pl.DataFrame, label: str, of: str) -> Pic
     caption = f"{points.height:,} of {tokens.height:,} words shown"
     one = found.correlation.get(f"{of}_importance")
     heading = f"class {shown(label, 40)}" + (f"; correlation {said(one)}" if one is not None else "")
-    spec = finish(chart, data, f"{of.capitalize()} against importance", [heading, caption])
-    return Picture(of, of, label, spec, caption, f"Scatter of {MEASURES[of]} against importance: {heading}.")
+    titles = {"value": "Words alone", "gradient": "Effects", "deletion": "Leaving out", "attention": "Attention"}
+    spec = finish(chart, data, f"{titles[of]} against importance", [heading, caption])
+    return Picture(name, of, label, spec, caption, f"Scatter of {MEASURES[of]} against importance: {heading}.")
+
+
+def _layers(found: Diagnosis) -> Picture:
+    """Attention against the size of importance, a small picture for each of at most SMALL layers."""
+    label, step = found.classes[-1], -(-found.layers // SMALL)
+    layers = [i for i in range(1, found.layers + 1) if (found.layers - i) % step == 0]
+    tokens = found.tokens.filter(pl.col("class") == label, pl.col("attention").is_not_null())
+    points = thin(tokens.with_columns(posterior_difference="importance"), 300, ("importance", "attention"), found.seed)
+    rho = {i: signed(found.correlation[f"attention_layer_{i}_importance"].rho) for i in layers}
+    rows = [
+        {"layer": f"layer {i}  ({rho[i]})", "order": i, "x": abs(x), "y": y}
+        for i in layers
+        for x, y in points.select("importance", f"attention_layer_{i}").iter_rows()
+        if y is not None and y > 0
+    ]
+    chart = (
+        alt.Chart(alt.NamedData("points"))
+        .mark_circle(size=14, opacity=0.4, color="#3f8fd6")
+        .encode(
+            x=alt.X("x:Q", title=None, scale=alt.Scale(domain=[0, 1])),
+            y=alt.Y("y:Q", title=None, scale=alt.Scale(type="log", nice=False)),
+        )
+        .properties(width=118, height=96)
+        .facet(
+            facet=alt.Facet("layer:N", title=None, sort=alt.SortField("order"), header=alt.Header(labelFontSize=12)),
+            columns=3,
+            title=alt.TitleParams(
+                "Layers", subtitle=["attention (1 = its share) against size of importance"], anchor="start"
+            ),
+        )
+    )
+    spec = (
+        chart.configure(font="Arial, Helvetica, sans-serif", background="#ffffff").configure_view(stroke=None).to_dict()
+    )
+    spec = {**spec, "datasets": {"points": rows}}
+    caption = f"{len(layers)} of {found.layers} layers, {points.height:,} words"
+    listing = ", ".join(f"{i} {rho[i]}" for i in layers)
+    return Picture(
+        "layers", "layers", "", spec, caption, f"Correlation of attention with importance by layer: {listing}."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -9,16 +10,22 @@ from rich.table import Table
 from rich.text import Text
 
 from tokensieve.diagnose.agreement import Correlation
-from tokensieve.diagnose.diagnosing import Diagnosis
-from tokensieve.diagnose.verdict import signed
+from tokensieve.diagnose.result import Diagnosis
+from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
+from tokensieve.report.numbers import signed
 from tokensieve.report.terminal import BLUE, ORANGE
 
-ROWS = 8
+ROWS = 12
+MOST = 8
+SHORT = {
+    str(Status.CARRIES): "carries it", str(Status.CONTEXT): "in context", str(Status.UNSUPPORTED): "no support",
+    str(Status.RARE): "too rare", str(Status.OTHER): "open", str(Status.LITTLE): "little used",
+}  # fmt: skip
 
 
-def show_diagnosis(found: Diagnosis, out: Path) -> None:
-    """The verdict, the correlations beside their baselines, what was cut off, words leant on, and the files written."""
+def show_diagnosis(found: Diagnosis, out: Path, files: Sequence[str]) -> None:
+    """What the model uses most with the data's evidence beside it, the verdict, the correlations, and the files written."""
     console = Console(highlight=False)
     read, of_all = found.documents["read"], found.documents["all"]
     console.print(
@@ -30,22 +37,23 @@ def show_diagnosis(found: Diagnosis, out: Path) -> None:
     for note in found.notes:
         console.print(Text(f"  {shown(note, 300)}", style="yellow"))
     console.print(Text(f"  {length_line(found)}", style="dim"))
+    if found.uses.height:
+        console.print(_uses(found))
     colour = {True: BLUE, False: ORANGE, None: "yellow"}[found.learned]
     for i, sentence in enumerate(found.verdict):
         console.print(Text(shown(sentence, 600), style=f"bold {colour}" if i == 0 else ""))
+    console.print(_confusion(found))
     console.print(_correlations(found))
-    if found.leaning.height:
-        console.print(_leaning(found))
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in found.seconds.items() if stage != "total")
     console.print(Text(f"{found.seconds['total']:.1f} s ({seconds})", style="dim"))
-    console.print(Text(f"report.html, pictures, tokens.csv and summary.json in {out}"))
+    console.print(Text(f"in {out}: {', '.join(files)}"))
 
 
 def length_line(found: Diagnosis) -> str:
     """How many documents were longer than an input, and what became of them."""
     n = found.documents["read"]
-    if found.reads is None:
-        return "documents are read whole by predict_proba, as far as can be seen from here"
+    if not found.all_pieces:
+        return "the model reads whole texts itself; whether it cuts any off cannot be seen from here"
     if found.settings["long"] == "windows":
         return (
             f"{found.long_documents:,} of {n:,} documents ({found.long_documents / n:.1%}) are longer than one input and were read "
@@ -72,15 +80,30 @@ def _correlations(found: Diagnosis) -> Table:
     return table
 
 
-def _leaning(found: Diagnosis) -> Table:
-    table = _table("leans on, without support in these documents")
-    for name in ("word", "for", "strength", "documents", "posterior difference (95 %)"):
-        table.add_column(name, justify="left" if name in ("word", "for") else "right", no_wrap=True)
-    for row in found.leaning.head(ROWS).iter_rows(named=True):
+def _uses(found: Diagnosis) -> Table:
+    table = _table("what this model uses most, and what the data says of it")
+    left = ("word", "for", "data")
+    for name in ("word", "for", "use (95 %)", "flips", "posterior diff. (95 %)", "data"):
+        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+    styles = {str(Status.UNSUPPORTED): f"bold {ORANGE}", str(Status.CARRIES): BLUE, str(Status.CONTEXT): BLUE}
+    for row in found.uses.head(ROWS).iter_rows(named=True):
         table.add_row(
-            Text(shown(row["token"], 24)), Text(shown(row["class"], 20)), f"{row['strength']:.1f}×", f"{row['documents']:,}",
-            f"{signed(row['posterior_difference'])} ({signed(row['posterior_low'])} … {signed(row['posterior_high'])})",
+            Text(shown(row["token"], 16)), Text(shown(row["class"], 9)),
+            f"{row['use']:.2f} ({row['use_low']:.2f}…{row['use_high']:.2f})", f"{row['flipped']:.0%}",
+            f"{signed(row['posterior_difference'])} ({signed(row['posterior_low'])}…{signed(row['posterior_high'])})",
+            Text(SHORT[row["status"]], style=styles.get(row["status"], "dim")),
         )  # fmt: skip
+    return table
+
+
+def _confusion(found: Diagnosis) -> Table:
+    table = _table("documents by label (rows) and answer")
+    table.add_column("label")
+    labels = found.classes[:MOST]
+    for label in labels:
+        table.add_column(shown(label, 16), justify="right")
+    for label, row in zip(labels, found.skill.confusion, strict=False):
+        table.add_row(Text(shown(label, 20)), *[f"{int(n):,}" for n in row[: len(labels)]])
     return table
 
 
@@ -91,7 +114,7 @@ def _table(title: str) -> Table:
 def measure_name(name: str) -> str:
     """attention_layer_2_importance → attention, layer 2."""
     names = {
-        "value_importance": "value", "gradient_importance": "first-order effect", "deletion_importance": "deletion",
+        "value_importance": "value", "gradient_importance": "effect", "deletion_importance": "leaving out",
         "attention_importance": "attention, rolled out",
     }  # fmt: skip
     return names.get(name) or f"attention, layer {name.split('_')[2]}"

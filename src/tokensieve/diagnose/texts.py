@@ -1,0 +1,122 @@
+"""Any classifier that reads whole texts (a scikit-learn pipeline, a function): values and leave-one-out effects, no attention.
+
+A word is left out by cutting all its occurrences out of the text. Probabilities p become logits log p, held above log 1e-12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tokensieve.diagnose.measuring import Pairs
+from tokensieve.diagnose.outputs import log_odds
+from tokensieve.errors import InputError
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.tokenizers import Tokenizer
+
+Answer = Callable[[list[str]], Floats]
+
+
+class TextSubject:
+    """A classifier on documents.
+
+    Args:
+        answer: texts → logits, shape (n, M).
+        width: M.
+        texts: the documents.
+        words: the vocabulary.
+        splitter: what a word is.
+    """
+
+    layers, differentiable = 0, False
+
+    def __init__(
+        self, answer: Answer, width: int, texts: pl.Series, words: tuple[str, ...], splitter: Tokenizer
+    ) -> None:
+        self._answer, self._width, self._words = answer, width, list(words)
+        self._texts: list[str] = texts.to_list()
+        self.documents = np.arange(len(texts))
+        self.lengths = np.array([len(text) for text in self._texts], dtype=np.int64)
+        self.word_lengths = np.array([len(word) for word in words], dtype=np.int64)
+        place = {word: i for i, word in enumerate(words)}
+        self._spans = [
+            [(start, end, place[word]) for start, end, word in splitter.spans(text) if word in place]
+            for text in self._texts
+        ]
+        pairs = [(s, k) for k, spans in enumerate(self._spans) for s in sorted({span[2] for span in spans})]
+        types, documents = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        self.pairs = Pairs.of(types, documents, len(self._texts))
+
+    def look(self, at: Ints, attention: Any) -> Floats:
+        """Logits of some documents."""
+        return self._logits([self._texts[k] for k in at])
+
+    def alone(self, at: Ints) -> Floats:
+        """Logits of words alone."""
+        return self._logits([self._words[s] for s in at])
+
+    def integrate(self, at: Ints, heads: Ints, effect: Floats) -> None:
+        """There are no gradients here."""
+        raise NotImplementedError
+
+    def without(self, types: Ints, windows: Ints) -> Floats:
+        """Logits of documents without a word."""
+        return self._logits([self._without(int(k), int(s)) for s, k in zip(types, windows, strict=True)])
+
+    def _without(self, document: int, word: int) -> str:
+        text, out, at = self._texts[document], [], 0
+        for start, end, which in self._spans[document]:
+            if which == word:
+                out.append(text[at:start])
+                at = end
+        return "".join([*out, text[at:]])
+
+    def _logits(self, texts: list[str]) -> Floats:
+        z = self._answer(texts)
+        if z.shape != (len(texts), self._width) or not np.isfinite(z).all():
+            raise InputError(
+                f"the model gave {z.shape} for {len(texts)} texts, or numbers that are not finite: it must give one row of "
+                f"{self._width} probabilities or scores each"
+            )
+        return z
+
+
+def from_probabilities(model: Any) -> Answer:
+    """The log-probabilities of `predict_proba`."""
+    return lambda texts: log_odds(np.asarray(model.predict_proba(texts), dtype=np.float64))
+
+
+def from_margins(model: Any) -> Answer:
+    """The margins of `decision_function`: one column for two classes."""
+
+    def answer(texts: list[str]) -> Floats:
+        z = np.asarray(model.decision_function(texts), dtype=np.float64)
+        return z.reshape(len(texts), -1)
+
+    return answer
+
+
+def from_function(function: Any, classes: int) -> Answer:
+    """What a function gives for a list of texts: rows of probabilities (that sum to one), else logits; with two classes it may
+    give one number a text for the second, a probability if the first texts' are all in [0, 1], else log-odds."""
+    share: list[bool] = []  # decided once, by the first texts
+
+    def answer(texts: list[str]) -> Floats:
+        z = np.asarray(function(texts), dtype=np.float64)
+        one = z.ndim == 1 or z.shape[1:] == (1,)
+        z = z.reshape(len(texts), -1) if z.ndim < 3 else z
+        inside = bool(np.all((z >= 0) & (z <= 1)))
+        if not share:
+            share.append(inside and (one or bool(np.allclose(z.sum(axis=-1), 1, atol=1e-3))))
+        if share[0] and not inside:
+            raise InputError(
+                "the function gave numbers in [0, 1] first and others later: give probabilities, or log-odds, throughout"
+            )
+        if classes == 2 and one:
+            z = np.hstack([1 - z, z]) if share[0] else np.hstack([-z / 2, z / 2])
+        return log_odds(z) if share[0] else z
+
+    return answer

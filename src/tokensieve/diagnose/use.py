@@ -1,0 +1,331 @@
+"""What the model uses, and whether the data supports it.
+
+Of each word s, over the n inputs X that hold it, with e_X the effect of the word on the answer (`tokensieve.diagnose.measuring`):
+
+    mean            ē = Σ e_X/n, for two classes signed towards the second, else towards the class predicted
+    use             Σ |e_X|/n, mean magnitude: a word that works by context has a small mean and a large use
+    share           Σ |e_X| over that of all words: the word's share of all use
+    flipped         share of inputs whose answer names another class without the word
+    concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 where all inputs owe it the same, near 1 where a few owe it everything
+    helps           Σ h_X/n with h_X = e_X where the word speaks for the true class, −e_X where it speaks against it
+
+The words of largest use, and those of largest mean without evidence in the data, are **confirmed**: left out of up to CONFIRMED
+inputs. Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of error (Student's t,
+corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
+b the mean per unit of posterior difference among words that carry the label, and typical the root mean square of their mean
+(at least SPREAD of the standard deviation of the answers, so that what counts is what the model does):
+
+    excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
+
+The word's **status** (`Status`) weighs both: its use is shown where use − t SE > LEAST · typical.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from tokensieve.data.importance import LEVEL, Importance
+from tokensieve.diagnose.measuring import Measured, Subject, Work, choose, leave_out
+from tokensieve.diagnose.outputs import Outputs
+from tokensieve.model.decision import decide
+from tokensieve.text.counts import Floats, Ints
+
+STRONGEST, UNSUPPORTED = 24, 16  # words confirmed: of largest use, and of largest mean without evidence
+CONFIRMED = 32
+FEWEST = 5
+LEAST = 0.25
+SPREAD = 0.1
+TIGHT = 0.3  # the data's interval is tight around neutral where it stays within ± this
+
+
+class Status(StrEnum):
+    """What data and model say of a word; the values are those of the column `status` in tokens.csv."""
+
+    CARRIES = "carries the label and is used"
+    CONTEXT = "used, helps in context"
+    UNSUPPORTED = "used without support"
+    RARE = "used, too rare to tell"
+    OTHER = "used"
+    LITTLE = "little used"
+
+
+@dataclass(frozen=True)
+class Use:
+    """The numbers of the module's formulas, each of shape (|S|,), nan where a word was not measured.
+
+    Attributes:
+        inputs: inputs in which the word was measured.
+        mean, use, use_low, use_high, share, flipped, concentration, helps, helps_low, helps_high: as above; intervals 95 %.
+    """
+
+    inputs: Ints
+    mean: Floats
+    use: Floats
+    use_low: Floats
+    use_high: Floats
+    share: Floats
+    flipped: Floats
+    concentration: Floats
+    helps: Floats
+    helps_low: Floats
+    helps_high: Floats
+
+
+def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
+    """The module's formulas, from one row per (word, input) pair.
+
+    Args:
+        types: word of each pair, shape (m,).
+        effect: e_X, shape (m,); nan does not count.
+        flipped: whether the answer changes, shape (m,).
+        helps: h_X, shape (m,).
+        n_types: |S|.
+    """
+    there = np.isfinite(effect)
+    types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
+
+    def total(x: Floats) -> Floats:
+        return np.bincount(types, x, n_types).astype(np.float64)
+
+    n = np.bincount(types, minlength=n_types)
+    some = np.where(n > 0, n, np.nan)
+    size = np.abs(effect)
+
+    def interval(x: Floats) -> tuple[Floats, Floats]:
+        middle = total(x) / some
+        variance = np.maximum(total(x**2) / some - middle**2, 0.0) * some / np.maximum(some - 1, 1)
+        half = np.where(n > 1, stats.t.isf(0.025, np.maximum(n - 1, 1)) * np.sqrt(variance / some), np.inf)
+        return middle - half, middle + half
+
+    sums, squares = total(size), total(size**2)
+    low, high = interval(size)
+    helps_low, helps_high = interval(helps)
+    return Use(
+        n, total(effect) / some, sums / some, np.maximum(low, 0.0), high, sums / max(float(sums.sum()), 1e-300),
+        total(flipped) / some, 1 - sums**2 / np.where(squares > 0, some * squares, np.nan), total(helps) / some,
+        helps_low, helps_high,
+    )  # fmt: skip
+
+
+def estimated(measured: Measured, labels: Ints) -> Use:
+    """From the effects of all words.
+
+    With K > 2 classes the effect is on the predicted class's answer f_k = z_k − mean_j z_j; taking e from it moves the margin
+    over each other class by e K/(K − 1) on average, by which flips are estimated.
+
+    Args:
+        measured: the model's effects.
+        labels: true class of each input, shape (W,).
+    """
+    w, H = measured.pairs.windows, measured.answers.shape[1]
+    answers, effect = measured.decisive, measured.effect
+    if H == 1:
+        f = answers[w, 0]
+        flipped = (f > 0) != (f - effect > 0)
+        helps = np.where(labels[w] == 1, effect, -effect)
+    else:
+        top = np.sort(answers, axis=1)
+        margin = (top[:, -1] - top[:, -2])[w]
+        flipped = effect * H / (H - 1) > margin
+        helps = np.where(labels[w] == measured.heads[w], effect, -effect)
+    return use_of(measured.pairs.types, effect, flipped.astype(float), helps, len(measured.value))
+
+
+def left_out(measured: Measured, chosen: Ints, lost: Floats, labels: Ints) -> Use:
+    """From leaving words out.
+
+    Args:
+        measured: of the model.
+        chosen: pairs of which the word was left out, shape (D,).
+        lost: what the answers lost, shape (D, H).
+        labels: true class of each input, shape (W,).
+    """
+    w = measured.pairs.windows[chosen]
+    before, heads = measured.decisive[w], measured.heads[w]
+    after = before - np.nan_to_num(lost)
+    effect = lost[np.arange(len(chosen)), heads]
+    if before.shape[1] == 1:
+        helps = np.where(labels[w] == 1, effect, -effect)
+    else:
+        helps = lost[np.arange(len(chosen)), labels[w]]
+    flipped = decide(before) != decide(after)
+    return use_of(measured.pairs.types[chosen], effect, flipped.astype(float), helps, len(measured.value))
+
+
+def confirm(
+    subject: Subject, outputs: Outputs, measured: Measured, first: Use, found: Importance, work: Work
+) -> tuple[Ints, Ints, Floats]:
+    """Leave the candidates out of more inputs: (words, shape (C,); pairs, shape (D,); what the answers lost, shape (D, H)).
+
+    Args:
+        subject: the model on its inputs.
+        outputs: how logits become answers.
+        measured: its effects.
+        first: use by these.
+        found: importance in the data.
+        work: how it runs.
+    """
+    enough = np.bincount(measured.pairs.types, minlength=len(measured.value)) >= FEWEST
+    strong = np.where(enough, np.nan_to_num(first.use), 0.0)
+    open_ = np.where(_carries(found, first.mean), 0.0, np.abs(np.nan_to_num(first.mean))) * enough
+    picked = [np.argsort(-x, kind="stable")[:n] for x, n in ((strong, STRONGEST), (open_, UNSUPPORTED))]
+    words = np.unique(np.concatenate([at[x[at] > 0] for at, x in zip(picked, (strong, open_), strict=True)]))
+    chosen = choose(measured.pairs, words, CONFIRMED, work.seed)
+    return words, chosen, leave_out(subject, outputs, measured.answers, chosen, work, "confirming words")
+
+
+def with_confirmed(first: Use, second: Use, words: Ints) -> Use:
+    """Numbers of leaving out for the words confirmed, estimates for all others; shares of use stay estimates of one kind."""
+    rows = {name: np.array(getattr(first, name)) for name in first.__dataclass_fields__ if name != "share"}
+    good = words[second.inputs[words] >= FEWEST]
+    for name, column in rows.items():
+        column[good] = getattr(second, name)[good]
+    return Use(**rows, share=first.share)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Words confirmed, judged: each of shape (C,).
+
+    Attributes:
+        words: word types.
+        column: class that the word speaks for in this model.
+        excess: see the module's formula.
+        status: `Status` of each.
+        half: half the 95 % interval of its mean.
+        typical: the mean of a typical word that carries the label.
+    """
+
+    words: Ints
+    column: Ints
+    excess: Floats
+    status: NDArray[np.object_]
+    half: Floats
+    typical: float
+
+
+def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Importance, words: Ints) -> Judged:
+    """Excess and status of the words confirmed.
+
+    Args:
+        measured: of the model.
+        use: with the confirmed words' numbers.
+        chosen: pairs of which words were left out, shape (D,).
+        lost: what the answers lost, shape (D, H).
+        found: importance in the data.
+        words: the words confirmed, shape (C,).
+    """
+    H = lost.shape[1]
+    side = found.posterior_difference - found.neutral
+    typical, slope = _scale(measured, use, found)
+    column, excess, half, status = (
+        np.zeros(len(words), dtype=np.int64),
+        np.full(len(words), -np.inf),
+        np.zeros(len(words)),
+        [],
+    )
+    for i, s in enumerate(words):
+        rows = lost[measured.pairs.types[chosen] == s]
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        n = len(rows)
+        middle = rows.mean(axis=0) if n else np.zeros(H)
+        column[i] = int(middle.argmax()) if H > 1 else int(middle[0] > 0)
+        if n < FEWEST:
+            status.append(Status.LITTLE)
+            continue
+        h = column[i] if H > 1 else 0
+        t = float(stats.t.isf(LEVEL / 2 / len(words), n - 1))
+        error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
+        margin, half[i] = t * error, float(stats.t.isf(0.025, n - 1)) * error
+        k = column[i]
+        support = max(0.0, float(found.posterior_high[s, k] - found.neutral[k])) * slope
+        excess[i] = (abs(float(middle[h])) - margin - support) / typical
+        size = np.abs(rows[:, h]) if H == 1 else np.abs(rows).max(axis=1)
+        shown = size.mean() - t * float(size.std(ddof=1)) / np.sqrt(n) > LEAST * typical
+        low, high = (float(end[s, k] - found.neutral[k]) for end in (found.posterior_low, found.posterior_high))
+        if not shown:
+            status.append(Status.LITTLE)
+        elif found.q_value[s, k] < LEVEL and side[s, k] > 0:
+            status.append(Status.CARRIES)
+        elif use.helps_low[s] > 0:
+            status.append(Status.CONTEXT)
+        elif excess[i] <= LEAST:
+            status.append(Status.OTHER)
+        elif max(-low, high) <= TIGHT or high < 0:
+            status.append(Status.UNSUPPORTED)
+        else:
+            status.append(Status.RARE)
+    return Judged(words, column, excess, np.array(status, dtype=object), half, typical)
+
+
+def _carries(found: Importance, mean: Floats) -> NDArray[np.bool_]:
+    """Whether the data is significant for any class (two classes: on the model's side), shape (|S|,)."""
+    if found.q_value.shape[1] == 2:
+        return np.asarray((found.q_value[:, 1] < LEVEL) & (np.sign(found.effect[:, 1]) == np.sign(mean)))
+    return np.asarray((found.q_value < LEVEL).any(axis=1))
+
+
+def _scale(measured: Measured, use: Use, found: Importance) -> tuple[float, float]:
+    """Typical mean of words that carry the label, and mean per unit of posterior difference among them (at least zero)."""
+    spread = SPREAD * float(measured.answers.std(axis=0).mean())
+    there = np.isfinite(use.mean)
+    if found.q_value.shape[1] == 2:
+        carries, side = there & (found.q_value[:, 1] < LEVEL), (found.posterior_difference - found.neutral)[:, 1]
+        mean = use.mean
+    else:
+        best = found.effect.argmax(axis=1)
+        rows = np.arange(len(best))
+        carries, side = (
+            there & (found.q_value[rows, best] < LEVEL),
+            (found.posterior_difference - found.neutral)[rows, best],
+        )
+        mean = np.abs(use.mean)
+    if not carries.any():
+        return max(spread, 1e-12), 0.0
+    side, mean = side[carries], mean[carries]
+    slope = float(side @ mean) / max(float(side @ side), 1e-12)
+    return max(float(np.sqrt(np.mean(mean**2))), spread, 1e-12), max(slope, 0.0)
+
+
+def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
+    """The words confirmed, the most used first (by the cautious end of the interval of use), with the data's evidence beside.
+
+    Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, share, mean, flipped,
+    concentration, helps, helps_low, helps_high, effect (|mean|, towards that class), effect_low, effect_high, strength (effect
+    in units of a typical word that carries the label), excess, inputs, documents, posterior_difference, posterior_low,
+    posterior_high, neutral, q_value (those of the data for that class).
+    """
+    s, k = judged_.words, judged_.column
+    numbers = (
+        "use",
+        "use_low",
+        "use_high",
+        "share",
+        "mean",
+        "flipped",
+        "concentration",
+        "helps",
+        "helps_low",
+        "helps_high",
+    )
+    columns: dict[str, Any] = {
+        "token": pl.Series([str(found.tokens[i]) for i in s], dtype=pl.String),
+        "class": pl.Series([found.classes[i] for i in k], dtype=pl.String),
+        "status": pl.Series([str(one) for one in judged_.status], dtype=pl.String),
+    }
+    columns |= {name: pl.Series(np.asarray(getattr(use, name)[s], dtype=float)) for name in numbers}
+    effect = np.abs(use.mean[s])
+    columns |= {"effect": effect, "effect_low": effect - judged_.half, "effect_high": effect + judged_.half}
+    columns |= {"strength": effect / judged_.typical}
+    columns |= {"excess": judged_.excess.astype(float), "inputs": use.inputs[s], "documents": found.documents[s]}
+    data = ("posterior_difference", "posterior_low", "posterior_high", "q_value")
+    columns |= {name: getattr(found, name)[s, k] for name in data} | {"neutral": found.neutral[k]}
+    frame = pl.DataFrame(columns)
+    return frame.filter(pl.col("inputs") >= FEWEST).sort("use_low", "token", descending=[True, False])

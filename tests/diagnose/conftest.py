@@ -1,0 +1,60 @@
+"""Toy models, trained once for all tests of diagnoses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from diagnose_models import build, fit, planted_reviews, save
+
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Tiny models are slower with more."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def reviews() -> Any:
+    """Documents in which the planted word says nothing."""
+    return planted_reviews(400, 77, planted=False)
+
+
+@pytest.fixture(scope="session")
+def trained() -> Any:
+    """A model that learnt a planted shortcut, and its tokenizer."""
+    train = planted_reviews(1000, 5, planted=True)
+    model, tokenizer = build("modernbert", train.texts.to_list())
+    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
+    return model, tokenizer
+
+
+@pytest.fixture(scope="session")
+def found(trained: Any, reviews: Any) -> Diagnosis:
+    """The diagnosis of that model."""
+    settings = DiagnoseSettings(min_documents=5, batch_size=32)
+    return diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), settings)
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory, trained: Any) -> Path:
+    """A folder with the trained model and documents."""
+    folder = tmp_path_factory.mktemp("diagnose")
+    held = planted_reviews(200, 9, planted=False)
+    save(*trained, folder / "model", {0: "Negative", 1: "Positive"})
+    names = np.where(held.labels == 1, "positive", "negative")
+    pl.DataFrame({"text": held.texts, "label": names}).write_csv(folder / "held.csv")
+    pl.DataFrame({"text": held.texts, "label": 1 - held.labels}).write_csv(folder / "swapped.csv")
+    other = pl.DataFrame({"text": held.texts, "label": np.where(held.labels == 1, "down", "up")})
+    other.write_csv(folder / "other.csv")
+    pl.DataFrame({"text": held.texts, "label": np.arange(200) % 3}).write_csv(folder / "three.csv")
+    (folder / "few.csv").write_text("text,label\na b,positive\nb c,negative\na d,positive\nc d,negative\n")
+    return folder

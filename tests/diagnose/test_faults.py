@@ -1,0 +1,220 @@
+"""What a diagnosis must not get wrong: orders of outputs, verdicts, accusations, words that work by context."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
+from tokensieve.diagnose.classes import match_classes, settle
+from tokensieve.diagnose.limits import Limits
+from tokensieve.diagnose.loading import untrained_twin
+from tokensieve.diagnose.outputs import Kind
+from tokensieve.errors import InputError
+
+SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
+FOUR = ("art", "law", "sea", "war")
+
+
+def answers(labels: Any, order: tuple[int, ...], wrong: float = 0.1, seed: int = 0) -> Any:
+    """Logits of a model that gives class k at output order[k], except for some documents."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(len(labels), len(order)))
+    z[np.arange(len(labels)), np.array(order)[labels]] += np.where(rng.random(len(labels)) < wrong, 0, 9)
+    return z
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 1, 3, 2), (3, 2, 1, 0)])
+def test_unnamed_outputs_in_another_order_are_refused_with_the_right_one(order: tuple[int, ...]) -> None:
+    labels = np.arange(400) % 4
+    guessed = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)])
+    example = " ".join(f"--map {name}=LABEL_{i}" for name, i in zip(FOUR, order, strict=True))
+    with pytest.raises(InputError, match=example):
+        settle(guessed, answers(labels, order), labels, FOUR)
+    assert settle(guessed, answers(labels, (0, 1, 2, 3)), labels, FOUR) is guessed
+    right = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)], dict(zip(FOUR, map(str, order), strict=True)))
+    assert settle(right, answers(labels, order), labels, FOUR) is right
+
+
+def test_a_given_map_is_checked_and_names_only_warn() -> None:
+    labels = np.arange(300) % 2
+    z = answers(labels, (0, 1))
+    with pytest.raises(InputError, match="--map neg=x --map pos=y"):
+        settle(match_classes(["neg", "pos"], ["x", "y"], {"neg": "y", "pos": "x"}), z, labels, ["neg", "pos"])
+    named = settle(match_classes(["neg", "pos"], ["POS", "NEG"]), z, labels, ["neg", "pos"])
+    assert named.outputs is not None and named.outputs.order == (1, 0) and "in the right order?" in named.note
+
+
+def test_the_example_is_the_one_that_the_data_supports() -> None:
+    labels = np.arange(300) % 2
+    unclear = match_classes(["down", "up"], ["hot", "cold", "none"])
+    assert unclear.outputs is None
+    with pytest.raises(InputError, match="the answers fit --map down=none --map up=hot"):
+        settle(unclear, answers(labels, (2, 0, 1)), labels, ["down", "up"])
+    noise = np.random.default_rng(0).normal(size=(300, 3))
+    with pytest.raises(InputError, match="the answers do not tell"):
+        settle(unclear, noise, labels, ["down", "up"])
+
+
+def test_chance_accuracy_moves_no_order() -> None:
+    labels, rng = np.arange(500) % 4, np.random.default_rng(3)
+    guessed = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)])
+    for _ in range(20):
+        assert settle(guessed, rng.normal(size=(500, 4)), labels, FOUR) is guessed
+
+
+def test_multi_label_outputs_are_read_one_by_one() -> None:
+    found = match_classes(["fine", "toxic"], ["insult", "threat", "Toxic"], None, Kind.SIGMOID)
+    z = np.array([[9.0, 9.0, -2.0], [-9.0, -9.0, 3.0]])
+    assert found.outputs is not None and found.outputs.kind is Kind.REST
+    assert found.outputs.answers(z).tolist() == [[-2.0], [3.0]]
+    asked = match_classes(["a", "b"], ["x", "y", "z"], {"a": "y"}, Kind.SIGMOID).outputs
+    assert asked is not None and asked.answers(z).tolist() == [[-9.0], [9.0]]
+    many = match_classes(["x", "y", "z"], ["x", "y", "z"], None, Kind.SIGMOID).outputs
+    assert many is not None and many.answers(z).tolist() == z.tolist()  # not centred: none depends on the others
+
+
+def documents(n: int, words: Any, seed: int = 0) -> tuple[list[str], list[int]]:
+    """Filler with what `words` adds for a label, (label, rng) → words."""
+    rng = np.random.default_rng(seed)
+    labels = (np.arange(n) % 2).tolist()
+    filler = [f"w{i}" for i in range(30)]
+    texts = []
+    for y in labels:
+        here = [*rng.choice(filler, 8), *words(y, rng)]
+        texts.append(" ".join(rng.permutation(here)))
+    return texts, labels
+
+
+def linear(weights: dict[str, float]) -> Any:
+    """A function of texts: log-odds by a sum over distinct words, as logits."""
+
+    def answer(texts: list[str]) -> Any:
+        f = np.array([sum(weights.get(word, 0.0) for word in set(text.split())) for text in texts])
+        return np.column_stack([-f / 2, f / 2])
+
+    return answer
+
+
+def test_learned_needs_accuracy_and_an_effect() -> None:
+    texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
+    right = diagnose(linear({"good": 2.0, "bad": -2.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert right.learned is True
+    noise = dict(zip([f"w{i}" for i in range(30)], np.random.default_rng(0).normal(size=30), strict=True))
+    chance = diagnose(linear(noise), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert chance.learned is False and "no better than chance" in chance.verdict[0] and chance.leaning.is_empty()
+    # agrees with the data word by word, yet its answers are those of another word: AUC and accuracy at chance
+    swamped = linear({"good": 0.1, "bad": -0.1} | {f"w{i}": 8.0 * (-1) ** i for i in range(30)})
+    assert diagnose(swamped, None, texts, labels, SETTINGS, classes=["0", "1"]).learned is False
+
+
+def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
+    texts, labels = documents(400, lambda y, rng: ["tablet"] if y else ["web"] if rng.random() < 0.5 else [])
+    found = diagnose(
+        linear({"tablet": 8.0, "w1": 0.001, "w2": -0.001}), None, texts, labels, SETTINGS, classes=["0", "1"]
+    )
+    assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
+    assert "It uses most: tablet" in found.verdict[1] and "One word dominates: tablet" in found.verdict[1]
+    assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
+
+
+def test_nobody_is_accused_where_nothing_is_learned(trained: Any, reviews: Any) -> None:
+    for seed in (9, 10):
+        model = untrained_twin(trained[0], seed)
+        found = diagnose(model, trained[1], reviews.texts.to_list(), reviews.labels.tolist(), SETTINGS)
+        assert found.leaning.is_empty() and found.learned is False
+        assert not set(found.uses["status"]) - {"little used"}
+
+
+def negating(texts: list[str]) -> Any:
+    """A model that has learnt negation: good is bad after not."""
+    f = []
+    for text in texts:
+        words = text.split()
+        sign = -1 if "not" in words else 1
+        f.append(sign * (4.0 * ("good" in words) - 4.0 * ("bad" in words)))
+    return np.column_stack([-np.array(f) / 2, np.array(f) / 2])
+
+
+def test_words_that_work_by_context_are_seen() -> None:
+    def words(y: int, rng: Any) -> list[str]:
+        turned = rng.random() < 0.5
+        return [["bad", "good"][y ^ turned], *(["not"] if turned else [])]
+
+    texts, labels = documents(400, words)
+    found = diagnose(negating, None, texts, labels, SETTINGS, classes=["0", "1"])
+    row = found.uses.filter(pl.col("token") == "not").to_dicts()[0]
+    assert found.accuracy == 1.0 and found.learned is True
+    assert row["use"] == pytest.approx(8.0) and abs(row["mean"]) < 4 and row["flipped"] == 1.0
+    assert row["helps"] == pytest.approx(8.0) and row["status"] == "used, helps in context"
+    assert found.leaning.is_empty()
+
+
+def test_too_rare_to_tell_is_no_accusation() -> None:
+    def words(y: int, rng: Any) -> list[str]:
+        return [*(["good"] if y and rng.random() < 0.9 else []), *(["rare"] if rng.random() < 0.02 else [])]
+
+    texts, labels = documents(600, words, seed=4)
+    found = diagnose(linear({"good": 3.0, "rare": 30.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert found.uses["token"][0] == "rare" and found.uses["status"][0] == "used, too rare to tell"
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_neutral_is_marked_and_shortcuts_found_with_any_number_of_classes(classes: int) -> None:
+    rng = np.random.default_rng(1)
+    labels = np.arange(800) % classes
+    filler = [f"w{i}" for i in range(30)]
+    texts = []
+    for y in labels:
+        said = [f"topic{y}"] * (rng.random() < 0.8) + ["tablet"] * (rng.random() < 0.3)
+        texts.append(" ".join([*rng.choice(filler, 8), *said]))
+
+    def answer(given: list[str]) -> Any:
+        z = np.array([[2.0 * (f"topic{k}" in text.split()) for k in range(classes)] for text in given])
+        z[:, 1] += [3.0 * ("tablet" in text.split()) for text in given]
+        return z
+
+    found = diagnose(answer, None, texts, labels.tolist(), SETTINGS, classes=[str(k) for k in range(classes)])
+    assert found.leaning["token"].to_list() == ["tablet"] and found.leaning["class"][0] == "1"
+    assert found.leaning["neutral"][0] == pytest.approx(2 / classes - 1)
+    carried = found.uses.filter(pl.col("status") == "carries the label and is used")
+    assert set(carried["token"]) == {f"topic{k}" for k in range(classes)}
+
+
+def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
+    texts = [
+        f"{a}{b}{c}电影很{'好' if i % 2 else '坏'}"
+        for i, (a, b, c) in enumerate(itertools.product("天地人山水火", repeat=3))
+    ]
+    labels = [i % 2 for i in range(len(texts))]
+
+    def answer(given: list[str]) -> Any:
+        return np.array([3.0 * ("好" in text) - 3.0 * ("坏" in text) for text in given])
+
+    with pytest.raises(InputError, match="--tokenizer"):
+        diagnose(answer, None, texts, labels, classes=["0", "1"])
+    from diagnose_models import train_tokenizer
+
+    made = train_tokenizer("unigram", texts, size=60)
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        made.save(file.name)
+        settings = DiagnoseSettings(tokenizer=file.name, min_documents=5)
+        found = diagnose(answer, None, texts, labels, settings, classes=["0", "1"])
+    assert found.learned is True and {"好", "坏"} <= set("".join(found.uses["token"][:3]))
+
+
+def test_limits_are_parsed_and_checked(found: Diagnosis) -> None:
+    assert Limits.parse([]).exceeded(found) == []
+    assert "1 words" not in Limits.parse(["unsupported=0"]).exceeded(found)[0] and not Limits.parse(
+        ["unsupported=3"]
+    ).exceeded(found)
+    assert "tablet" in Limits.parse(["share=2%"]).exceeded(found)[0]
+    for bad in ("share", "share=2", "unsupported=0.5", "word=1", "share=x"):
+        with pytest.raises(InputError, match="share=SHARE"):
+            Limits.parse([bad])
