@@ -129,7 +129,7 @@ def said(one: Correlation) -> str:
 
 def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
     """A row per model, the words that gained and lost most, and the files written."""
-    console = Console(highlight=False)
+    console = Console()
     table = _table("models on the same documents")
     for name in ("model", "right (95 %)", "AUC", "words alone", "learned", "no support", "uses most"):
         table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
