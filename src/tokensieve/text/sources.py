@@ -79,7 +79,9 @@ def _open_path(source: str | Path, encoding: str, labelled: bool) -> Opened:
     if kind == "folder":
         return _open_folder(path, encoding, labelled)
     if kind == "file" and not path.is_file():
-        raise InputError(f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): save its content in a file")
+        raise InputError(
+            f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): save its content in a file"
+        )
     if kind == "file":
         return Opened(file_table(path, encoding))
     if str(source) in NAMED:
