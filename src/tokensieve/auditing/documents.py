@@ -146,7 +146,7 @@ def sample(model: AttentionClassifier, test: Answered, table: pl.DataFrame, seed
     wanted = list(dict.fromkeys([*kinds, *_holders(test.counts, table, size, fits), *others]))
     rows = np.asarray(wanted, dtype=np.int64)
     rows = rows[: np.searchsorted(np.cumsum(size[rows]), SAMPLE_CHARACTERS)]
-    out, sink = [], [] if model.trained_.sink is None else [model.trained_.sink]
+    out, sink = [], [] if model.sink_ is None else [model.sink_]
     for i in rows.tolist():
         inside = slice(m.indptr[i], m.indptr[i + 1])
         sums = [*model.scores_[m.indices[inside]], *sink]

@@ -62,6 +62,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
     """
 
+    sink_: float | None = None
+
     def __init__(
         self,
         ngrams: int = 1,
@@ -156,7 +158,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "scores_")
         return Model(
             self.classes_, self.scores_, self.values_, self.prior_, self.tokens_, self.vocabulary_, self.n_steps_,
-            self.validation_, getattr(self, "sink_", None),
+            self.validation_, self.sink_,
             {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"},
         )  # fmt: skip
 
@@ -223,7 +225,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: those of `predict`.
         """
         matrix, _ = self.counts_of(X)
-        found = effects(matrix, self.scores_, self.values_, self.prior_, getattr(self, "sink_", None))
+        found = effects(matrix, self.scores_, self.values_, self.prior_, self.sink_)
         k, n_types = len(self.classes_), len(self.scores_)
         types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
         columns: dict[str, Any] = {

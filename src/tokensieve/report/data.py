@@ -202,7 +202,7 @@ def _model(audit: Audit, kept: NDArray[np.int64], tabled: NDArray[np.int64]) -> 
         "levels": 1 + len(vocabulary.grams),
         "heads": model.values_.shape[1],
         "prior": model.prior_.tolist(),
-        "sink": model.trained_.sink,
+        "sink": model.sink_,
         "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
     }
     place = np.full(vocabulary.n_types, NOWHERE, dtype=np.int64)
