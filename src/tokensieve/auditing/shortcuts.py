@@ -165,7 +165,7 @@ def _jaccard(a: Ints, b: Ints) -> float:
 
 def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> Finding:
     """The group as one finding: each of its documents is answered by the surest token in it."""
-    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way))
+    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way, len(c.token)))
     answer = np.full(train.n_documents, -1)
     for c in sorted(group, key=lambda c: c.way):
         answer[c.documents] = c.label
@@ -193,7 +193,8 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
 def accuracy_without(
     findings: list[Finding], train: Counts, test: Counts, model: Model, settings: FitSettings
 ) -> tuple[Share, Share] | None:
-    """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts.
+    """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts, or where
+    nothing else is left.
 
     Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
 
@@ -207,6 +208,8 @@ def accuracy_without(
     if not tokens:
         return None
     keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
+    if not len(keep):
+        return None
     matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
     names = np.asarray(train.tokens, dtype=object)[keep]
     part = Counts(matrices[0], train.labels, train.classes, names)
