@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all docs bench lock clean
+.PHONY: demo test test-all docs bench reproduced lock clean
 
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
@@ -25,6 +25,12 @@ docs: .deps-test
 bench: .deps-test
 	$(BIN)/pip install -q --disable-pip-version-check -c requirements-test.lock --no-build-isolation -e '.[bench]'
 	$(BIN)/python benchmarks/all.py
+
+# docs/reproduced.md: every experiment and reading over seeds. SCALE=paper takes hours; its folder is added where there is one
+SCALE ?= quick
+reproduced: .deps-test
+	$(BIN)/tokensieve reproduce --scale $(SCALE) --reading all --out tokensieve-reproduce-$(SCALE)
+	cat tokensieve-reproduce-quick/table.md $(wildcard tokensieve-reproduce-paper/table.md) > docs/reproduced.md
 
 .deps-run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

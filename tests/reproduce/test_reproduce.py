@@ -428,12 +428,14 @@ def test_experiments_that_cannot_run_say_why_and_the_others_run(
 
 
 def test_time_left_is_told(tmp_path: Path) -> None:
-    said: list[str] = []
+    said: list[tuple[str, float]] = []
     these = [experiment([]), experiment([], "second", seconds={"quick": 300, "paper": 1})]
     plan = Plan(these, "quick", (4,), (), None, None, tmp_path)
-    run_all(plan, lambda stage, share: said.append(stage), lambda id, run, taken_over: None)
-    assert said[0].startswith("1 of 2 first, seed 4: half, about 5 min left")
-    assert said[1].startswith("2 of 2 second, seed 4: half, about")
+    run_all(plan, lambda *shown: said.append(shown), lambda id, run, taken_over: None)
+    texts, shares = [stage for stage, _ in said], [share for _, share in said]
+    assert texts[0].startswith("1 of 2 first, seed 4: half, about 5 min left")
+    assert texts[1].startswith("1 of 2 runs done") and texts[2].startswith("2 of 2 second, seed 4: half, about")
+    assert shares == pytest.approx([0.5 / 301, 1 / 301, 151 / 301, 1.0])
 
 
 @pytest.mark.slow

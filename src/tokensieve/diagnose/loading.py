@@ -48,7 +48,7 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
     transformers = require()
     import torch
 
-    from tokensieve.reproduce.deep.settings import find_device
+    from tokensieve.diagnose.device import find_device
 
     try:
         place = find_device(device)

@@ -17,8 +17,23 @@ MARKS = {REPRODUCED: ("right", "✓"), EXPLAINED: ("open", "≈"), NOT_REPRODUCE
 HEAD = ("Experiment", "Criterion", "The paper", "Ours over seeds", "Ceiling", "Verdict", "Reading", "Seconds, MB")
 
 
+INTRODUCTION = f"""\
+Criteria and readings were fixed on {FIXED}, when version 0.1's figures for seed 0 were known and before any of the runs below; a
+reading that was thought of later says so. A verdict is the share of seeds in which every criterion of an experiment is met, with
+Wilson's 95 % interval: *reproduced* where that is more than half, *explained* where the default reading of the paper is not and
+another documented reading is, else *not reproduced*. Figures are medians over seeds with the least and the largest. The ceiling is
+the correlation that the best smooth curve without any noise has with the paper's own noisy row (values: a line, sign(x), tanh(x/s);
+scores: |x − c|^γ); a correlation must reach nine tenths of it. Bins are the paper's own (20 over about [−1, 0.94]); bins of fewer
+than three types count for no criterion but those of table C. `tables/` and `runs/` have every bin, with the paper's numbers beside
+ours, and every seed.
+"""
+
+
 def markdown(study: Reproduction) -> str:
-    """One table: experiment × (criterion, the paper, ours over seeds, ceiling, verdict, reading), and a row per other reading."""
+    """A document with one table: experiment × (criterion, the paper, ours over seeds, ceiling, verdict, reading).
+
+    Each reading other than the default has a row of its own below its experiment's.
+    """
     rows = [HEAD, ("---",) * len(HEAD)]
     for result in study.results:
         e, size = result.experiment, f"{result.seconds:.0f}, {result.megabytes:.0f}"
@@ -42,12 +57,9 @@ def markdown(study: Reproduction) -> str:
     lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
     most = study.settings.get("documents_at_most")
     capped = f" (a trial: at most {most} documents of each set)" if most else ""
-    made = f"tokensieve {study.version}, scale {study.settings['scale']}{capped}, seeds {study.settings['seeds']}, {study.date}, "
-    total = f"{study.seconds['total']:.0f} s in all, one run after the other."
-    about = (
-        f"Criteria and readings were fixed on {FIXED}. Figures are medians over seeds with the least and the largest."
-    )
-    return "\n".join([*lines, "", f"{made}{total} {about}"]) + "\n"
+    title = f"# The paper's experiments at scale {study.settings['scale']}{capped}"
+    made = f"tokensieve {study.version}, seeds {study.settings['seeds']}, {study.date}, {study.seconds['total']:.0f} s in all runs."
+    return "\n".join([title, "", INTRODUCTION, *lines, "", made, ""])
 
 
 def outcome(result: Result) -> str:

@@ -48,7 +48,7 @@ class Data:
 
     Attributes:
         folder: where the files lie; None if nobody named one.
-        limit: at most so many documents of each data set, for trials; None for all.
+        limit: at most this many documents of each data set, for trials; None for all.
     """
 
     folder: Path | None
@@ -77,8 +77,9 @@ class Data:
         """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test.
 
         Args:
-            types: the so many types that stand in most training documents.
-            documents: so many of the learning part, and of the test part, drawn by the seed; None for all.
+            types: how many token types are kept: those that occur in most training documents.
+            documents: how many of the learning part, and of the test part, drawn by the seed; None for all.
+            seed: of the draw.
         """
         train, learn = self._tokens("imdb_train", self._imdb("train"))
         test, held = self._tokens("imdb_test", self._imdb("test"))
@@ -96,8 +97,8 @@ class Data:
         paper does not say how it came to four.
 
         Args:
-            types: the so many types that stand in most training documents.
-            documents: so many in all, drawn by the seed; None for as many as equal classes allow.
+            types: how many token types are kept: those that occur in most training documents.
+            documents: how many in all, drawn by the seed; None for as many as equal classes allow.
             groups: a name of `GROUPS`.
             seed: of the draw.
         """
@@ -154,7 +155,7 @@ def _draw(labels: Ints, documents: int | None, rng: np.random.Generator, classes
 def _counter(
     stream: TokenStream, rows: Ints, types: int, classes: tuple[str, ...]
 ) -> Callable[[TokenStream, Ints, Ints], Counts]:
-    """Counts of documents over the `types` types that stand in most of the training rows."""
+    """Counts of documents over the `types` types that occur in most of the training rows."""
     tokenizer = WordTokenizer()
     vocabulary = learn_vocabulary(_part(stream, rows), tokenizer)
     frequency = np.bincount(vocabulary.count(_part(stream, rows))[0].indices, minlength=vocabulary.n_types)

@@ -91,9 +91,8 @@ EXPERIMENT = Experiment(
     "diagnosis",
     "The correlations E_sᵀv and E_sᵀp tell whether a model has learned: always small where embeddings are untrained",
     "no figures",
-    "at the start rank correlations with importance within 0.1 of zero; with frozen embeddings correlations and reach "
-    "at most half of "
-    "those with trained ones",
+    "at the start rank correlations with importance within 0.1 of zero; with frozen embeddings correlations and reach at most "
+    "half of those with trained ones",
     SETTINGS,
     {"quick": 40, "paper": 400},
     run,

@@ -71,9 +71,8 @@ EXPERIMENT = Experiment(
     "dimension",
     "Sensitivity to the dimension d of the embeddings (asked by reviewer E1M4)",
     "only d = 2048 was run",
-    "for d from 64 up Spearman at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp); the relative remainder of one step falls like d "
-    "to a power "
-    "between −0.6 and −0.4",
+    "for d from 64 up Spearman at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp); the relative remainder of one step falls like d to a "
+    "power between −0.6 and −0.4",
     SETTINGS,
     {"quick": 40, "paper": 500},
     run,

@@ -31,13 +31,11 @@ READINGS = (
     ),
 )
 NOTES = (
-    "The paper names neither the data set nor which documents its 95 % and 0.1 belong to beyond the word test; ours are "
-    "given for "
-    "both data sets, on training and on test documents, at the step of least validation loss and at the end.",
+    "The paper names neither the data set nor which documents its 95 % and 0.1 belong to beyond the word test; ours are given "
+    "for both data sets, on training and on test documents, at the step of least validation loss and at the end.",
     "A first trial gave frozen embeddings larger steps and twice as many: 80.7 % (IMDB) and 86.1 % (Yelp).",
-    "Full-batch Adam, with the same step size and number of steps for frozen and for trained embeddings. The frozen "
-    "model is far "
-    "from converged by then: the row “frozen, larger steps” shows what ten times larger steps reach.",
+    "Full-batch Adam, with the same step size and number of steps for frozen and for trained embeddings. The frozen model is "
+    "far from converged by then: the row “frozen, larger steps” shows what ten times larger steps reach.",
 )
 
 
@@ -107,8 +105,7 @@ EXPERIMENT = Experiment(
     "frozen",
     "Embeddings left at their random start classify worse: trained embeddings improve performance",
     "frozen: test accuracy about 72 %, loss about 0.6; trained: about 95 %, 0.1",
-    "test accuracy within 3 points and test loss within 0.1 of the paper's, frozen and trained, on the nearer of IMDB "
-    "and Yelp; "
+    "test accuracy within 3 points and test loss within 0.1 of the paper's, frozen and trained, on the nearer of IMDB and Yelp; "
     "training embeddings gains at least 10 points on both",
     SETTINGS,
     {"quick": 80, "paper": 500},

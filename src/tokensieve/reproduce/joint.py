@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
 
 TRIED = (
-    "Tried on 2,700 IMDB reviews: two layers in batches of 32 were V-shaped with one seed and one-sided with another (attention on "
-    "negative words only), at step sizes 0.003 and 0.01, with and without early stopping; larger batches keep both sides."
+    "Tried on 2,700 IMDB reviews: two layers in batches of 32 were V-shaped with one seed and one-sided with another (attention "
+    "on negative words only), at step sizes 0.003 and 0.01, with and without early stopping; larger batches keep both sides."
 )
 OURS = (
-    "Ours, because the paper does not say: Adam in batches of 256, everything trained for a fixed number of epochs, by which the "
-    "training loss is near zero (the paper trains until convergence); no 1/√d and no residual connection; lower-cased words."
+    "Ours, because the paper does not say: Adam in batches of 256, everything trained for a fixed number of epochs, by which "
+    "the training loss is near zero (the paper trains until convergence); no 1/√d and no residual connection; lower-cased "
+    "words."
 )
 
 

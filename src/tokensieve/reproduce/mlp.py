@@ -81,8 +81,8 @@ EXPERIMENT = Experiment(
     "mlp",
     "Table B, one MLP layer after the softmax: E_sᵀp is still V-shaped, E_sᵀv is less monotone",
     "bin means of E_sᵀp from 4.76 over 0.59 to 6.10, of E_sᵀv from 0.13 over −0.01 to 1.40",
-    "correlation of our bin means of E_sᵀp with the paper's at least 0.9 of its ceiling and its Spearman at "
-    "least 0.85; |Spearman| of E_sᵀv lower than without the MLP layer (the layer leaves its sign free)",
+    "correlation of our bin means of E_sᵀp with the paper's at least 0.9 of its ceiling and its Spearman at least 0.85; "
+    "|Spearman| of E_sᵀv lower than without the MLP layer (the layer leaves its sign free)",
     SETTINGS,
     {"quick": 40, "paper": 600},
     run,

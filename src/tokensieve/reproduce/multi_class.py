@@ -35,8 +35,8 @@ READINGS = (
     Reading("fewer-steps", "training ends about where the validation loss is least", {"steps": 20}),
     Reading(
         "within-noise",
-        "most bins away from zero hold one to three types here, and even a curve that truly rises would pass the rank criterion of "
-        "class 2 about every second time: the rank correlation is judged by the 5 % quantile of what such a curve shows",
+        "most bins away from zero hold one to three types here, and even a curve that truly rises would pass the rank criterion "
+        "of class 2 about every second time: the rank correlation is judged by the 5 % quantile of what such a curve shows",
         {"rank": NOISE},
         later=True,
     ),
@@ -44,10 +44,10 @@ READINGS = (
 NOTES = (
     "The paper does not say which four classes: ours are 1, 2–3, 4 and 5 stars in equal numbers, so class 2 is 2–3 stars and "
     "class 4 is 5 stars.",
-    "Importance α_{s,k} has other units with other text lengths, so bins are compared at equal shares of the largest importance on "
-    "each side of zero. All non-empty bins count, as in the paper's table: the outer ones hold few frequent words.",
-    "The paper's row of class 2 jumps from −36 to 18 between two bins around zero and is noisy on both sides: sign(x) correlates "
-    "0.943 with it and a line 0.902, so no smooth increase can reach much more.",
+    "Importance α_{s,k} has other units with other text lengths, so bins are compared at equal shares of the largest importance "
+    "on each side of zero. All non-empty bins count, as in the paper's table: the outer ones hold few frequent words.",
+    "The paper's row of class 2 jumps from −36 to 18 between two bins around zero and is noisy on both sides: sign(x) "
+    "correlates 0.943 with it and a line 0.902, so no smooth increase can reach much more.",
     "All four outputs v_k stay at their orthonormal start; full-batch Adam, because the paper does not name its optimiser.",
 )
 
@@ -121,9 +121,8 @@ EXPERIMENT = Experiment(
     "multi-class",
     "Table C, Yelp with 4 classes: E_sᵀv_k increases with the importance for class k, and one step has slope η₀",
     "bin means from −42 to 54 (class 2, importance −0.026 to 0.032) and from −65 to 21 (class 4, −0.021 to 0.021)",
-    "correlation of our bin means with the paper's at least 0.9 for both classes, Spearman at most 0.1 below that of "
-    "the paper's own "
-    "rows; slope of the first step within 1 % of the formula",
+    "correlation of our bin means with the paper's at least 0.9 for both classes, Spearman at most 0.1 below that of the "
+    "paper's own rows; slope of the first step within 1 % of the formula",
     SETTINGS,
     {"quick": 25, "paper": 200},
     run,

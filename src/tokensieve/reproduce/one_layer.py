@@ -23,9 +23,8 @@ WORDS = (
     "Words are lower-cased; the vocabulary is the most frequent types by training documents, as many as the paper has."
 )
 ADAM = (
-    "Full-batch Adam, step size 0.01, v fixed: the paper does not name its optimiser; plain gradient descent from its "
-    "random start "
-    "stalls on these texts, because frequent words dominate the gradient."
+    "Full-batch Adam, step size 0.01, v fixed: the paper does not name its optimiser; plain gradient descent from its random "
+    "start stalls on these texts, because frequent words dominate the gradient."
 )
 
 

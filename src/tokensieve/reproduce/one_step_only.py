@@ -25,11 +25,10 @@ SETTINGS = {
     },
 }  # fmt: skip
 NOTES = (
-    "The paper compares absolute standard deviations, and so does the verdict. Relative to the reach of the bin means the spread "
-    "after one step is larger, not smaller: one step leaves the means much closer together than full training does.",
+    "The paper compares absolute standard deviations, and so does the verdict. Relative to the reach of the bin means the "
+    "spread after one step is larger, not smaller: one step leaves the means much closer together than full training does.",
     "The paper gives neither the size η₀ of the step nor its data set: ours is IMDB, and η₀ is the one with the least "
-    "validation "
-    "loss; the ratios for the others are in the table.",
+    "validation loss; the ratios for the others are in the table.",
     "p and v are trained in both cases, by full-batch Adam; the standard deviations are those at the end of training.",
 )
 

@@ -89,7 +89,7 @@ def run_all(plan: Plan, tell: Progress, done: Callable[[str, Run, bool], None]) 
     clock = _Clock(missing, plan.scale, tell)
     for task, run in _work_through(missing, plan, clock):
         runs[task.mark] = run
-        clock.finished += 1
+        clock.finished()
         done(task.experiment.id, run, False)
     if (plan.out / UNFINISHED).is_dir() and not any((plan.out / UNFINISHED).iterdir()):
         (plan.out / UNFINISHED).rmdir()
@@ -141,20 +141,28 @@ def _work_through(missing: list[Task], plan: Plan, clock: _Clock) -> Iterator[tu
 
 
 class _Clock:
-    """The time left, by what the registry expects and how long runs took so far."""
+    """Where the whole stands: the share of it that is done, and the time left, by what the registry expects of each run."""
 
     def __init__(self, missing: list[Task], scale: str, tell: Progress) -> None:
         self.missing, self.expected = missing, [task.experiment.seconds[scale] for task in missing]
-        self.tell, self.start, self.finished = tell, time.perf_counter(), 0
+        self.tell, self.start, self.done = tell, time.perf_counter(), 0
 
     def __call__(self, stage: str, share: float) -> None:
+        """The run after those done is at `share` of its own work."""
+        task = self.missing[self.done]
+        self._show(f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}", share)
+
+    def finished(self) -> None:
+        """One more run is done."""
+        self.done += 1
+        self._show(f"{self.done} of {len(self.missing)} runs done", 0.0)
+
+    def _show(self, stage: str, share: float) -> None:
         spent, total = time.perf_counter() - self.start, sum(self.expected)
-        worked = sum(self.expected[: self.finished]) + share * self.expected[self.finished]
+        worked = sum(self.expected[: self.done]) + (share * self.expected[self.done] if share else 0.0)
         left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
         shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
-        task = self.missing[self.finished]
-        place = f"{self.finished + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}"
-        self.tell(f"{place}: {stage}, about {shown} left", share)
+        self.tell(f"{stage}, about {shown} left", worked / total)
 
 
 @lru_cache(maxsize=1)

@@ -44,10 +44,10 @@ def run(bench: Bench) -> Finding:
         f"value; standard deviation within bins {spread:.3f} of the reach"
     )
     notes = (
-        "The paper's generator (its equation 15) is not in our sources; ours draws independent tokens with "
-        "P(s|y) ∝ 1 + yδ_s, so that δ_s is exactly the posterior difference.",
-        "A first trial also asked that no irrelevant type be measured beyond ±0.15 of zero; it was 0.22 among 400 types, which is "
-        "chance in the documents and says nothing about the model, so that bound was dropped.",
+        "The paper's generator (its equation 15) is not in our sources; ours draws independent tokens with P(s|y) ∝ 1 + yδ_s, "
+        "so that δ_s is exactly the posterior difference.",
+        "A first trial also asked that no irrelevant type be measured beyond ±0.15 of zero; it was 0.22 among 400 types, which "
+        "is chance in the documents and says nothing about the model, so that bound was dropped.",
     )
     tables, shown = {"bins": table, "tokens": tokens}, views("synthetic", "Synthetic documents")
     return Finding(ours, checks, tables, shown, notes, accuracies(training, "synthetic"))
@@ -55,12 +55,11 @@ def run(bench: Bench) -> Finding:
 
 EXPERIMENT = Experiment(
     "synthetic",
-    "Fig. 2, one layer, synthetic documents: E_sᵀv increases with the posterior difference, E_sᵀp is V-shaped, "
-    "irrelevant types "
+    "Fig. 2, one layer, synthetic documents: E_sᵀv increases with the posterior difference, E_sᵀp is V-shaped, irrelevant types "
     "form a cloud at zero, with small variance",
     "a figure without numbers",
-    "Spearman of the bin means at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp); irrelevant types at most 0.2 of the "
-    "largest value; standard deviation within bins at most a tenth of the reach of E_sᵀv",
+    "Spearman of the bin means at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp); irrelevant types at most 0.2 of the largest value; "
+    "standard deviation within bins at most a tenth of the reach of E_sᵀv",
     SETTINGS,
     {"quick": 10, "paper": 180},
     run,

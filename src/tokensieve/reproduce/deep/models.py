@@ -58,15 +58,15 @@ class Chunk(NamedTuple):
     log_counts: torch.Tensor
 
 
-def start(n_types: int, heads: int, settings: DeepSettings) -> Parameters:
+def start(n_types: int, outputs: int, settings: DeepSettings) -> Parameters:
     """The random start, the same for a seed on every device: E (|S|, d), p (d,), v (d, H), and the kind's own matrices.
 
     Raises:
         InputError: more outputs than dimensions.
     """
     d = settings.d
-    E, p, v = initialise(n_types, d, heads, settings.seed)
-    arrays = {"E": E * math.sqrt(d) if settings.unit_start else E, "p": p, "v": v.reshape(d, heads)}
+    E, p, v = initialise(n_types, d, outputs, settings.seed)
+    arrays = {"E": E * math.sqrt(d) if settings.unit_start else E, "p": p, "v": v.reshape(d, outputs)}
     own, variance = MATRICES.get(settings.kind, ((), 0))
     rng = np.random.default_rng([settings.seed, d])
     arrays |= {name: rng.standard_normal((d, d)) * math.sqrt(variance / d) for name in own}

@@ -177,8 +177,8 @@ def _pass(
 
     E enters with the rows of a chunk's types only. A document without any known type has f = 0 always.
     """
-    E, heads = parameters["E"], parameters["v"].shape[1]
-    f = torch.zeros(len(counts.labels), heads, dtype=E.dtype, device=E.device)
+    E, outputs = parameters["E"], parameters["v"].shape[1]
+    f = torch.zeros(len(counts.labels), outputs, dtype=E.dtype, device=E.device)
     labels = torch.from_numpy(np.asarray(counts.labels)).to(E.device)
     for documents in plan(counts, batch, settings):
         chunk, where = pad(counts, documents, E), torch.from_numpy(documents).to(E.device)
@@ -197,7 +197,7 @@ def _pass(
     f, labels = f[where], labels[where]
     if not bool(torch.isfinite(f).all()):
         raise InputError("training diverged, the model's answers are no finite numbers: use a smaller learning_rate")
-    predicted = (f[:, 0] > 0).long() if heads == 1 else f.argmax(dim=1)
+    predicted = (f[:, 0] > 0).long() if outputs == 1 else f.argmax(dim=1)
     return float(_losses(f, labels).mean()), float((predicted == labels).double().mean())
 
 
