@@ -33,6 +33,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
 
 COVERAGE = 0.01  # of the class's documents
+COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
 PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
 INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
 VOCABULARY = 3  # a class with more groups of certain words than that has a vocabulary, not a shortcut
@@ -114,7 +115,7 @@ def _candidates(table: pl.DataFrame, train: Counts) -> list[_Candidate]:
         way = (column["posterior_low"] - neutral) / (1 - neutral)
         bits = information(column["documents"], column["class_documents"], size, n)
         fits = (column["class_documents"] >= max(FLOOR, COVERAGE * size)) & (rows["q_value"].to_numpy() < LEVEL)
-        fits &= column["effect"] > 0
+        fits &= (column["effect"] > 0) & (column["documents"] <= COMMON * n)
         told = np.zeros(types, dtype=bool)
         told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[:INFORMATIVE]] = True
         chosen = np.flatnonzero(fits & ((way > PURE) | (told & (bits >= BITS) & (way > LESS_PURE))))
