@@ -310,7 +310,8 @@ def test_a_class_keeps_its_colour(opened: Opened) -> None:
         opened.page.select_option("#class", label=label)
         opened.page.fill("#find", "terrible")
         opened.settle()
-        assert opened.page.locator("#table-body .bar").first.get_attribute("class") == "bar against"
+        row = opened.page.locator("#table-body tr").filter(has=opened.page.get_by_text("terrible", exact=True))
+        assert row.locator(".bar").get_attribute("class") == "bar against"
         assert f"← {other} · posterior difference · {label} →" in opened.page.inner_text("#map-titles")
         legend = opened.page.inner_text("#map-legend")
         assert f"for {label}" in legend and f"against {label}" in legend
