@@ -33,6 +33,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
 
 COVERAGE = 0.01  # of the class's documents
+COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
 PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
 INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
 VOCABULARY = 3  # a class with more groups of certain words than that has a vocabulary, not a shortcut
@@ -114,7 +115,7 @@ def _candidates(table: pl.DataFrame, train: Counts) -> list[_Candidate]:
         way = (column["posterior_low"] - neutral) / (1 - neutral)
         bits = information(column["documents"], column["class_documents"], size, n)
         fits = (column["class_documents"] >= max(FLOOR, COVERAGE * size)) & (rows["q_value"].to_numpy() < LEVEL)
-        fits &= column["effect"] > 0
+        fits &= (column["effect"] > 0) & (column["documents"] <= COMMON * n)
         told = np.zeros(types, dtype=bool)
         told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[:INFORMATIVE]] = True
         chosen = np.flatnonzero(fits & ((way > PURE) | (told & (bits >= BITS) & (way > LESS_PURE))))
@@ -165,7 +166,7 @@ def _jaccard(a: Ints, b: Ints) -> float:
 
 def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> Finding:
     """The group as one finding: each of its documents is answered by the surest token in it."""
-    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way))
+    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way, len(c.token)))
     answer = np.full(train.n_documents, -1)
     for c in sorted(group, key=lambda c: c.way):
         answer[c.documents] = c.label
@@ -193,7 +194,8 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
 def accuracy_without(
     findings: list[Finding], train: Counts, test: Counts, model: Model, settings: FitSettings
 ) -> tuple[Share, Share] | None:
-    """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts.
+    """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts, or where
+    nothing else is left.
 
     Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
 
@@ -207,6 +209,8 @@ def accuracy_without(
     if not tokens:
         return None
     keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
+    if not len(keep):
+        return None
     matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
     names = np.asarray(train.tokens, dtype=object)[keep]
     part = Counts(matrices[0], train.labels, train.classes, names)
