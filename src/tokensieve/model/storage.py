@@ -29,8 +29,8 @@ RULE = (
     "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode); leave out those in tokenizer.stop_words. Count each word, "
     "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "
     "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
-    "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs exp(sink), "
-    "and its value is prior. A text without known tokens is answered by prior."
+    "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
+    "exp(sink), and its value is prior. A text without known tokens is answered by prior."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
