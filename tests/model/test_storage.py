@@ -42,9 +42,10 @@ JAVASCRIPT = r"""
 const fs = require("fs");
 const model = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
 const texts = JSON.parse(fs.readFileSync(process.argv[3], "utf8"));
-const w = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d]+";
+const unspaced = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}]";
+const w = `(?:(?!${unspaced})[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d])+`;
 const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\\p{Extended_Pictographic})*";
-const pattern = new RegExp(`${w}(?:['’]${w})*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
+const pattern = new RegExp(`${w}(?:['’]${w})*|${unspaced}[\\p{M}\\u200c\\u200d]*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
 const index = new Map(model.tokens.map((token, s) => [token, s]));
 const answers = texts.map(text => {
   const words = text.replace(/<br\s*\/?>/gi, " ").toLowerCase().match(pattern) || [];
@@ -55,10 +56,11 @@ const answers = texts.map(text => {
       if (s !== undefined) weight.set(s, (weight.get(s) || 0) + Math.exp(model.scores[s]));
     }
   if (!weight.size) return model.prior;
-  let total = 0;
+  const sink = model.sink === null ? 0 : Math.exp(model.sink);
+  let total = sink;
   for (const x of weight.values()) total += x;
-  return model.prior.map((_, k) => {
-    let f = 0;
+  return model.prior.map((prior, k) => {
+    let f = sink / total * prior;
     for (const [s, x] of weight) f += x / total * model.values[s][k];
     return f;
   });
@@ -276,9 +278,11 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     }
     if not weights:
         return list(model["prior"])
-    total = math.fsum(weights.values())
+    sink = 0.0 if model["sink"] is None else math.exp(model["sink"])
+    total = math.fsum(weights.values()) + sink
     return [
-        math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) for k in range(len(model["prior"]))
+        math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) + sink / total * prior
+        for k, prior in enumerate(model["prior"])
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
-    EncodingOption,
+    Files,
     Intake,
     NgramsOption,
     QuietOption,
@@ -27,9 +27,10 @@ from tokensieve.cli.options import (
     say,
 )
 from tokensieve.errors import InputError
+from tokensieve.escape import printable
 from tokensieve.progress import Clock
 
-OURS = r"over-budget\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ def audit(
     ] = True,
     fail_on: Annotated[
         str | None,
-        typer.Option("--fail-on", help="Exit 3 if a token exceeds it, such as 0.9@1%.", metavar="DIFFERENCE@SHARE"),
+        typer.Option(
+            "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
+        ),
     ] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
@@ -106,7 +109,7 @@ def audit(
 
         settings["budget"] = Budget.parse(fail_on)
     found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
-    if not found.over_budget.is_empty():
+    if found.fails:
         if not quiet:
             show_over_budget(found, documents.source, out)
         raise typer.Exit(3)
@@ -142,8 +145,8 @@ def train(
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
     source: SourceArgument,
+    files: Files,
     text: TextOption = None,
-    encoding: EncodingOption = "utf-8",
     out: Annotated[Path | None, typer.Option("--out", help="Folder for predictions.csv.", metavar="FOLDER")] = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -157,7 +160,8 @@ def predict(
     if out:
         check_writable(out)
     classifier = read_model(model)
-    texts = read_texts(source, text=text, encoding=encoding)
+    fields = getattr(classifier.vocabulary and classifier.vocabulary.tokenizer, "fields", None)
+    texts = read_texts(source, text=text or fields, **files.form())
     answered = classifier.answer(*classifier.count(texts.texts))
     frame = answered.insert_column(0, pl.Series("row", texts.rows))
     table = csv_table(frame)
@@ -165,8 +169,7 @@ def predict(
         write_all(out, {"predictions.csv": table})
         say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
     else:
-        sys.stdout.buffer.write(table)
-        sys.stdout.flush()
+        sys.stdout.buffer.write(printable(table.decode()).encode())
 
 
 @command
@@ -193,7 +196,7 @@ def explain(
     wanted = None if label is None else classifier.classes[classes.index(label)]
     found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
     else:
         show_explanation(classifier, text, found)
 
@@ -222,10 +225,7 @@ def _train(job: _Job, table: bool) -> None:
             files["tokens.csv"] = csv_table(token_frame(token_importance(learned.train.counts), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
-        summary["settings"] |= job.documents | {
-            "tokenizer": job.tokens.tokenizer or "words",
-            "keep_case": job.tokens.keep_case,
-        }
+        summary["settings"] |= job.documents | job.tokens.as_given()
         summary["seconds"] = clock.seconds | {"total": sum(clock.seconds.values())}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
         write_all(job.out, files)
@@ -256,7 +256,7 @@ def _audit(job: _Job) -> Any:
         if job.name:
             corpus = replace(corpus, name=job.name)
         result = run(corpus, settings, splitter, tell, {"reading": time.perf_counter() - start})
-        result.settings.update(job.documents, tokenizer=job.tokens.tokenizer or "words", keep_case=job.tokens.keep_case)
+        result.settings.update(job.documents | job.tokens.as_given())
         tell("writing", 0.0)
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
@@ -264,6 +264,10 @@ def _audit(job: _Job) -> Any:
         files["report.html"] = render(result, figures)
         drawn = charts.drawn(figures if job.draw else [])
         files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
+        files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
+        files["findings.csv"] = csv_table(result.finding_rows())
+        if not result.label_issues.is_empty():
+            files["label-issues.csv"] = csv_table(result.label_issues)
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap

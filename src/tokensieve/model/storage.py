@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from tokensieve.errors import InputError
 from tokensieve.model.schema import Damaged, checked, parsed, read_regular
 from tokensieve.model.trained import Model
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import LINE_BREAK, MARKUP, Tokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 RULE = (
-    "Words: where tokenizer.line_breaks, replace matches of (?i)<br\\s*/?> by a space; where tokenizer.lowercase, fold to Unicode "
-    "lower case; take all matches of tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode). Count each word, and each "
-    "run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); divide by "
-    "the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for classes[1]; else "
-    "one per class, the largest wins. A text without known tokens is answered by prior."
+    "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
+    "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html, "
+    f"replace matches of {MARKUP} by a space and HTML's character references by what they mean; where tokenizer.line_breaks, "
+    f"matches of {LINE_BREAK} by a space; where tokenizer.lowercase, fold to Unicode lower case; take all matches of "
+    "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode); leave out those in tokenizer.stop_words. Count each word, "
+    "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "
+    "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
+    "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
+    "exp(sink), and its value is prior. A text without known tokens is answered by prior."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -46,6 +50,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
         "kind": "tokensieve.AttentionClassifier",
         "classes": model.classes.tolist(),
         "steps": model.steps,
+        "sink": model.sink,
         "settings": model.settings,
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
@@ -59,8 +64,9 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
 
     Split a text as `tokenizer` says; count every word and every run of up to `ngrams` adjacent words, joined by one space,
     that is in `tokens`; weigh type s by count · exp(scores[s]) and divide by the sum of weights; the answer is the sum of
-    weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. A
-    text without known tokens is answered by `prior`.
+    weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. The
+    sink, where it is a number, takes part in every text: it weighs exp(sink), and its value is `prior`. A text without known
+    tokens is answered by `prior`.
     """
     model, vocabulary = _with_vocabulary(model)
     return {
@@ -70,6 +76,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
         "prior": model.prior.tolist(),
+        "sink": model.sink,
         "tokens": vocabulary.tokens.tolist(),
         "scores": model.scores.tolist(),
         "values": model.values.tolist(),
@@ -133,7 +140,7 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: T
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer)
     return Model(
         np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
-        vocabulary, description["steps"], settings=description["settings"],
+        vocabulary, description["steps"], sink=description["sink"], settings=description["settings"],
     )  # fmt: skip
 
 
