@@ -98,21 +98,32 @@ def _check_numbers(words: int, classes: int, numbers: dict[str, Any]) -> None:
 
 
 def _tokenizer(described: dict[str, Any]) -> Tokenizer:
-    """A tokenizer from the file itself; the text of word pieces must be JSON, so that it is never taken for a path."""
+    """A tokenizer from the file itself, one that splits a text without an error."""
+    _check_tokenizer(described, fields=True)
+    try:
+        tokenizer = tokenizer_from_dict(described)
+        tokenizer.split(pl.Series(["a pattern that cannot be used fails here"]))
+    except (pl.exceptions.PolarsError, ValueError) as error:
+        raise Damaged(f"tokenizer: {' '.join(str(error).split())[:100]}") from None
+    return tokenizer
+
+
+def _check_tokenizer(described: Any, fields: bool) -> None:
+    """Words, pieces (whose text must be JSON, so that it is never taken for a path), or, where allowed, fields of one of them."""
+    _must(isinstance(described, dict), "tokenizer")
     if described.get("kind") == "pieces":
         text = described.get("json")
         _must(described.keys() == {"kind", "json"} and isinstance(text, str) and text.startswith("{"), "tokenizer")
+    elif described.get("kind") == "fields":
+        _must(
+            fields and described.keys() == {"kind", "fields", "base"} and _are_words(described["fields"]), "tokenizer"
+        )
+        _check_tokenizer(described["base"], fields=False)
     else:
         usual = WordTokenizer().to_dict()
         _must(described.keys() == usual.keys() and described["kind"] == "words", "tokenizer")
         _must(all(type(described[name]) is type(value) for name, value in usual.items()), "tokenizer")
-        _must(len(described["pattern"]) <= LONGEST_PATTERN, "tokenizer")
-    try:
-        tokenizer = tokenizer_from_dict(described)
-        tokenizer.split(pl.Series(["a pattern that does not compile fails here"]))
-    except (pl.exceptions.PolarsError, InputError) as error:
-        raise Damaged(f"tokenizer: {' '.join(str(error).split())[:100]}") from None
-    return tokenizer
+        _must(len(described["pattern"]) <= LONGEST_PATTERN and all(map(_is_text, described["stop_words"])), "tokenizer")
 
 
 def _must(holds: bool, part: str) -> None:

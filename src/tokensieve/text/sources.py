@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import file_table, reading, whole_text
+from tokensieve.text.formats import Format, check_regular, file_table, reading, whole_text
 from tokensieve.text.table import BATCH, Row, Table, frame_table, list_table
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class Named:
 NAMED: dict[str, Named] = {"imdb": Named("stanfordnlp/imdb"), "yelp": Named("Yelp/yelp_review_full")}
 
 
-def open_source(source: Source, encoding: str = "utf-8", labelled: bool = True) -> Opened:
+def open_source(source: Source, how: Format | None = None, labelled: bool = True) -> Opened:
     """Open a file, a folder, a data frame, (texts, labels) lists or a named data set.
 
     An existing path wins over a data set of the same name.
 
     Args:
         source: see `tokensieve.text.corpus.read_corpus`.
-        encoding: of text files; a UTF-8 byte order mark is accepted.
+        how: text files are read; `Format()` if None.
         labelled: False also takes a folder that holds .txt files and no label folders.
 
     Raises:
@@ -67,19 +67,21 @@ def open_source(source: Source, encoding: str = "utf-8", labelled: bool = True) 
         return Opened(list_table(source))
     if not isinstance(source, str | Path):
         raise InputError(f"cannot read a {type(source).__name__}: give a path, a data frame or (texts, labels)")
-    return _open_path(source, encoding, labelled)
+    return _open_path(source, how or Format(), labelled)
 
 
-def _open_path(source: str | Path, encoding: str, labelled: bool) -> Opened:
+def _open_path(source: str | Path, how: Format, labelled: bool) -> Opened:
     path = Path(source)
     try:
         kind = "folder" if path.is_dir() else "file" if path.exists() else "none"
     except (OSError, ValueError) as problem:
-        raise InputError(f"cannot open {str(source)[:80]!r}: {problem}") from None
+        reason = getattr(problem, "strerror", None) or problem
+        raise InputError(f"cannot open {str(source)[:80]!r}: {reason}; check the path") from None
     if kind == "folder":
-        return _open_folder(path, encoding, labelled)
+        return _open_folder(path, how.encoding, labelled)
     if kind == "file":
-        return Opened(file_table(path, encoding))
+        check_regular(path)
+        return Opened(file_table(path, how))
     if str(source) in NAMED:
         return _open_named(str(source))
     near = get_close_matches(path.name, _names_beside(path), n=1)
@@ -102,7 +104,7 @@ def _open_folder(path: Path, encoding: str, labelled: bool) -> Opened:
         train = path / "train" if (path / "train").is_dir() else path
         files, ignored = _label_files(train)
         test_files, _ = _label_files(path / "test") if train != path and (path / "test").is_dir() else ({}, {})
-        flat = sorted(path.glob("*.txt"))
+        flat = _texts_in(path)
     if not files and flat and not labelled:
         return Opened(_folder_table(path, {"": flat}, encoding, ("text",)))
     if not files:
@@ -113,10 +115,17 @@ def _open_folder(path: Path, encoding: str, labelled: bool) -> Opened:
 
 def _label_files(path: Path) -> tuple[dict[str, list[Path]], dict[str, int]]:
     """Label → its .txt files; and what is left aside: aclImdb's `unsup` holds reviews without a label."""
-    found = {p.name: sorted(p.glob("*.txt")) for p in sorted(path.iterdir()) if p.is_dir()}
+    found = {p.name: _texts_in(p) for p in sorted(path.iterdir()) if p.is_dir()}
     files = {name: texts for name, texts in found.items() if texts}
     ignored = {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}
     return files, ignored
+
+
+def _texts_in(path: Path) -> list[Path]:
+    files = sorted(path.glob("*.txt"))
+    for file in files:
+        check_regular(file)
+    return files
 
 
 def _folder_table(
