@@ -75,7 +75,9 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, InputError):
         _say(str(error))
     elif hasattr(error, "format_message"):  # an option or argument that typer could not read
-        _say(error.format_message())
+        from tokensieve.cli.options import advice
+
+        _say(error.format_message().rstrip(".") + advice(error))
     elif isinstance(error, MemoryError):
         _say(
             "there is not enough memory for this: --stream keeps documents in files, --min-documents leaves out rare tokens"

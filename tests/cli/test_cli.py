@@ -26,9 +26,12 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert "19 of 20 sentiment words found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
+        "findings.json", "findings.csv", "label-issues.csv",
     }  # fmt: skip
+    assert out.index("Shortcut (high): “tablet” occurs in") < out.index("test accuracy")
+    assert len(out.partition("the planted truth")[0].splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
-    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top", "alignment") for kind in ("svg", "png")}
+    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top") for kind in ("svg", "png")}
 
 
 def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
@@ -95,6 +98,19 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["audit", "good.csv", "--group", "x"], "NEW=OLD"),
         (["audit", "good.csv", "--min-documents", "1000"], "lower --min-documents"),
         (["audit", "good.csv", "--tokenizer", "good.csv"], "no tokenizers file"),
+        (["audit", "good.csv", "--tokenizer", "fifo"], "no such file"),
+        (["audit", "fifo"], "fifo"),
+        (["audit", "zero.csv"], "zero.csv"),
+        (["audit", "good.csv", "good.csv"], "test documents go with --test SOURCE"),
+        (["predict", "model", "good.csv", "good.csv"], "one source at a time"),
+        (["explain", "model", "two", "words"], "put the text in quotes"),
+        (["verify", "--d", "99999999999"], "GB of memory, and this machine has"),
+        (["verify", "--documents", "99999999999"], "GB of memory"),
+        (["verify", "--types", "99999999999"], "GB of memory"),
+        (["verify", "--length", "99999999999"], "GB of memory"),
+        (["audit", "x" * 5000 + ".csv"], "…"),
+        (["audit", "\x1b]0;title\x07\u202e.csv"], "there is no file"),
+        (["audit", "good.csv", "--label", "\x1b[2J\u2067"], "no column"),
         (["audit", "good.csv", "--duplicates", "maybe"], "keep"),
         (["audit", "good.csv", "--tokenizer", "x.json", "--keep-case"], "--keep-case"),
         (["audit", "good.csv", "--frobnicate"], "--frobnicate"),
@@ -107,10 +123,13 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
 def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
     write_reviews(tmp_path / "good.csv", 40)
     (tmp_path / "one.csv").write_text("text,label\na,1\nb,1\n")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert err.startswith("tokensieve: ") and err.count("\n") == 1 and message in err
+    assert len(err) < 700 and err[:-1].isprintable()
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
@@ -137,6 +156,30 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     assert (status, err) == (0, "") and "\x1b[31m" not in out
 
 
+def test_nothing_that_is_printed_steers_the_terminal(run: Run, tmp_path: Path) -> None:
+    hostile = "\x1b]0;title\x07\x9b2J\u202e\u2067\u200f\u2028"
+    rows = [
+        {f"text{hostile}": f"{hostile}{i} {hostile} word", f"label{hostile}": f"{hostile}{i % 2}"} for i in range(40)
+    ]
+    (tmp_path / f"h{hostile}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / f"o{hostile}").mkdir()
+    out = f"o{hostile}/o"
+    quick = ["--no-baseline", "--no-pictures", "--out", out]
+    for arguments in (
+        ["audit", f"h{hostile}.jsonl", *quick, "--fail-on", "0.5@1%"], ["predict", out, f"h{hostile}.jsonl"],
+        ["explain", out, f"{hostile} word {hostile}"], ["explain", out, f"{hostile} word", "--json"],
+        ["explain", out, "word", "--label", hostile], ["predict", out, f"h{hostile}.jsonl", "--out", f"p{hostile}"],
+        ["mask", f"h{hostile}.jsonl", "--token", "word", "--out", f"m{hostile}.csv"],
+    ):  # fmt: skip
+        status, printed, err = run(*arguments)
+        assert status in (0, 2, 3), err
+        assert printed or err
+        assert all(c.isprintable() or c in "\n\t" for c in printed + err), (arguments[0], printed, err)
+        if "--json" in arguments:
+            assert json.loads(printed)["predicted"].startswith(hostile)
+    assert hostile in (tmp_path / f"p{hostile}" / "predictions.csv").read_text()
+
+
 def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_reviews(tmp_path / "good.csv", 60)
 
@@ -144,9 +187,24 @@ def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    status, _, err = run("audit", "good.csv", "--out", "o", "--no-baseline")
-    assert status == 2 and "No space left on device" in err and err.count("\n") == 1
+    status, _, err = run("train", "good.csv", "--out", "o")
+    assert status == 2 and "No space left on device" in err and "MB are needed" in err and err.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["good.csv"]
+
+
+@pytest.mark.parametrize("kilobytes", [1, 20, 60])
+def test_a_limit_on_files_is_one_line_wherever_it_strikes(tmp_path: Path, kilobytes: int) -> None:
+    write_reviews(tmp_path / "good.csv", 2000)
+    (tmp_path / "tmp").mkdir()
+    limit = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes * 1000}, {kilobytes * 1000}))"
+    program = f"{limit}; sys.argv = {['tokensieve', 'train', 'good.csv', '--stream', '--out', 'o']!r}"
+    program += "; import tokensieve.__main__ as way_in; way_in.main()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["good.csv", "tmp"]
 
 
 def test_version_and_help(run: Run) -> None:

@@ -27,9 +27,10 @@ from tokensieve.cli.options import (
     say,
 )
 from tokensieve.errors import InputError
+from tokensieve.escape import printable
 from tokensieve.progress import Clock
 
-OURS = r"over-budget\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ def audit(
     ] = True,
     fail_on: Annotated[
         str | None,
-        typer.Option("--fail-on", help="Exit 3 if a token exceeds it, such as 0.9@1%.", metavar="DIFFERENCE@SHARE"),
+        typer.Option(
+            "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
+        ),
     ] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
@@ -106,7 +109,7 @@ def audit(
 
         settings["budget"] = Budget.parse(fail_on)
     found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
-    if not found.over_budget.is_empty():
+    if found.fails:
         if not quiet:
             show_over_budget(found, documents.source, out)
         raise typer.Exit(3)
@@ -166,8 +169,7 @@ def predict(
         write_all(out, {"predictions.csv": table})
         say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
     else:
-        sys.stdout.buffer.write(table)
-        sys.stdout.flush()
+        sys.stdout.buffer.write(printable(table.decode()).encode())
 
 
 @command
@@ -194,7 +196,7 @@ def explain(
     wanted = None if label is None else classifier.classes[classes.index(label)]
     found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
     else:
         show_explanation(classifier, text, found)
 
@@ -262,6 +264,10 @@ def _audit(job: _Job) -> Any:
         files["report.html"] = render(result, figures)
         drawn = charts.drawn(figures if job.draw else [])
         files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
+        files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
+        files["findings.csv"] = csv_table(result.finding_rows())
+        if not result.label_issues.is_empty():
+            files["label-issues.csv"] = csv_table(result.label_issues)
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap

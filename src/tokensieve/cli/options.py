@@ -18,6 +18,7 @@ import typer
 
 from tokensieve import __version__
 from tokensieve.errors import InputError
+from tokensieve.escape import line as printable_line
 
 LARGE = 2_000_000_000
 MOST_SEED = 2**32 - 1  # what every library takes
@@ -257,6 +258,25 @@ def _main(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
+ONE_MORE = {  # command → where a second argument goes
+    "audit": "test documents go with --test SOURCE",
+    "train": "test documents go with --test SOURCE",
+    "diagnose": "test documents go with --test SOURCE",
+    "explain": "put the text in quotes",
+    "predict": "one source at a time",
+    "mask": "one source at a time; --out names the file to write",
+    "verify": "one source at a time",
+}
+
+
+def advice(error: Any) -> str:
+    """What to do about arguments that Typer refused."""
+    name = getattr(getattr(error, "ctx", None), "info_name", None)
+    if "extra argument" in error.format_message() and name in ONE_MORE:
+        return f": {ONE_MORE[name]}"
+    return f"; see tokensieve {name} --help" if name in ONE_MORE else "; see tokensieve --help"
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
     """A bar on standard error that vanishes when it is done, or when that is no terminal."""
@@ -278,4 +298,4 @@ def progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
 
 def say(quiet: bool, line: str) -> None:
     if not quiet:
-        print(line, file=sys.stderr)
+        print(printable_line(line), file=sys.stderr)

@@ -22,7 +22,7 @@ from tokensieve.cli.options import (
     out_option,
     progress,
 )
-from tokensieve.errors import InputError
+from tokensieve.errors import InputError, check_memory
 
 
 def _whole(name: str, explained: str, default: str, most: int | None = None) -> Any:
@@ -110,6 +110,8 @@ def verify(
             "relevant": generated.relevant or 20,
             "length": generated.length or 8,
         }
+        tokens = settings["documents"] * settings["length"]
+        check_memory(60 * tokens + 200 * settings["types"], f"{tokens:,} tokens of {settings['types']:,} types")
         load: Callable[..., Any] = lambda tell: _generated(seed=seed, **settings)  # noqa: E731
     else:
         settings = {"ngrams": reading.ngrams or 1, "min_documents": reading.min_documents or 20}
@@ -166,6 +168,7 @@ def _verify(
         tell("reading", 0.0)
         name, counts, rows, notes = load(tell)
         seconds = {"reading": time.perf_counter() - start}
+        check_memory(4 * 8 * counts.n_types * options["d"], f"--d {options['d']:,} with {counts.n_types:,} token types")
         found = run(counts, settings=budget, progress=tell, **options)
         limits = {name: limit for name, limit in asdict(budget).items() if math.isfinite(limit)}
         settings |= {"d": options["d"], "eta": found.step.eta, **limits}

@@ -102,6 +102,7 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
         "types": audit.token_types,
         "quadrants": QUADRANTS,
         "categories": list(charts.CATEGORIES),
+        "turned": charts.TURNED,
         "perClass": PER_CLASS,
         "columns": audit.tokens.columns,
         "tokens": [t if len(t) <= LONGEST else t[:SHORTENED] for t in tokens],

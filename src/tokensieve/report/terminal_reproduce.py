@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tokensieve.escape import shown
+from tokensieve.report.console import Console
 from tokensieve.report.reproduce import outcome
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.reproduce.result import FIXED, Experiment
@@ -21,7 +21,7 @@ COLOURS = {REPRODUCED: BLUE, EXPLAINED: BLUE, NOT_REPRODUCED: ORANGE, NOT_RUN: "
 
 def show_reproduction(study: Reproduction, out: Path) -> None:
     """Each experiment's verdict, the paper's figures and ours, the checks that failed, and the files written."""
-    console = Console(highlight=False)
+    console = Console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
     for name in ("experiment", "verdict", "the paper", "ours", "s"):
         table.add_column(name, justify="right" if name == "s" else "left", ratio={"the paper": 2, "ours": 4}.get(name))
@@ -52,7 +52,7 @@ def show_reproduction(study: Reproduction, out: Path) -> None:
 
 def show_experiments(experiments: list[Experiment]) -> None:
     """What each experiment claims, needs and asks for."""
-    console = Console(highlight=False)
+    console = Console()
     for experiment in experiments:
         needs = [*experiment.needs, *(["PyTorch"] if experiment.torch else [])]
         about = ", ".join(f"{scale} about {_long(s)}" for scale, s in experiment.seconds.items())

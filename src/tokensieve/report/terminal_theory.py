@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tokensieve.escape import shown
+from tokensieve.report.console import Console
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.theory.assumptions import Assumption
 from tokensieve.theory.claims import Outcome
@@ -21,7 +21,7 @@ COLOURS = {Outcome.HOLDS: BLUE, Outcome.FAILS: ORANGE, Outcome.UNMET: "dim", Out
 
 def show_study(study: Study, out: Path) -> None:
     """Every claim with its reason, the hypotheses that fail with witnesses, and the files written."""
-    console = Console(highlight=False)
+    console = Console()
     counts, found = study.counts, study.found
     d, eta = found.step.start.p.size, found.step.eta
     console.print(

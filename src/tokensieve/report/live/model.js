@@ -62,8 +62,10 @@ const Model = {
     return `${Model.name(Math.floor(key / size) + Model.base[level - 2])} ${Model.words[key % size]}`;
   },
 
-  /** The value of a type for class k: of two classes the first has the mirror image of the second's. */
+  /** The value of a type for class k: of two classes the first has the mirror image of the second's; for a pair [k, j] of
+   * classes what it adds to the answer for k above that for j. */
   worth(type, k) {
+    if (Array.isArray(k)) return Model.value[k[0]][type] - Model.value[k[1]][type];
     return Model.heads > 1 ? Model.value[k][type] : k ? Model.value[0][type] : -Model.value[0][type];
   },
 
@@ -78,8 +80,17 @@ const Model = {
     return weights.map((x) => x / total);
   },
 
-  /** The answer that speaks for class k. */
-  speaks: (answer, k) => (answer.length > 1 ? answer[k] : k ? answer[0] : -answer[0]),
+  /** The answer that speaks for class k, or for the first of a pair above the second. */
+  speaks(answer, k) {
+    if (Array.isArray(k)) return answer[k[0]] - answer[k[1]];
+    return answer.length > 1 ? answer[k] : k ? answer[0] : -answer[0];
+  },
+
+  /** The class after the best. */
+  second(answer) {
+    const best = Model.best(answer);
+    return answer.reduce((found, f, k) => (k !== best && (found < 0 || f > answer[found]) ? k : found), -1);
+  },
 
   best: (answer) => (answer.length === 1 ? Number(answer[0] > 0) : answer.indexOf(Math.max(...answer))),
 
