@@ -42,9 +42,10 @@ JAVASCRIPT = r"""
 const fs = require("fs");
 const model = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
 const texts = JSON.parse(fs.readFileSync(process.argv[3], "utf8"));
-const w = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d]+";
+const unspaced = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}]";
+const w = `(?:(?!${unspaced})[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d])+`;
 const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\\p{Extended_Pictographic})*";
-const pattern = new RegExp(`${w}(?:['’]${w})*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
+const pattern = new RegExp(`${w}(?:['’]${w})*|${unspaced}[\\p{M}\\u200c\\u200d]*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
 const index = new Map(model.tokens.map((token, s) => [token, s]));
 const answers = texts.map(text => {
   const words = text.replace(/<br\s*\/?>/gi, " ").toLowerCase().match(pattern) || [];

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from tokensieve.errors import InputError
 from tokensieve.text import sources
 from tokensieve.text.corpus import read_corpus, read_texts
+from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
 
 quick = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]
@@ -73,6 +75,7 @@ def write_every_format(folder: Path, frame: pl.DataFrame) -> list[Any]:
     frame.write_csv(folder / "a.tsv", separator="\t")
     frame.write_ndjson(folder / "a.jsonl")
     frame.write_ndjson(folder / "a.ndjson")
+    frame.write_json(folder / "a.json")
     frame.write_parquet(folder / "a.parquet")
     plain = sorted(folder.glob("a.*"))
     for path in plain:
@@ -84,7 +87,7 @@ def write_every_format(folder: Path, frame: pl.DataFrame) -> list[Any]:
 @pytest.mark.parametrize("labels", [LABELS, [1, 0, 1, 0], [True, False, True, False], [5.0, 1.0, 5.0, 1.0]])
 def test_every_format_gives_the_same_corpus(tmp_path: Path, labels: list[Any]) -> None:
     every = write_every_format(tmp_path, pl.DataFrame({"text": TEXTS, "label": labels}))
-    assert len(every) == 14
+    assert len(every) == 16
     for source in every:
         corpus = read_corpus(source)
         assert corpus.texts.to_list() == TEXTS
@@ -229,9 +232,13 @@ def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
     write_csv(tmp_path / "reviews.csv", [["text", "label"]])
     fails(tmp_path / "reveiws.csv", "no file or folder", "did you mean", "reviews.csv")
     fails("nowhere/at/all.csv", "no file or folder", "imdb, yelp")
-    fails("x" * 5000, "cannot open")
+    for long in ("x" * 5000, "x/" * 2500):
+        fails(long, "cannot open", "check the path")
+        with pytest.raises(InputError) as caught:
+            read_corpus(long)
+        assert len(str(caught.value)) < 300
     (tmp_path / "a.xlsx").write_bytes(b"PK")
-    fails(tmp_path / "a.xlsx", "'.xlsx'", ".csv .tsv .jsonl .ndjson .parquet")
+    fails(tmp_path / "a.xlsx", "'.xlsx'", ".csv .tsv .jsonl .ndjson .json .parquet")
     (tmp_path / "noext").write_bytes(b"x")
     fails(tmp_path / "noext", "without an extension")
     (tmp_path / "a.parquet").write_bytes(b"text,label\n")
@@ -260,7 +267,7 @@ def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
         (b'text,label\na,x\n"b\nc\nd\xe9",y\n', ["row 2 (line 5)", "0xe9"]),
         (b"te\xe9xt,label\na,x\n", ["header (line 1)", "0xe9"]),
         (b"text,label\n" + b"a,x\n" * 5000 + b"\xff,x\n", ["row 5001 (line 5002)", "0xff"]),
-        (b"text;label\na;x\nb;y\n", ["separated by ';'"]),
+        (b"text;label\na;x\nb;y\n", ["separated by ';'", "give --separator ';'"]),
     ],
 )
 def test_broken_csv_is_named_by_row_and_line(tmp_path: Path, content: bytes, parts: list[str]) -> None:
@@ -285,6 +292,104 @@ def test_broken_json_lines_are_named(tmp_path: Path, content: bytes, parts: list
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     fails(path, "a.jsonl", *parts)
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("[", ["is not JSON"]),
+        ("[]", ["has no rows"]),
+        ('[{"text": "a"}, 3]', ["row 2 is a JSON int"]),
+        ('{"text": ["a"], "label": [1]}', ["holds list values"]),
+        ('{"text": "a", "label": 1} x', ["line 1", "is not JSON"]),
+        ("[" * 100_000, ["is not JSON"]),
+        ("[" + "9" * 5000 + "]", ["is not JSON"]),
+    ],
+)
+def test_broken_json_is_named(tmp_path: Path, content: str, parts: list[str]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    fails(path, "a.json", *parts)
+
+
+def test_json_may_be_an_array_over_many_lines_or_lines(tmp_path: Path) -> None:
+    rows = [
+        {"text": t, "label": y, **({"late": 1} if t == TEXTS[-1] else {})} for t, y in zip(TEXTS, LABELS, strict=True)
+    ]
+    for content in (json.dumps(rows, indent=2), "\ufeff " + json.dumps(rows), "\n".join(map(json.dumps, rows))):
+        (tmp_path / "a.json").write_text(content, encoding="utf-8")
+        assert read_corpus(tmp_path / "a.json").texts.to_list() == TEXTS
+
+
+# ---- separators and headers
+
+
+def test_separators(tmp_path: Path) -> None:
+    rows = [["text", "label"], *map(list, zip(TEXTS, LABELS, strict=True))]
+    for mark in ";|\t:":
+        path = write_csv(tmp_path / "a.csv", rows, delimiter=mark)
+        assert read_corpus(path, separator=mark).texts.to_list() == TEXTS
+        assert read_texts(path, separator=mark).texts.to_list() == TEXTS
+    for wrong in (";;", "", '"', "\n"):
+        fails(path, "the separator must be one character", separator=wrong)
+    (tmp_path / "a.jsonl").write_text("{}")
+    fails(tmp_path / "a.jsonl", "--separator and --no-header are for .csv and .tsv", separator=";")
+    fails(tmp_path / "a.jsonl", "--separator and --no-header are for .csv and .tsv", header=False)
+
+
+def test_a_file_without_a_header_is_refused_or_read_whole(tmp_path: Path) -> None:
+    long = [f"{t} and some more words" for t in TEXTS]
+    path = write_csv(tmp_path / "a.csv", list(map(list, zip(long, LABELS, strict=True))))
+    fails(path, "the first line looks like data", "'good film here and some more words'", "--no-header")
+    corpus = read_corpus(path, header=False)
+    assert corpus.texts.to_list() == long and corpus.rows.tolist() == [1, 2, 3, 4]
+    assert (corpus.intake.text_column, corpus.intake.label_column) == ("column 1", "column 2")
+    with pytest.raises(InputError, match="give --no-header"):
+        read_texts(path)
+    assert read_texts(path, text="column 1", header=False).texts.to_list() == long
+    # a label among the names, and more columns than can be guessed
+    path = write_csv(
+        tmp_path / "b.csv", [["it", "positive"], *[[f"it is number {i}", y] for i, y in enumerate(LABELS)]]
+    )
+    fails(path, "the first line looks like data", "'positive'", "--no-header")
+    path = write_csv(
+        tmp_path / "c.csv", [[i, t, y, t + "!"] for i, (t, y) in enumerate(zip(long, LABELS, strict=True))]
+    )
+    fails(path, "is not clear", "if the file has no header, give --no-header")
+    path = tmp_path / "d.csv"
+    path.write_text("a,x\nb\n")
+    fails(path, "row 2 (line 2): 1 fields where the first row has 2", header=False)
+
+
+# ---- files that are none
+
+
+def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "s.csv"))
+        for path in ("pipe.csv", "zero.csv", "s.csv"):
+            fails(tmp_path / path, "is no regular file")
+    fails("/dev/zero", "is no regular file")
+    folder = make_folder(tmp_path / "d", {"pos/1.txt": "a", "neg/1.txt": "b"})
+    (folder / "neg" / "2.txt").symlink_to("/dev/zero")
+    fails(folder, "2.txt", "is no regular file")
+    with pytest.raises(InputError, match="no regular file"):
+        PieceTokenizer(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="no regular file"):
+        read_stop_words(tmp_path / "pipe.csv")
+
+
+def test_a_hundred_thousand_columns(tmp_path: Path) -> None:
+    names, n = ["text", "label", *[f"c{i}" for i in range(100_000)]], len(TEXTS)
+    rows = [[t, y, *["1"] * 100_000] for t, y in zip(TEXTS, LABELS, strict=True)]
+    path = write_csv(tmp_path / "a.csv", [names, *rows])
+    assert len(read_corpus(path).texts) == n
+    path = write_csv(tmp_path / "b.csv", [["x", "y", *names[2:]], *rows])
+    fails(path, "which column holds the text is not clear")
+    path = write_csv(tmp_path / "c.csv", [[*names[:-1], "c0"], *rows])
+    fails(path, "'c0' occurs more than once")
 
 
 # ---- named data sets

@@ -27,6 +27,7 @@ from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
 from tokensieve.data.importance import Importance, importance_of, token_importance
 from tokensieve.data.sums import TokenSums
+from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.text import counts
 from tokensieve.text import spill as streaming
@@ -240,6 +241,38 @@ def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkey
     monkeypatch.setattr("tokensieve.cli.options.LARGE", 1000)
     assert "--stream keeps it out of memory" in run(*common, "--out", "memory")[2]
     assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
+
+
+@pytest.mark.parametrize("limit", [2_000, 60_000, 200_000])
+def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: int) -> None:
+    """Limits that are hit by the texts, their tokens, and what comes later."""
+    (tmp_path / "tmp").mkdir()
+    path = written(tmp_path, "csv")
+    program = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
+        "from tokensieve.errors import InputError; from tokensieve.text.corpus import read_corpus; "
+        "from tokensieve.text.vocabulary import count_corpus\n"
+        "try: count_corpus(read_corpus(sys.argv[1], drop=['zzz'], stream=True), ngrams=3)\n"
+        "except InputError as problem: print(problem); sys.exit(2)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], env={**os.environ, "TMPDIR": str(tmp_path / "tmp")}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stderr == "" and done.stdout.count("\n") == 1, done.stderr
+    assert "cannot write temporary files in" in done.stdout and "set TMPDIR" in done.stdout
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
+def test_the_room_that_counts_need_is_named() -> None:
+    writer = MatrixWriter(streaming.Folder(), 10**9)
+    for file in writer._files:
+        file.close()
+    with open("/dev/full", "wb", 0) as full:
+        writer._files = [full, full]
+        with pytest.raises(InputError, match=r"need up to 12\.000 GB \(no space left"):
+            writer.append(sp.csr_array(np.ones((1, 100_000))))
 
 
 @pytest.mark.parametrize("end", ["", "raise KeyboardInterrupt", "sys.exit(3)"])

@@ -19,9 +19,16 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 import tokensieve.text.tokens
 import tokensieve.text.vocabulary
 from tokensieve.errors import InputError
-from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series, tokenizer_from_dict
+from tokensieve.text.tokenizers import (
+    PieceTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    read_stop_words,
+    text_series,
+    tokenizer_from_dict,
+)
 from tokensieve.text.tokens import TokenStream, tokenize
-from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
+from tokensieve.text.vocabulary import Vocabulary, count_texts, learn_vocabulary
 
 QUIET = settings(deadline=None, derandomize=True, max_examples=150)
 ASCII_WORD = r"\w+(?:['’]\w+)*"
@@ -117,8 +124,12 @@ def test_chunks_leave_no_trace(chunk: int, monkeypatch: pytest.MonkeyPatch) -> N
         ("cafe\u0301 CAFE\u0301", ["cafe\u0301", "cafe\u0301"]),
         ("İIı", ["i̇iı"]),
         ("ΟΔΟΣ ΣΑΣ Σ", ["οδος", "σας", "σ"]),
-        ("日本語 中文", ["日本語", "中文"]),
-        ("हिन्दी ไทย", ["हिन्दी", "ไทย"]),
+        ("日本語 中文", ["日", "本", "語", "中", "文"]),
+        ("हिन्दी ไทย", ["हिन्दी", "ไ", "ท", "ย"]),
+        ("がコンピューターを買った。", ["が", "コンピューター", "を", "買", "っ", "た"]),
+        ("Tシャツ ﾃｽﾄ 한국어 ㄅㄆ", ["tシャツ", "ﾃｽﾄ", "한국어", "ㄅㄆ"]),
+        ("กำลัง ကောင်း ខ្មែរ", ["ก", "ำ", "ลั", "ง", "ကော", "င်း", "ខ្", "មែ", "រ"]),
+        ("it's中文's 3本", ["it's", "中", "文", "s", "3", "本"]),
         ("שלום\u200f \u202bעולם\u202c", ["שלום", "עולם"]),
         ("می\u200cخواهم", ["می\u200cخواهم"]),
         ("👍🏽👍 👩🏽‍⚕️ ☀️", ["👍🏽", "👍", "👩🏽‍⚕️", "☀️"]),
@@ -137,8 +148,56 @@ def test_options_keep_case_and_line_breaks() -> None:
     assert words_of("Good BAD<br />x", WordTokenizer(lowercase=False)) == ["Good", "BAD", "x"]
     assert words_of("Good<br />x", WordTokenizer(line_breaks=False)) == ["good", "br", "x"]
     assert words_of("a-b c", WordTokenizer(pattern=r"[a-z-]+")) == ["a-b", "c"]
-    settings = WordTokenizer(False, False, r"\S+")
+    settings = WordTokenizer(False, False, r"\S+", True, ("a", "b"))
     assert tokenizer_from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+def test_html_is_read_as_a_browser_shows_it() -> None:
+    text = """<p class='x'>The don&#39;t &amp; caf&eacute;<br/>b</p><SCRIPT>var x</script> end&nbsp;x<y <!-- no
+    <b>no</b> --> &bad; &lt;b&gt; 3<4"""
+    tokenizer = WordTokenizer(html=True)
+    expected = ["the", "don't", "café", "b", "end", "x", "y", "bad", "b", "3", "4"]
+    assert words_of(text, tokenizer) == expected == [token for _, _, token in tokenizer.spans(text)]
+    places = {token: text[start:end] for start, end, token in tokenizer.spans(text)}
+    assert places["don't"] == "don&#39;t" and places["café"] == "caf&eacute;" and places["end"] == "end"
+    assert words_of(text)[:3] == ["p", "class", "x"]
+
+
+@QUIET
+@given(st.text(st.sampled_from("<>/!-&;#ab3 xlt中\u0130\U0001f600"), max_size=40))
+@example("&#55296;a&#0;b&#x110000;")
+def test_spans_of_html_are_the_tokens_of_split_in_order(text: str) -> None:
+    tokenizer = WordTokenizer(html=True)
+    spans = tokenizer.spans(text)
+    assert [token for _, _, token in spans] == words_of(text, tokenizer)
+    assert all(0 <= start < end <= len(text) for start, end, _ in spans)
+    assert [start for start, _, _ in spans] == sorted(start for start, _, _ in spans)
+
+
+def test_stop_words_are_left_out_before_n_grams_are_formed(tmp_path: Path) -> None:
+    path = tmp_path / "stop.txt"
+    path.write_text("# of no weight\nThe\n\nof \nthe\n", encoding="utf-8")
+    assert read_stop_words(path) == ("of", "the") and read_stop_words(path, False) == ("The", "of", "the")
+    tokenizer = WordTokenizer(stop_words=read_stop_words(path))
+    assert words_of("The end of the film, the", tokenizer) == ["end", "film"]
+    assert [token for _, _, token in tokenizer.spans("The end of the film, the")] == ["end", "film"]
+    assert matrix_of(["the end of the film"], tokenizer, 2, 1)[1] == ["end", "film", "end film"]
+    path.write_text("# nothing\n")
+    for wrong, message in ((path, "holds no stop words"), (tmp_path / "none.txt", "cannot read")):
+        with pytest.raises(InputError, match=message):
+            read_stop_words(wrong)
+
+
+@pytest.mark.parametrize("pattern", ["(", "a*", "x?", r"\b", "", "[z-a]", "(?<n>a)(?<n>b)"])
+def test_a_pattern_that_is_none_is_one_clear_line(pattern: str) -> None:
+    with pytest.raises(InputError, match="the pattern") as caught:
+        WordTokenizer(pattern=pattern)
+    assert "\n" not in str(caught.value)
+
+
+def test_texts_without_words_are_named_as_such() -> None:
+    with pytest.raises(InputError, match="hold no words"):
+        count_texts(pl.Series(["...", "!", " "]))
 
 
 @QUIET

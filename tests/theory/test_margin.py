@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import clarabel
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import null_space
 from scipy.optimize import minimize, nnls
 
 from tokensieve.errors import InputError
@@ -17,6 +20,8 @@ from tokensieve.theory import margin as margin_module
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.margin import Margin, max_margin, selection_of
 from tokensieve.theory.one_step import one_step
+from tokensieve.theory.reduced import face_of
+from tokensieve.theory.selection import select
 
 
 def all_pairs(counts: Counts, mask: np.ndarray) -> np.ndarray:
@@ -27,6 +32,16 @@ def all_pairs(counts: Counts, mask: np.ndarray) -> np.ndarray:
         entries = range(m.indptr[k], m.indptr[k + 1])
         pairs |= {(m.indices[i], m.indices[j]) for i in entries for j in entries if mask[i] and not mask[j]}
     return np.array(sorted(pairs)).reshape(-1, 2)
+
+
+def all_ties(counts: Counts, mask: np.ndarray) -> np.ndarray:
+    """Every pair of types selected in one document."""
+    m = counts.matrix
+    pairs = set()
+    for k in range(counts.n_documents):
+        held = m.indices[m.indptr[k] : m.indptr[k + 1]][mask[m.indptr[k] : m.indptr[k + 1]]]
+        pairs |= {(held[0], s) for s in held[1:]}
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def least_norm(D: np.ndarray) -> np.ndarray:
@@ -46,7 +61,10 @@ def check_certificate(result: Margin, counts: Counts, E: np.ndarray, mask: np.nd
     assert result.smallest_margin == pytest.approx(gaps.min(), rel=1e-9)
     assert gaps.min() >= 1 - 1e-8
     D = E[result.pairs[:, 0]] - E[result.pairs[:, 1]]
-    np.testing.assert_allclose(D.T @ result.multipliers, result.p, atol=1e-8 * np.linalg.norm(result.p))
+    equal = all_ties(counts, mask)
+    free = null_space(E[equal[:, 0]] - E[equal[:, 1]]) if len(equal) else np.eye(E.shape[1])
+    shadow = free @ (free.T @ (D.T @ result.multipliers))
+    np.testing.assert_allclose(shadow, result.p, atol=1e-8 * np.linalg.norm(result.p))
     assert result.multipliers.min() >= 0
     assert {tuple(pair) for pair in result.pairs} <= {tuple(pair) for pair in pairs}
     np.testing.assert_allclose(D @ result.p, 1, atol=1e-6)
@@ -62,16 +80,81 @@ def test_any_feasible_problem_agrees_with_least_distance_programming(seed: int, 
     matrix[:, 0] += 1
     counts = Counts.from_matrix(matrix, rng.integers(2, size=n))
     E = rng.standard_normal((types, d))
-    u = E @ rng.standard_normal(d)
-    mask = u[counts.matrix.indices] >= np.quantile(u, 0.6)
+    E[:, 0] = rng.integers(0, 3, types)
+    mask = select(counts, E[:, 0]).mask
     result = max_margin(counts, E, mask)
-    pairs = all_pairs(counts, mask)
+    pairs, equal = all_pairs(counts, mask), all_ties(counts, mask)
     if not len(pairs):
         assert result.status == "nothing to separate" and math.isinf(result.margin)
         return
     assert result.status == "solved"
     check_certificate(result, counts, E, mask)
-    np.testing.assert_allclose(result.p, least_norm(E[pairs[:, 0]] - E[pairs[:, 1]]), rtol=1e-5, atol=1e-6)
+    free = null_space(E[equal[:, 0]] - E[equal[:, 1]]) if len(equal) else np.eye(d)
+    assert result.ties == d - free.shape[1]
+    D = (E[pairs[:, 0]] - E[pairs[:, 1]]) @ free
+    np.testing.assert_allclose(result.p, free @ least_norm(D), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result.p, interior_point(E, pairs, equal), rtol=1e-5, atol=1e-6)
+
+
+def interior_point(E: np.ndarray, pairs: np.ndarray, equal: np.ndarray) -> np.ndarray:
+    """Clarabel on the problem as it is written, equalities and all."""
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    D = np.vstack([E[equal[:, 0]] - E[equal[:, 1]], E[pairs[:, 1]] - E[pairs[:, 0]]])
+    bound = np.concatenate([np.zeros(len(equal)), -np.ones(len(pairs))])
+    cones = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(len(pairs))]
+    d = E.shape[1]
+    solver = clarabel.DefaultSolver(sp.eye_array(d, format="csc"), np.zeros(d), sp.csc_array(D), bound, cones, options)
+    return np.asarray(solver.solve().x)
+
+
+def test_contradicting_documents_keep_their_types_equal() -> None:
+    """Assumption 1, n = 40, and one document once more with the opposite label: its relevant token is tied to its best other.
+
+    Without the equality the direction is far from the one that has it.
+    """
+    data = single_token(40, 20, 5, 6, seed=0)
+    E = one_step(data.counts, *initialise(20, 64, seed=0), eta=400.0).embeddings()
+    mask = (data.relevance != 0)[data.counts.matrix.indices]
+    free = max_margin(data.counts, E, mask)
+    m = data.counts.matrix
+    mask[m.indptr[0] + 3] = True
+    mask = face_of(data.counts, E, mask).mask
+    tied = max_margin(data.counts, E, mask)
+    held = m.indices[m.indptr[0] : m.indptr[1]][mask[m.indptr[0] : m.indptr[1]]]
+    assert np.ptp(E[held] @ tied.p) < 1e-12 and tied.ties == len(held) - 1 and tied.status == "solved"
+    assert tied.margin < free.margin
+    cosine = tied.p @ free.p / np.linalg.norm(tied.p) / np.linalg.norm(free.p)
+    assert np.arccos(cosine) > 0.1
+
+
+def test_equal_embeddings_are_never_solved_by_a_huge_p() -> None:
+    """All ones but one column: two types of one document are equal, or differ by rounding only."""
+    rng = np.random.default_rng(0)
+    outcomes = set()
+    for _ in range(60):
+        types = int(rng.integers(3, 8))
+        E = np.ones((types, 3))
+        E[:, 1] = rng.integers(0, 3, types) * 0.1
+        E = E @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        matrix = rng.integers(0, 2, (5, types))
+        counts = Counts.from_matrix(matrix, rng.integers(2, size=5))
+        mask = np.zeros(counts.matrix.nnz, bool)
+        mask[counts.matrix.indptr[:-1][np.diff(counts.matrix.indptr) > 0]] = True
+        result = max_margin(counts, E, mask)
+        outcomes.add(result.status)
+        assert result.status != "stopped early" and np.linalg.norm(result.p) < 1e6
+        assert result.status != "infeasible" or result.farkas <= 1e-12
+    assert outcomes == {"solved", "infeasible"}
+
+
+def test_infeasible_needs_a_combination_that_is_zero_to_rounding() -> None:
+    """Rows that differ by 1e-8 can be separated, by a long p: a short convex combination of them is no proof that they cannot."""
+    counts = Counts.from_matrix([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]], [1, 1, 1])
+    E = np.array([[1.0, 0.0, 1e-8], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    result = max_margin(counts, E, selection_of(counts, {0: [0], 1: [1], 2: [2]}))
+    assert result.status == "solved"
+    np.testing.assert_allclose(result.p, [2.0, 1.0, 1e8], rtol=1e-6)
 
 
 def test_two_orthogonal_types_by_hand() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
+from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.start import Start, initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.one_step import first_step, one_step
@@ -199,3 +200,12 @@ def test_a_first_step_without_embeddings_is_one_step_in_distribution(classes: in
     assert np.all(np.abs(drawn.mean(axis=0) - literal.mean(axis=0)) < 5 * error + 1e-12)
     assert np.all(np.abs(np.log(drawn.std(axis=0) / literal.std(axis=0))) < 0.4)
     np.testing.assert_array_equal(first_step(counts, 64, 3), drawn[3])
+
+
+def test_a_certain_answer_keeps_the_digits_of_its_gradient() -> None:
+    """Three classes, an answer of 50 for the right one: softmax − 1 is −2e^{−50}, which 1 − 1 would lose."""
+    _, g = loss_and_slope(np.array([[50.0, 0.0, 0.0], [0.0, 0.0, 45.0]]), np.array([0, 2]))
+    assert g[0, 0] == pytest.approx(-2 * math.exp(-50), rel=1e-12) and g[1, 2] == pytest.approx(
+        -2 * math.exp(-45), rel=1e-12
+    )
+    np.testing.assert_allclose(g.sum(axis=1), 0, atol=1e-30)

@@ -21,7 +21,6 @@ from tokensieve.theory.selection import (
     limit_error,
     one_sided,
     select,
-    select_along,
     selected_fraction,
 )
 
@@ -68,29 +67,12 @@ def test_one_sided_types_and_the_share_that_is_selected() -> None:
     assert math.isnan(share) and total == 0
 
 
-def test_a_gap_that_stays_bounded_along_a_curve_is_a_tie() -> None:
-    """Documents of types 0 and 1 with labels +, +, − settle where σ(f) = 2/3, while both rise away from type 2."""
-    counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
-    w = np.array([1.5, -1.0, -3.0])
-    flow = gradient_flow(counts, np.eye(3), w, np.zeros(3), FlowSettings(max_norm=300.0, max_steps=1000))
-    found = select_along(counts, np.eye(3), flow)
-    np.testing.assert_array_equal(found.mask, [True] * 6 + [True, False, True, False])
-    assert found.ties == 3 and found.widest_tie < found.slack < found.closest_other
-    assert found.to_dict()["documents_with_ties"] == 3
-    share = (math.log(2) + 1) / 2.5
-    assert flow.p[0] - flow.p[1] == pytest.approx(math.log(share / (1 - share)), abs=1e-3)
-    assert flow.p[0] - flow.p[2] > 20
-
-
 def test_bad_input_is_named() -> None:
     counts = Counts.from_matrix([[1, 1, 1]], [1])
     with pytest.raises(InputError, match="finite numbers"):
         select(counts, np.array([1.0, np.nan, 0.0]))
     with pytest.raises(InputError, match="slack"):
         select(counts, np.zeros(3), -1.0)
-    flow = gradient_flow(counts, np.eye(3), np.array([1.0, 1.0, -1.0]), np.zeros(3), FlowSettings(max_norm=2.0))
-    with pytest.raises(InputError, match="too little"):
-        select_along(counts, np.eye(3), flow)
 
 
 def test_selected_fraction_along_a_curve_by_brute_force() -> None:

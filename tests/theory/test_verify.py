@@ -14,7 +14,9 @@ from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import Documents, count_corpus
+from tokensieve.theory.claims import Outcome
 from tokensieve.theory.curve import FlowSettings, Verdict
+from tokensieve.theory.faces import Fate
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
 from tokensieve.theory.verify import default_step_size, verify
@@ -33,7 +35,9 @@ def test_every_claim_holds_on_exact_data() -> None:
     assert found.agreement is not None and found.agreement.angle < 0.01
     assert found.agreement.exponent == pytest.approx(-1, abs=0.02)
     assert found.limit_error < 1e-12
-    assert list(dict.fromkeys(stages)) == ["one step", "flow", "selection", "margin", "assumptions", "done"]
+    assert list(dict.fromkeys(stages)) == ["one step", "flow", "faces", "selection", "assumptions", "done"]
+    assert found.limit.fate is Fate.MAX_MARGIN and found.limit.balance is not None and found.limit.balance.pulling == 0
+    assert found.agreement.angle * found.flow.norm[-1] == pytest.approx(found.limit.angle_constant, rel=0.01)
     figures = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(figures["one_step"]) >= {"slope", "expected_slope", "r2", "relative_remainder", "bound"}
     assert set(figures["flow"]) >= {"norm", "log_time", "cosine", "angle", "important_selected"}
@@ -47,14 +51,15 @@ def test_a_finite_limit_is_said_and_the_max_margin_statement_left_out() -> None:
     found = verify(counts, d=8, eta=20.0, seed=5)
     assert found.flow.verdict == Verdict.FINITE and found.margin is None and found.agreement is None
     outcome = {claim.name.split(" (")[1]: claim for claim in found.claims}
-    assert outcome["Lemma 4.2)"].holds is False
-    assert outcome["Theorem 4.3)"].holds is None and "does not apply" in outcome["Theorem 4.3)"].verdict
+    assert outcome["Lemma 4.2)"].outcome is Outcome.UNMET and "converges" in outcome["Lemma 4.2)"].verdict
+    assert outcome["Theorem 4.3)"].outcome is Outcome.UNMET and "does not apply" in outcome["Theorem 4.3)"].verdict
+    assert found.limit.fate is Fate.POINT and found.limit.finite is not None and found.limit.finite.curvature > 0
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["margin"]["status"] == "not applicable"
 
 
 def test_a_short_budget_is_undecided() -> None:
     found = verify(independent_tokens(60, 20, 8, 6).counts, d=64, settings=FlowSettings(max_steps=3))
-    assert [claim.holds for claim in found.claims[1:]] == [None] * 4
+    assert [claim.outcome for claim in found.claims[1:]] == [Outcome.LONGER] * 4
     assert found.selection is None and found.to_dict()["selection"] is None
 
 
@@ -123,7 +128,7 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
     counts = count_corpus(Documents(reviews["text"], labels, ("negative", "positive")), min_documents=20).counts
     found = verify(counts, d=8)
     assert found.flow.verdict == Verdict.FINITE and found.flow.limit is not None
-    assert "max-margin statement does not apply" in found.claims[-1].verdict
+    assert found.claims[-1].outcome is Outcome.UNMET and found.limit.fate is Fate.POINT
     at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)
     along = gradient(counts, found.embeddings @ found.flow.at(0), found.values)
     assert np.linalg.norm(found.embeddings.T @ at_limit.a) < 1e-9 * np.linalg.norm(found.embeddings.T @ along.a)

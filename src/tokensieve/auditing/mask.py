@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+
+
+def mask_fields(
+    texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer
+) -> tuple[dict[str, pl.Series], int]:
+    """`mask_texts` for the columns of one table, each with the tokens of its own field where there are several.
+
+    Args:
+        texts: column → n texts, String, null where a row has none.
+        tokens: token types; with several columns each word is written `column:word`.
+        tokenizer: the one that the tokens come from, or that of one field.
+
+    Returns:
+        The texts, and how many rows were changed.
+
+    Raises:
+        InputError: no token, one that the tokenizer would never write, or one of no field.
+    """
+    base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
+    own = {column: list(tokens) for column in texts}
+    if len(texts) > 1 or isinstance(tokenizer, FieldTokenizer):
+        fields = FieldTokenizer(base, tuple(texts))  # type: ignore[arg-type]
+        own = {column: [] for column in texts}
+        for token in tokens:
+            field = fields.field_of(token)
+            if not field:
+                raise InputError(f"{token!r} is of no field: write {', '.join(f'{name}:TOKEN' for name in texts)}")
+            own[field].append(" ".join(word.removeprefix(field + ":") for word in token.split(" ")))
+    masked, changed = {}, np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
+    for column, mine in own.items():
+        masked[column] = texts[column]
+        if mine or not tokens:
+            held = texts[column].is_not_null()
+            masked[column] = (
+                texts[column].clone().scatter(held.arg_true(), mask_texts(texts[column].filter(held), mine, base)[0])
+            )
+        changed |= (masked[column] != texts[column]).fill_null(False).to_numpy()
+    return masked, int(changed.sum())
 
 
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:

@@ -115,15 +115,18 @@ def _learn(client: Any, corpus: Any, tell: Any, start: float, **how: Any) -> tup
     import polars as pl
 
     from tokensieve.model.cluster import learn_on
-    from tokensieve.text.spill import Folder
+    from tokensieve.text.spill import Folder, storing
+    from tokensieve.text.tokenizers import with_fields
 
+    how["tokenizer"] = with_fields(how["tokenizer"], corpus.fields)
     folder = Folder()
     files: list[list[str]] = [[] for _ in range(max(sum(client.nthreads().values()), 1))]
     for texts, labels in _batches(corpus):
         frame = pl.DataFrame({"text": texts, "label": np.asarray(corpus.classes)[labels]})
         for p, paths in enumerate(files):
             paths.append(str(folder.new()))
-            frame.gather_every(len(files), p).write_parquet(paths[-1])
+            with storing():
+                frame.gather_every(len(files), p).write_parquet(paths[-1])
     partitions = [dask.delayed(pl.read_parquet)(paths) for paths in files]  # type: ignore[attr-defined]
     read = time.perf_counter()
     learned = learn_on(client, partitions, progress=tell, **how)

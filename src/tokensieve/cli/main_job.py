@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
-    EncodingOption,
+    Files,
     Intake,
     NgramsOption,
     QuietOption,
@@ -143,8 +143,8 @@ def train(
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
     source: SourceArgument,
+    files: Files,
     text: TextOption = None,
-    encoding: EncodingOption = "utf-8",
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for predictions.csv, to the letter.", metavar="FOLDER")
     ] = None,
@@ -160,7 +160,8 @@ def predict(
     if out:
         check_writable(out)
     classifier = read_model(model)
-    texts = read_texts(source, text=text, encoding=encoding)
+    fields = getattr(classifier.vocabulary and classifier.vocabulary.tokenizer, "fields", None)
+    texts = read_texts(source, text=text or fields, **files.form())
     answered = classifier.answer(*classifier.count(texts.texts))
     frame = answered.insert_column(0, pl.Series("row", texts.rows))
     table = csv_table(frame)
@@ -224,10 +225,7 @@ def _train(job: _Job, table: bool) -> None:
             files["tokens.csv"] = csv_table(token_frame(token_importance(learned.train.counts), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
-        summary["settings"] |= job.documents | {
-            "tokenizer": job.tokens.tokenizer or "words",
-            "keep_case": job.tokens.keep_case,
-        }
+        summary["settings"] |= job.documents | job.tokens.as_given()
         summary["seconds"] = clock.seconds | {"total": sum(clock.seconds.values())}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
         write_all(job.out, files)
@@ -258,7 +256,7 @@ def _audit(job: _Job) -> Any:
         if job.name:
             corpus = replace(corpus, name=job.name)
         result = run(corpus, settings, splitter, tell, {"reading": time.perf_counter() - start})
-        result.settings.update(job.documents, tokenizer=job.tokens.tokenizer or "words", keep_case=job.tokens.keep_case)
+        result.settings.update(job.documents | job.tokens.as_given())
         tell("writing", 0.0)
         lap = time.perf_counter()
         files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)

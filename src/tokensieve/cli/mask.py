@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
-    EncodingOption,
+    Files,
     QuietOption,
     SourceArgument,
     Splitting,
@@ -26,6 +26,7 @@ from tokensieve.errors import InputError
 def mask(
     source: SourceArgument,
     splitting: Splitting,
+    files: Files,
     out: Annotated[Path, typer.Option("--out", help="File to write: .csv .tsv .jsonl or .parquet.", metavar="FILE")],
     token: Annotated[list[str] | None, typer.Option("--token", help="Token to cut out (repeatable).")] = None,
     audit: Annotated[
@@ -33,61 +34,77 @@ def mask(
         typer.Option("--audit", help="Folder of an audit with --fail-on: cut what exceeded it.", metavar="FOLDER"),
     ] = None,
     text: TextOption = None,
-    encoding: EncodingOption = "utf-8",
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again with certain tokens cut out, all other columns as they were."""
-    from tokensieve.auditing.mask import mask_texts
+    from tokensieve.auditing.mask import mask_fields
     from tokensieve.files import check_writable, write_all
-    from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
+    from tokensieve.model.storage import read_model
 
     if out.suffix.lower() not in (".csv", ".tsv", ".jsonl", ".parquet"):
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet")
     check_writable(out.parent)
-    tokens, likely = list(token or []), None
-    tokenizer, keep_case = splitting.tokenizer, splitting.keep_case
+    tokens, likely, splitter = list(token or []), None, splitting.splitter()
     if audit is not None:
-        found, settings, likely = _exceeding(audit)
+        found, likely = _exceeding(audit)
         tokens += found
-        tokenizer = tokenizer or (None if settings["tokenizer"] == "words" else str(settings["tokenizer"]))
-        keep_case = keep_case or bool(settings["keep_case"])
-    splitter = WordTokenizer(lowercase=not keep_case) if tokenizer is None else PieceTokenizer(tokenizer)
-    rows, column = _rows(source, encoding, text, likely)
-    held = [i for i, row in enumerate(rows) if row.get(column) is not None]
-    for i in held:
-        if not isinstance(rows[i][column], str):
-            raise InputError(
-                f"{source}: row {i + 1}: {column!r} holds {rows[i][column]!r:.40}, no text: choose with --text"
-            )
-    masked, changed = mask_texts(text_series([rows[i][column] for i in held]), tokens, splitter)
-    for i, shorter in zip(held, masked, strict=True):
-        rows[i][column] = shorter
+        vocabulary = read_model(audit).vocabulary
+        if vocabulary is not None and splitting == Splitting():
+            splitter = vocabulary.tokenizer
+    fields = text or list(getattr(splitter, "fields", [])) or likely
+    rows, columns = _rows(source, files, fields, must=bool(text))
+    texts = {column: _texts(source, rows, column) for column in columns}
+    masked, changed = mask_fields(texts, tokens, splitter)
+    for column, shorter in masked.items():
+        for row, value in zip(rows, shorter, strict=True):
+            if value is not None:
+                row[column] = value
     write_all(out.parent, {out.name: _written(rows, out.suffix.lower(), source)})
     say(quiet, f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out: {out}")
 
 
-def _rows(source: str, encoding: str, text: str | None, likely: str | None) -> tuple[list[dict[str, Any]], str]:
-    """All rows with all their fields, a split of the source's own as one more, and the name of the text column."""
+def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """All rows with all their fields, a split of the source's own as one more, and the names of the text columns.
+
+    Args:
+        source: as for every command.
+        files: how it is read.
+        fields: the columns that are wanted; guessed if None.
+        must: whether they have to be there; otherwise one is guessed where they are not.
+    """
     from tokensieve.text.columns import choose_text
+    from tokensieve.text.formats import Format
     from tokensieve.text.sources import open_source
 
-    opened = open_source(source, encoding)
-    wanted = text if text is not None or likely not in opened.train.columns else likely
-    column = opened.train.columns[choose_text(opened.train, wanted)]
+    opened = open_source(source, Format(**files.form()))
+    columns = opened.train.columns
+    wanted: list[str | None] = [*fields] if fields and (must or set(fields) <= set(columns)) else [None]
+    chosen = [columns[choose_text(opened.train, name)] for name in wanted]
     rows: list[dict[str, Any]] = []
     for part, table in (("train", opened.train), ("test", opened.test)):
         if table is not None:
             split = {} if opened.test is None else {"split": part}
             rows += [row | split for row in table.records()]
-    return rows, column
+    return rows, list(dict.fromkeys(chosen))
 
 
-def _exceeding(folder: Path) -> tuple[list[str], dict[str, Any], str]:
-    """Tokens over the budget of an audit, its settings, and its text column."""
+def _texts(source: str, rows: list[dict[str, Any]], column: str) -> Any:
+    """The texts of a column, null where a row has none."""
+    from tokensieve.text.tokenizers import text_series
+
+    values = [row.get(column) for row in rows]
+    for i, value in enumerate(values):
+        if not (value is None or isinstance(value, str)):
+            raise InputError(f"{source}: row {i + 1}: {column!r} holds {value!r:.40}, no text: choose with --text")
+    return text_series(values)
+
+
+def _exceeding(folder: Path) -> tuple[list[str], list[str]]:
+    """Tokens over the budget of an audit, and its text column."""
     try:
         found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        settings, over = found["settings"], [str(row["token"]) for row in found["over_budget"]]
-        column, _, _ = str(settings["columns"][0]), settings["tokenizer"], settings["keep_case"]
+        over = [str(row["token"]) for row in found["over_budget"]]
+        column = str(found["settings"]["columns"][0])
     except (OSError, ValueError) as problem:
         raise InputError(f"--audit {str(folder)!r} is no folder of an audit: {problem}") from None
     except (KeyError, TypeError, IndexError) as problem:
@@ -96,7 +113,7 @@ def _exceeding(folder: Path) -> tuple[list[str], dict[str, Any], str]:
         ) from None
     if not over:
         raise InputError(f"the audit in {str(folder)!r} found no token over a budget: run it with --fail-on first")
-    return list(dict.fromkeys(over)), settings, column
+    return list(dict.fromkeys(over)), [column]
 
 
 def _written(rows: list[dict[str, Any]], suffix: str, source: str) -> bytes:

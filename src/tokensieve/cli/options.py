@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -69,7 +69,9 @@ def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
 SourceArgument = Annotated[
     str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, `imdb` or `yelp`.")
 ]
-TextOption = Annotated[str | None, typer.Option("--text", help="Column that holds the text.", metavar="COLUMN")]
+TextOption = Annotated[
+    list[str] | None, typer.Option("--text", help="Column that holds the text (repeatable: fields).", metavar="COLUMN")
+]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
 NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random draw.", min=0, max=MOST_SEED)]
@@ -78,6 +80,23 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress an
 
 def out_option(default: str) -> Any:
     return typer.Option("--out", help="Folder for the results.", metavar="FOLDER", show_default=default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """How text files are read."""
+
+    encoding: EncodingOption = "utf-8"
+    separator: Annotated[
+        str | None, typer.Option("--separator", help="Of the fields of .csv and .tsv, such as ';'.", metavar="MARK")
+    ] = None
+    header: Annotated[
+        bool, typer.Option("--header/--no-header", help="The first line of .csv and .tsv names the columns.")
+    ] = True
+
+    def form(self) -> dict[str, Any]:
+        """The same as fields of `tokensieve.text.formats.Format`."""
+        return {"encoding": self.encoding, "separator": self.separator, "header": self.header}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +129,7 @@ class Columns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Documents(Columns):
+class Documents(Columns, Files):
     """A source, its parts and how it is read."""
 
     source: SourceArgument
@@ -120,7 +139,6 @@ class Documents(Columns):
     split: Annotated[
         str | None, typer.Option("--split", help="Column that holds train or test for each row.", metavar="COLUMN")
     ] = None
-    encoding: EncodingOption = "utf-8"
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """Check the options now, read later; `more` goes to `read_corpus` as it is."""
@@ -132,7 +150,7 @@ class Documents(Columns):
 
             return read_corpus(
                 self.source, text=self.text, label=self.label, group=groups, drop=dropped, split=self.split,
-                test=self.test, encoding=self.encoding, **more,
+                test=self.test, **self.form(), **more,
             )  # fmt: skip
 
         return read
@@ -155,14 +173,16 @@ class Intake(Documents):
 
     def advise(self, quiet: bool) -> None:
         """Say that a large file need not be read into memory."""
-        path = Path(self.source)
-        if not self.stream and path.is_file() and path.stat().st_size > LARGE:
-            size = f"{path.name} has {path.stat().st_size / 1e9:.1f} GB"
-            say(quiet, f"{size}: --stream keeps it out of memory, with the same result")
+        path, size = Path(self.source), 0
+        with suppress(OSError, ValueError):  # reading will say what is wrong with the path
+            size = path.stat().st_size if path.is_file() else 0
+        if not self.stream and size > LARGE:
+            say(quiet, f"{path.name} has {size / 1e9:.1f} GB: --stream keeps it out of memory, with the same result")
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        return {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split")}
+        given = {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split")}
+        return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,20 +194,48 @@ class Splitting:
         typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE"),
     ] = None
     keep_case: Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")] = False
+    pattern: Annotated[
+        str | None,
+        typer.Option("--pattern", help="What a token is, as a regular expression (Rust's).", metavar="REGEX"),
+    ] = None
+    stop_words: Annotated[
+        Path | None, typer.Option("--stop-words", help="Words to leave out, one a line.", metavar="FILE")
+    ] = None
+    html: Annotated[str, typer.Option("--html", help="Tags and entities in the texts: keep or strip.")] = "keep"
 
     def splitter(self) -> Any:
         """The tokenizer meant.
 
         Raises:
-            InputError: the two options contradict each other, or the file is no tokenizer.
+            InputError: the options contradict each other, the pattern does not compile, or a file cannot be read.
         """
-        from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
+        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer, read_stop_words
 
-        if self.tokenizer and self.keep_case:
-            raise InputError(
-                "--keep-case is for words; a tokenizer file folds case or not by itself: leave one of the two out"
-            )
-        return WordTokenizer(lowercase=not self.keep_case) if self.tokenizer is None else PieceTokenizer(self.tokenizer)
+        if self.html not in ("keep", "strip"):
+            raise InputError(f"--html is keep or strip, not {self.html!r}")
+        if self.tokenizer:
+            for name in ("keep_case", "pattern", "stop_words"):
+                if getattr(self, name):
+                    option = "--" + name.replace("_", "-")
+                    raise InputError(
+                        f"{option} is for words; a tokenizer file splits by itself: leave one of the two out"
+                    )
+            if self.html == "strip":
+                raise InputError("--html is for words; a tokenizer file splits by itself: leave one of the two out")
+            return PieceTokenizer(self.tokenizer)
+        left_out = () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
+        return WordTokenizer(
+            lowercase=not self.keep_case,
+            pattern=self.pattern or WORD,
+            html=self.html == "strip",
+            stop_words=left_out,
+        )
+
+    def as_given(self) -> dict[str, Any]:
+        """The options that decide what a token is, for summary.json."""
+        stop_words = None if self.stop_words is None else str(self.stop_words)
+        given = {"tokenizer": self.tokenizer or "words", "keep_case": self.keep_case}
+        return given | {"pattern": self.pattern, "stop_words": stop_words, "html": self.html}
 
 
 @dataclass(frozen=True, kw_only=True)

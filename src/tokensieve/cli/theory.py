@@ -176,7 +176,12 @@ def _verify(
         study = Study(name, counts, np.asarray(rows), found, notes, settings, options["seed"], __version__, seconds)
         tell("writing", 0.0)
         lap = time.perf_counter()
-        tables = {"tokens.csv": study.tokens(), "flow.csv": study.curve(), "support.csv": study.support()}
+        tables = {
+            "tokens.csv": study.tokens(),
+            "flow.csv": study.curve(),
+            "support.csv": study.support(),
+            "gaps.csv": study.gap_curves(),
+        }
         files: dict[str, Any] = {file: csv_table(table) for file, table in tables.items()}
         files |= {"report.html": render_theory(study)}
         files |= {f"pictures/{file}": picture for file, picture in theory_pictures(study).items()}

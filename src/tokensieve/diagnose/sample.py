@@ -115,9 +115,11 @@ def draw_sample(documents: Documents, splitter: Tokenizer, min_documents: int, m
         seed: of the draw.
 
     Raises:
-        InputError: fewer than eight documents of two classes, or no word is frequent enough.
+        InputError: texts of several fields, fewer than eight documents of two classes, or no word is frequent enough.
     """
     corpus, partner = documents.corpus, documents.partner
+    if corpus.fields:
+        raise InputError("a transformer is diagnosed on one text column: give --text once")
     n = len(corpus.labels)
     order = _order(corpus.labels, partner, seed)
     read = np.sort(order[: max_documents - (max_documents % 2 if partner is not None else 0)])

@@ -126,7 +126,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._take(fit(counts, self._settings(), vocabulary), np.asarray(counts.classes))
 
     def _tokenizer(self) -> Tokenizer:
-        if isinstance(self.tokenizer, WordTokenizer | PieceTokenizer):
+        if isinstance(self.tokenizer, Tokenizer):
             return self.tokenizer
         return WordTokenizer() if self.tokenizer is None else PieceTokenizer(self.tokenizer)
 

@@ -32,12 +32,12 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.effects import attention_sums
 from tokensieve.model.start import prior_of, start_of
 from tokensieve.progress import Progress, silent
-from tokensieve.text.columns import position
+from tokensieve.text.columns import one_text, position
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.labels import classes_of
 from tokensieve.text.rows import Account, collect
 from tokensieve.text.table import frame_table, list_table
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, text_series, tokenizer_from_dict
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, text_series, tokenizer_from_dict, with_fields
 from tokensieve.text.tokens import Chunks, TokenStream, tokenize
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
@@ -94,7 +94,7 @@ def learn_on(
     client: Any,
     partitions: Any,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     label: str = "label",
     ngrams: int = 1,
     min_documents: int = 3,
@@ -110,7 +110,7 @@ def learn_on(
         partitions: a Dask bag of (text, label) pairs, a Dask data frame, or a sequence of delayed values or futures, each a
             data frame (pandas or Polars) or a list of pairs. Rows are read as by `read_corpus`: those without text or label are
             left out and counted.
-        text, label: columns of data frames.
+        text, label: columns of data frames; several text columns are fields, as for `read_corpus`.
         ngrams: longest run of words that is a token type.
         min_documents: a type must occur in that many documents.
         tokenizer: words if None.
@@ -122,7 +122,8 @@ def learn_on(
         InputError: there are no documents, a partition has no such columns or no pairs, the labels cannot be classes, or no token
             is frequent enough.
     """
-    splitter, tell = tokenizer or WordTokenizer(), progress or silent
+    fields = () if isinstance(text, str) or len(text) < 2 else tuple(text)
+    splitter, tell = with_fields(tokenizer or WordTokenizer(), fields), progress or silent
     pieces = list(partitions.to_delayed()) if hasattr(partitions, "to_delayed") else list(partitions)
     if not pieces:
         raise InputError("there are no partitions: give a Dask bag or data frame with documents")
@@ -188,12 +189,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _tokenized(part: Any, name: str, text: str, label: str, tokenizer: dict[str, Any]) -> _Part | InputError:
+def _tokenized(
+    part: Any, name: str, text: str | Sequence[str], label: str, tokenizer: dict[str, Any]
+) -> _Part | InputError:
     """The rows of a partition; an error of the user's is a result like any other, so that no worker logs it."""
     try:
         table = frame_table(part, name) or list_table(_pairs(part, name), name)
-        names = (text, label) if hasattr(part, "columns") else table.columns
-        rows = collect(table, [position(table, names[0], "text"), position(table, names[1], "label")])
+        names: tuple[Any, ...] = (text, label) if hasattr(part, "columns") else table.columns
+        table, whole, _ = one_text(table, names[0])
+        rows = collect(table, [position(table, str(whole), "text"), position(table, names[1], "label")])
     except InputError as problem:
         return problem
     return _Part(tokenize(text_series(rows.texts), tokenizer_from_dict(tokenizer)), rows.label_names(), rows.account())

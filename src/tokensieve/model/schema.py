@@ -97,22 +97,31 @@ def _check_numbers(words: int, classes: int, numbers: dict[str, Any]) -> None:
         _must(bool((np.abs(array) <= LARGEST).all()), name)
 
 
-def _tokenizer(described: dict[str, Any]) -> Tokenizer:
+def _tokenizer(described: dict[str, Any], nested: bool = False) -> Tokenizer:
     """A tokenizer from the file itself; the text of word pieces must be JSON, so that it is never taken for a path."""
-    if described.get("kind") == "pieces":
+    kind, usual = described.get("kind"), WordTokenizer().to_dict()
+    if kind == "pieces":
         text = described.get("json")
         _must(described.keys() == {"kind", "json"} and isinstance(text, str) and text.startswith("{"), "tokenizer")
+    elif kind == "fields" and not nested:
+        fields, base = described.get("fields"), described.get("base")
+        _must(described.keys() == {"kind", "fields", "base"} and isinstance(base, dict), "tokenizer")
+        _must(_texts(fields) and len(set(fields or [])) == len(fields or []) > 0, "tokenizer")
+        _tokenizer(described["base"], nested=True)
     else:
-        usual = WordTokenizer().to_dict()
-        _must(described.keys() == usual.keys() and described["kind"] == "words", "tokenizer")
+        _must(described.keys() == usual.keys() and kind == "words", "tokenizer")
         _must(all(type(described[name]) is type(value) for name, value in usual.items()), "tokenizer")
-        _must(len(described["pattern"]) <= LONGEST_PATTERN, "tokenizer")
+        _must(len(described["pattern"]) <= LONGEST_PATTERN and _texts(described["stop_words"]), "tokenizer")
     try:
         tokenizer = tokenizer_from_dict(described)
         tokenizer.split(pl.Series(["a pattern that does not compile fails here"]))
-    except (pl.exceptions.PolarsError, InputError) as error:
+    except (pl.exceptions.PolarsError, ValueError) as error:
         raise Damaged(f"tokenizer: {' '.join(str(error).split())[:100]}") from None
     return tokenizer
+
+
+def _texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _must(holds: bool, part: str) -> None:

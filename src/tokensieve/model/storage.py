@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from tokensieve.errors import InputError
 from tokensieve.model.schema import Damaged, checked, parsed, read_regular
 from tokensieve.model.trained import Model
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import LINE_BREAK, MARKUP, Tokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 RULE = (
-    "Words: where tokenizer.line_breaks, replace matches of (?i)<br\\s*/?> by a space; where tokenizer.lowercase, fold to Unicode "
-    "lower case; take all matches of tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode). Count each word, and each "
-    "run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); divide by "
-    "the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for classes[1]; else "
-    "one per class, the largest wins. A text without known tokens is answered by prior."
+    "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
+    "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html, "
+    f"replace matches of {MARKUP} by a space and HTML's character references by what they mean; where tokenizer.line_breaks, "
+    f"matches of {LINE_BREAK} by a space; where tokenizer.lowercase, fold to Unicode lower case; take all matches of "
+    "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode); leave out those in tokenizer.stop_words. Count each word, "
+    "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "
+    "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
+    "classes[1]; else one per class, the largest wins. A text without known tokens is answered by prior."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.points import bins_of, thin
 from tokensieve.report import charts
-from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer, text_series
+from tokensieve.text.tokenizers import WordTokenizer, text_series
 from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -234,9 +234,11 @@ def _grams(vocabulary: Vocabulary, kept: NDArray[np.int64]) -> dict[str, NDArray
 def _portable(vocabulary: Vocabulary) -> dict[str, Any] | None:
     """Settings of a tokenizer that the page can run; None where it cannot."""
     tokenizer = vocabulary.tokenizer
-    if isinstance(tokenizer, WordTokenizer) and tokenizer.pattern == WordTokenizer.pattern:
-        return {"lowercase": tokenizer.lowercase, "lineBreaks": tokenizer.line_breaks}
-    return None
+    if not isinstance(tokenizer, WordTokenizer) or tokenizer != WordTokenizer(
+        tokenizer.lowercase, tokenizer.line_breaks
+    ):
+        return None
+    return {"lowercase": tokenizer.lowercase, "lineBreaks": tokenizer.line_breaks}
 
 
 def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:
@@ -249,7 +251,7 @@ def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:
     for one in audit.sample:
         entry = {"row": one.row, "label": one.label, "kind": one.kind, "text": one.text, "total": one.log_total}
         entry["answer"] = one.answer.tolist()
-        if isinstance(vocabulary.tokenizer, PieceTokenizer) or _portable(vocabulary) is None:
+        if _portable(vocabulary) is None:
             types = vocabulary.positions(tokenize(text_series([one.text]), vocabulary.tokenizer))
             units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in one.text)])
             spans = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one.text)]

@@ -12,10 +12,11 @@ from tokensieve.escape import shown
 from tokensieve.report.console import Console
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.theory.assumptions import Assumption
-from tokensieve.theory.curve import Verdict
+from tokensieve.theory.claims import Outcome
+from tokensieve.theory.faces import Fate
 from tokensieve.theory.study import Study
 
-OUTCOMES = {True: ("holds", BLUE), False: ("fails", ORANGE), None: ("not decided", "yellow")}
+COLOURS = {Outcome.HOLDS: BLUE, Outcome.FAILS: ORANGE, Outcome.UNMET: "dim", Outcome.LONGER: "yellow"}
 
 
 def show_study(study: Study, out: Path) -> None:
@@ -32,10 +33,10 @@ def show_study(study: Study, out: Path) -> None:
         console.print(Text(f"  {shown(note, 200)}", style="yellow"))
     table = Table.grid(padding=(0, 2))
     for claim in found.claims:
-        word, colour = OUTCOMES[claim.holds]
-        table.add_row(Text(word, style=f"bold {colour}"), Text(claim.name, style="bold"))
+        table.add_row(Text(claim.outcome, style=f"bold {COLOURS[claim.outcome]}"), Text(claim.name, style="bold"))
         table.add_row("", Text(shown(claim.verdict, 600)))
     console.print(table)
+    show_limit(console, study)
     failing = [item for item in found.assumptions if not item.holds]
     if not failing:
         console.print(Text(f"all {len(found.assumptions)} hypotheses of the theory hold on this data", style="bold"))
@@ -44,13 +45,23 @@ def show_study(study: Study, out: Path) -> None:
         console.print(Text(head, style="bold"))
     for item in failing:
         console.print(Padding(Text(f"{item.name}: ", style=ORANGE) + Text(_reason(study, item)), (0, 0, 0, 2)))
-    if found.flow.verdict == Verdict.UNDECIDED and found.flow.seconds >= found.flow.settings.max_seconds:
+    if found.limit.fate is Fate.UNDECIDED and found.flow.seconds >= found.flow.settings.max_seconds:
         console.print(
             Text("to decide more, give more time with --max-seconds; --resume FILE goes on where a run stopped")
         )
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in study.seconds.items() if stage != "total")
     console.print(Text(f"{study.seconds['total']:.1f} s ({seconds})", style="dim"))
-    console.print(Text(f"report.html, pictures, tokens.csv, flow.csv, support.csv and summary.json in {out}"))
+    console.print(Text(f"report.html, pictures, tokens.csv, flow.csv, support.csv, gaps.csv and summary.json in {out}"))
+
+
+def show_limit(console: Console, study: Study) -> None:
+    """What becomes of p, with its certificates."""
+    limit = study.found.limit
+    console.print(
+        Text(f"p {limit.fate}" if limit.fate is not Fate.UNDECIDED else "the limit of p is not decided", style="bold")
+    )
+    for line in study.limit_lines():
+        console.print(Padding(Text(shown(line, 600)), (0, 0, 0, 2)))
 
 
 def _reason(study: Study, item: Assumption) -> str:

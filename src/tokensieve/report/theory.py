@@ -26,12 +26,17 @@ from tokensieve.report.charts import (
     x_alpha,
 )
 from tokensieve.report.page import environment, source
+from tokensieve.theory.claims import Outcome
 from tokensieve.theory.study import Study
 
 BARS = 20
 LISTED = 100
+GAPS = 20
 BLUE = SIDES["positive"]
-PICTURES = ("alignment", "norm", "loss", "angle", "score-before", "score-after", "selected")
+LOOKS = {
+    Outcome.HOLDS: ("right", "✓"), Outcome.FAILS: ("wrong", "✗"), Outcome.UNMET: ("open", "○"), Outcome.LONGER: ("open", "–"),
+}  # fmt: skip
+PICTURES = ("alignment", "norm", "loss", "angle", "gaps", "score-before", "score-after", "selected")
 
 
 def theory_pictures(study: Study) -> dict[str, bytes]:
@@ -49,18 +54,22 @@ def render_theory(study: Study) -> str:
         study=study,
         command="verify",
         found=found,
-        outcome={True: ("holds", "right", "✓"), False: ("fails", "wrong", "✗"), None: ("not decided", "open", "–")},
-        tally={holds: sum(claim.holds is holds for claim in found.claims) for holds in (True, False, None)},
+        outcome={
+            **{outcome: (outcome.value, *look) for outcome, look in LOOKS.items()},
+            True: ("holds", "right", "✓"), False: ("fails", "wrong", "✗"),
+        },
+        tally={outcome.name: sum(claim.outcome is outcome for claim in found.claims) for outcome in Outcome},
         failing=[item for item in found.assumptions if not item.holds],
         figures=[{"source": source(picture), "picture": picture} for picture in draw(study)],
-        figures_of={part: _readable(found.to_dict()[part]) for part in ("one_step", "flow", "margin")},
+        figures_of={part: _readable(found.to_dict()[part]) for part in ("one_step", "flow", "margin", "limit")},
+        gaps=[row | {"gap": f"{row['gap']:.3f}"} for row in study.gaps().head(GAPS).to_dicts()],
         listed=LISTED,
     )  # fmt: skip
 
 
 def draw(study: Study) -> list[Picture]:
-    """The pictures in the order of `PICTURES`; "angle" only where there is a max-margin direction, "selected" only where the
-    selection is decided."""
+    """The pictures in the order of `PICTURES`; "angle" only where p diverges along a direction, "gaps" only where the limit was
+    predicted, "selected" only where the selection is decided."""
     tokens, curve = study.tokens(), study.curve()
     out = [
         alignment_picture(
@@ -71,6 +80,9 @@ def draw(study: Study) -> list[Picture]:
     ]
     if study.found.agreement is not None:
         out.append(_angle(study, curve))
+    gaps = study.gap_curves()
+    if gaps.height:
+        out.append(_gaps(study, gaps))
     out += [_scores(study, tokens, when) for when in ("before", "after")]
     if study.found.selection is not None:
         out.append(_selected(study, tokens))
@@ -85,7 +97,7 @@ def _readable(figures: dict[str, Any]) -> dict[str, str]:
             out[name] = "yes" if value else "no"
         elif isinstance(value, float):
             out[name] = f"{value:.5g}"
-        else:
+        elif not isinstance(value, list):
             out[name] = "–" if value is None else str(value)
     return out
 
@@ -140,7 +152,7 @@ def _angle(study: Study, curve: pl.DataFrame) -> Picture:
     rows = curve.select(x="norm", y="angle").filter(pl.col("y") > 0)
     log = alt.Scale(type="log", nice=False, padding=8)
     x = alt.X("x:Q", title="|p|", scale=log, axis=_decades(rows["x"]))
-    y = alt.Y("y:Q", title="angle to the max-margin direction (rad)", scale=log, axis=_decades(rows["y"]))
+    y = alt.Y("y:Q", title="angle to the limit direction (rad)", scale=log, axis=_decades(rows["y"]))
     chart, data = _line(rows, x, y)
     said = f"{agreement.angle:.3g} rad at the end"
     if math.isfinite(agreement.exponent) and rows.height:
@@ -155,6 +167,32 @@ def _angle(study: Study, curve: pl.DataFrame) -> Picture:
     spec = finish(chart, data, "Direction of p against max margin", [said])
     caption = "both axes are logarithmic"
     return Picture("angle", "angle", "", spec, caption, f"Angle between p and the max-margin direction: {said}.")
+
+
+def _gaps(study: Study, gaps: pl.DataFrame) -> Picture:
+    """Score gaps against log t: the flow in wide pale lines, the prediction dashed on top of them."""
+    rows = gaps.select("pair", "kind", "source", x="log_time", y="gap")
+    colour = alt.Color(
+        "kind:N", legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1),
+        scale=alt.Scale(domain=["finite", "tight"], range=[SIDES["negative"], BLUE]),
+    )  # fmt: skip
+    x, y = alt.X("x:Q", title="log t", axis=axis()), alt.Y("y:Q", title="score gap (nats)", axis=axis())
+    base = alt.Chart(alt.NamedData("flow")).encode(x=x, y=y, color=colour, detail="pair:N")
+    chart = alt.layer(
+        base.mark_line(strokeWidth=5, opacity=0.35),
+        alt.Chart(alt.NamedData("prediction"))
+        .mark_line(strokeWidth=1.5, strokeDash=[6, 4])
+        .encode(x=x, y=y, color=colour, detail="pair:N"),
+    )
+    data = {source: rows.filter(pl.col("source") == source).to_dicts() for source in ("flow", "prediction")}
+    start, end, error = study.found.limit.compared
+    said = f"prediction (dashed) from log t = {start:.3g}, flow (wide) up to {end:.4g}: relative error {error:.1e}"
+    pairs = rows.select("pair").n_unique()
+    spec = finish(chart, data, "Finite and growing score gaps", [said, f"{pairs} pairs of tokens"])
+    listing = ", ".join(shown(pair, 60) for pair in rows["pair"].unique(maintain_order=True))
+    return Picture(
+        "gaps", "gaps", "", spec, f"{pairs} pairs of tokens", f"Score gaps against log t, {said}: {listing}."
+    )
 
 
 def _scores(study: Study, tokens: pl.DataFrame, when: str) -> Picture:

@@ -13,8 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import choose_columns, choose_text, position
+from tokensieve.text.columns import choose_columns, choose_text, one_text, position
 from tokensieve.text.counts import Ints
+from tokensieve.text.formats import Format
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.sources import Opened, Source, open_source
@@ -71,7 +72,7 @@ class Intake(Account):
             (self.conflicts, "texts that occur with more than one label"),
             (self.conflicting_documents, "documents with such a text"),
             self._replaced(),
-            (self.test_overlap, "test documents whose text also stands in training"),
+            (self.test_overlap, "test documents whose text also occurs in training"),
             *((n, f"documents in {name!r}, which has no labels, left aside") for name, n in self.ignored.items()),
             *(
                 (n, f"documents labelled {old!r} count as {new!r}")
@@ -88,7 +89,7 @@ class Corpus:
 
     Attributes:
         texts: n texts, a String series without nulls, or, where they were read as a stream, texts in files.
-        keys: what stands for each text where texts are compared (`tokensieve.text.spill.digest`), Binary, n.
+        keys: digest of each text, where texts are compared (`tokensieve.text.spill.digest`), Binary, n.
         labels: class index of each document, shape (n,).
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
             False < True, 0 < 1, −1 < 1, negative < positive.
@@ -96,6 +97,7 @@ class Corpus:
         name: the source, for messages.
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
+        fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
     """
 
     texts: pl.Series | StoredTexts
@@ -106,6 +108,7 @@ class Corpus:
     name: str
     intake: Intake
     test: Corpus | None = None
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,64 +130,83 @@ class Texts:
     replaced_surrogates: int
 
 
-def read_corpus(
-    source: Source,
-    *,
-    text: str | None = None,
-    label: str | None = None,
-    group: Mapping[str, Sequence[str]] | None = None,
-    drop: Sequence[str] = (),
-    split: str | None = None,
-    test: Source | None = None,
-    encoding: str = "utf-8",
-    duplicates: Duplicates = "keep",
-    stream: bool = False,
-) -> Corpus:
+@dataclass(frozen=True, kw_only=True)
+class Reading(Format):
+    """How labelled documents are read.
+
+    Attributes:
+        encoding, separator, header: of text files (`tokensieve.text.formats.Format`).
+        text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`);
+            guessed when there is one good candidate.
+        label: name of the label column; guessed when there is one good candidate.
+        group: final label → the labels that become it.
+        drop: labels whose documents are left out.
+        split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
+            "dev", "validation" or "val").
+        test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
+        duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
+        stream: keep the texts in files (`tokensieve.text.spill`) instead of memory, and later their tokens and counts too; about
+            100 bytes a document stay in memory. Everything that comes out has the same bits.
+
+    Raises:
+        InputError: the settings contradict each other.
+    """
+
+    text: str | Sequence[str] | None = None
+    label: str | None = None
+    group: Mapping[str, Sequence[str]] | None = None
+    drop: Sequence[str] = ()
+    split: str | None = None
+    test: Source | None = None
+    duplicates: Duplicates = "keep"
+    stream: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.split is not None and self.test is not None:
+            raise InputError("give either a split column or a test source, not both")
+        if self.duplicates not in ("keep", "drop"):
+            raise InputError(f"duplicates is 'keep' or 'drop', not {self.duplicates!r}")
+
+
+def read_corpus(source: Source, reading: Reading | None = None, **options: Any) -> Corpus:
     """Read labelled documents.
 
     Labels may be strings, integers, booleans or whole floats (4.0 and "4.0" are the label "4"). Labels that `group` and
     `drop` do not name stay as they are.
 
     Args:
-        source: a .csv, .tsv, .jsonl (.ndjson) or .parquet file, each also with .gz; a folder with a subfolder of .txt
+        source: a .csv, .tsv, .jsonl (.ndjson), .json or .parquet file, each also with .gz; a folder with a subfolder of .txt
             files per label, or with such folders under train/ and test/; a pandas or Polars data frame; a pair
             (texts, labels); or the name of a data set, "imdb" or "yelp".
-        text, label: column names; guessed when there is one good candidate.
-        group: final label → the labels that become it.
-        drop: labels whose documents are left out.
-        split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
-            "dev", "validation" or "val").
-        test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
-        encoding: of text files.
-        duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
-        stream: keep the texts in files (`tokensieve.text.spill`) instead of memory, and later their tokens and counts too; about
-            100 bytes a document stay in memory. Everything that comes out has the same bits.
+        reading: how; `Reading()` if None.
+        options: fields of `Reading` by name, in place of those in `reading`.
 
     Raises:
         InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
             two, more than 50, a class with one document, or a test label that training does not have.
     """
-    opened = open_source(source, encoding)
-    if split is not None and test is not None:
-        raise InputError("give either a split column or a test source, not both")
-    if duplicates not in ("keep", "drop"):
-        raise InputError(f"duplicates is 'keep' or 'drop', not {duplicates!r}")
-    final = destinations(group or {}, drop)
-    table = opened.train
-    columns = choose_columns(table, text, label, split)
+    how = replace(reading or Reading(), **options)
+    opened = open_source(source, how)
+    final = destinations(how.group or {}, how.drop)
+    table, text, fields = one_text(opened.train, how.text)
+    columns = choose_columns(table, text, how.label, how.split)
     held = None
-    if split is not None:
-        train, held = _collect_split(table, columns, split, stream)
+    if how.split is not None:
+        train, held = _collect_split(table, columns, how.split, how.stream)
     else:
-        train = collect(table, columns, stream)
-        test_table = opened.test if test is None else _test_table(open_source(test, encoding))
-        held = None if test_table is None else _collect_test(test_table, table, columns, stream)
+        train = collect(table, columns, how.stream)
+        test_table = opened.test if how.test is None else _test_table(open_source(how.test, how))
+        if test_table is not None:
+            held = _collect_test(one_text(test_table, how.text)[0], table, columns, how.stream)
     _check_names(final, [train] if held is None else [train, held])
-    corpus = _assemble(train, final, duplicates, opened.ignored)
-    return corpus if held is None else _with_test(corpus, _assemble(held, final, duplicates, {}, corpus.classes))
+    corpus = replace(_assemble(train, final, how.duplicates, opened.ignored), fields=fields)
+    if held is None:
+        return corpus
+    return _with_test(corpus, replace(_assemble(held, final, how.duplicates, {}, corpus.classes), fields=fields))
 
 
-def read_texts(source: Source, *, text: str | None = None, encoding: str = "utf-8") -> Texts:
+def read_texts(source: Source, *, text: str | Sequence[str] | None = None, **how: Any) -> Texts:
     """Read documents whose labels, if there are any, do not matter.
 
     Every row is kept, so that answers can be set beside the source. Of a source with a train and a test part, the test
@@ -192,13 +214,13 @@ def read_texts(source: Source, *, text: str | None = None, encoding: str = "utf-
 
     Args:
         source: as for `read_corpus`; also a folder that holds .txt files.
-        text: the column of the texts; guessed when there is one good candidate.
-        encoding: of text files.
+        text: the column of the texts, or several fields; guessed when there is one good candidate.
+        how: fields of `tokensieve.text.formats.Format` by name.
 
     Raises:
         InputError: the source cannot be read, has no rows, or the text column is not clear.
     """
-    table = _test_table(open_source(source, encoding, labelled=False))
+    table, text, _ = one_text(_test_table(open_source(source, Format(**how), labelled=False)), text)
     column = choose_text(table, text)
     documents = Rows(table.name, (table.columns[column],))
     texts = [documents.text_of(row, value) for row, (value,) in enumerate(table.read([column]), 1)]
@@ -214,7 +236,7 @@ def read_texts(source: Source, *, text: str | None = None, encoding: str = "utf-
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
     """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
 
-    What is drawn are distinct texts, so identical texts never stand on both sides. A class with one distinct text stays
+    What is drawn are distinct texts, so identical texts are never on both sides. A class with one distinct text stays
     in training.
 
     Args:
@@ -239,7 +261,8 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     candidates = np.flatnonzero(np.bincount(strata, minlength=len(corpus.classes))[strata] > 1)
     if not candidates.size:
         raise InputError(
-            f"{corpus.name}: no class has two different texts, so none can be held out; give --test SOURCE"
+            f"{corpus.name}: {len(corpus.texts):,} documents, but within each class all texts are the same, so none can be held "
+            "out for testing; check that --text names the column of the texts, or give --test SOURCE"
         )
     n_classes = np.unique(strata[candidates]).size
     size = min(max(math.ceil(share * candidates.size), n_classes), candidates.size - n_classes)

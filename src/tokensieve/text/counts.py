@@ -22,13 +22,13 @@ BLOCK = 2**22
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each token type stands in each document, with the documents' labels.
+    """How often each token type occurs in each document, with the documents' labels.
 
     The model does not see word order, so this is all that it, its gradients and every token statistic need.
 
     Attributes:
         matrix: c, shape (n, |S|), CSR with sorted indices and no stored zeros; c[k, s] ≥ 0 is how often type s
-            stands in document k.
+            occurs in document k.
         labels: class index of each document, shape (n,), values 0 … K−1.
         classes: the K class names, in index order. With two classes, index 1 is y = +1.
         tokens: the |S| token types as text, shape (|S|,).
@@ -146,7 +146,7 @@ def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:
 def tally(types: NDArray[np.int32], starts: Ints, n_types: int) -> sp.csr_array:
     """Count the types of each document: CSR (n, |S|), indices sorted, O(tokens · levels + n + |S|).
 
-    Documents are listed under each type first, where the same document stands in a run; going through the types then fills each
+    Documents are listed under each type first, where the same document is in a run; going through the types then fills each
     document's row in order, without sorting.
 
     Args:

@@ -1,4 +1,4 @@
-"""One file → a table: CSV, TSV, JSON lines and Parquet, each also compressed, with every fault named by row and line.
+"""One file → a table: CSV, TSV, JSON lines, JSON arrays and Parquet, each also compressed, with every fault named by row and line.
 
 Row numbers count the rows that hold data, from 1; a header and blank lines are not rows. Where a file has lines, an
 error names the line too.
@@ -13,6 +13,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -25,14 +26,55 @@ from tokensieve.text.table import BATCH, Row, Table, polars_rows
 KEY_ROWS = 1_000  # JSON lines from whose keys the columns are made
 
 
-def file_table(path: Path, encoding: str) -> Table:
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How text files are read.
+
+    Attributes:
+        encoding: of text files; a UTF-8 byte order mark is accepted.
+        separator: of the fields of .csv and .tsv files, one character; None for comma and tab.
+        header: whether the first line of .csv and .tsv files names the columns; otherwise they are "column 1", "column 2", ….
+
+    Raises:
+        InputError: the separator is not one character, or one that CSV needs for itself.
+    """
+
+    encoding: str = "utf-8"
+    separator: str | None = None
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n\0'):
+            raise InputError(f"the separator must be one character, such as ; or |, not {self.separator!r}")
+
+
+def check_regular(path: Path) -> None:
+    """Make sure that reading comes to an end.
+
+    Raises:
+        InputError: the path leads to a device, a pipe or a socket.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): save its content in a file"
+        )
+
+
+def file_table(path: Path, how: Format) -> Table:
+    """The rows of a file.
+
+    Raises:
+        InputError: its kind is unknown, it cannot be read, or a setting does not apply to it.
+    """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in FORMATS:
         raise InputError(
             f"{path.name}: cannot read a file {f'of kind {suffix!r}' if suffix else 'without an extension'}; "
             f"understood are {' '.join(FORMATS)} (each also with .gz)"
         )
-    return FORMATS[suffix](path, encoding)
+    if suffix not in (".csv", ".tsv") and (how.separator is not None or not how.header):
+        raise InputError(f"{path.name}: --separator and --no-header are for .csv and .tsv files: leave them out")
+    return FORMATS[suffix](path, how)
 
 
 def _is_gzip(path: Path) -> bool:
@@ -68,7 +110,7 @@ def _lines(path: Path, encoding: str) -> Iterator[str]:
     codec = _codec(encoding)
     with reading(path), _open_bytes(path) as raw:
         if codec == "utf-8-sig" and raw.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{path.name}: is UTF-16 text; say so with --encoding utf-16, or save it as UTF-8")
+            raise InputError(f"{path.name}: is UTF-16 text; give --encoding utf-16, or save it as UTF-8")
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
         with io.TextIOWrapper(raw, codec, "surrogateescape", newline="") as text:
             for number, line in enumerate(text, 1):
@@ -111,11 +153,11 @@ def _check_decoded(number: int, line: str, encoding: str) -> None:
         raise _BadText(number, reason) from None
 
 
-def _delimited_records(path: Path, encoding: str, delimiter: str) -> Iterator[list[str]]:
-    """The header, then the rows, of a CSV or TSV file read strictly."""
+def _delimited_records(path: Path, how: Format, delimiter: str) -> Iterator[list[str]]:
+    """The header, if there is one, then the rows, of a CSV or TSV file read strictly."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # one document may have 50 MB
-    reader = csv.reader(_lines(path, encoding), delimiter=delimiter, strict=True)
-    row = width = 0
+    reader = csv.reader(_lines(path, how.encoding), delimiter=delimiter, strict=True)
+    row, width = 1 - how.header, 0
     while True:
         first = reader.line_num + 1
         where = f"{path.name}: row {row}" if row else f"{path.name}: header"
@@ -130,10 +172,10 @@ def _delimited_records(path: Path, encoding: str, delimiter: str) -> Iterator[li
             raise InputError(f"{where} (line {line}): {reason}") from None
         if not fields:
             continue
-        if row and len(fields) != width:
+        if width and len(fields) != width:
             raise InputError(
-                f"{where} (line {first}): {len(fields)} fields where the header has {width}; "
-                "a field that holds the separator must stand in double quotes"
+                f"{where} (line {first}): {len(fields)} fields where the {'header' if how.header else 'first row'} has {width}; "
+                "a field that holds the separator must be in double quotes"
             )
         width = len(fields)
         row += 1
@@ -148,17 +190,19 @@ def _quoting_problem(said: str) -> str:
     return f'broken quoting ({said}); write each field that holds quotes in double quotes, with inner quotes as ""'
 
 
-def _delimited_table(delimiter: str) -> Callable[[Path, str], Table]:
-    def table(path: Path, encoding: str) -> Table:
-        header = next(_delimited_records(path, encoding, delimiter), None)
-        if header is None:
+def _delimited_table(usual: str) -> Callable[[Path, Format], Table]:
+    def table(path: Path, how: Format) -> Table:
+        delimiter = how.separator or usual
+        first = next(_delimited_records(path, how, delimiter), None)
+        if first is None:
             raise InputError(f"{path.name}: is empty; the first line must name the columns")
 
         def read(which: Sequence[int]) -> Iterator[Row]:
-            for fields in islice(_delimited_records(path, encoding, delimiter), 1, None):
+            for fields in islice(_delimited_records(path, how, delimiter), int(how.header), None):
                 yield tuple([fields[i] for i in which])
 
-        return Table(path.name, tuple(name.strip() for name in header), read)
+        names = [name.strip() for name in first] if how.header else [f"column {i}" for i in range(1, len(first) + 1)]
+        return Table(path.name, tuple(names), read, first_line=how.header)
 
     return table
 
@@ -185,23 +229,41 @@ def _json_object(where: str, line: str) -> dict[str, Any]:
     return record
 
 
-def _json_table(path: Path, encoding: str) -> Table:
-    keys: dict[str, None] = {}
-    for record in islice(_json_records(path, encoding), KEY_ROWS):
-        keys.update(dict.fromkeys(record))
-    if not keys:
-        raise InputError(f"{path.name}: has no rows; write one JSON object per line")
-    columns = tuple(keys)
+def _json_table(path: Path, how: Format) -> Table:
+    return _record_table(path.name, lambda: _json_records(path, how.encoding), KEY_ROWS)
+
+
+def _json_array_table(path: Path, how: Format) -> Table:
+    """A list of objects; or JSON lines under this name."""
+    content = whole_text(path, how.encoding)
+    if not content.lstrip().startswith("["):
+        return _json_table(path, how)
+    try:
+        records = json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        raise InputError(f"{path.name}: is not JSON ({problem}); write a list of objects [{{…}}, …]") from None
+    for row, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise InputError(
+                f"{path.name}: row {row} is a JSON {type(record).__name__}; write a list of objects [{{…}}, …]"
+            )
+    return _record_table(path.name, lambda: iter(records), None)
+
+
+def _record_table(name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None) -> Table:
+    columns = tuple(dict.fromkeys(key for record in islice(records(), sample) for key in record))
+    if not columns:
+        raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
 
     def read(which: Sequence[int]) -> Iterator[Row]:
         names = [columns[i] for i in which]
-        for record in _json_records(path, encoding):
+        for record in records():
             yield tuple([record.get(name) for name in names])
 
-    return Table(path.name, columns, read, lambda: _json_records(path, encoding))
+    return Table(name, columns, read, records)
 
 
-def _parquet_table(path: Path, encoding: str) -> Table:
+def _parquet_table(path: Path, how: Format) -> Table:
     def scan() -> pl.LazyFrame:
         if not _is_gzip(path):
             return pl.scan_parquet(path, glob=False)
@@ -219,10 +281,11 @@ def _parquet_table(path: Path, encoding: str) -> Table:
     return Table(path.name, columns, read)
 
 
-FORMATS: dict[str, Callable[[Path, str], Table]] = {
+FORMATS: dict[str, Callable[[Path, Format], Table]] = {
     ".csv": _delimited_table(","),
     ".tsv": _delimited_table("\t"),
     ".jsonl": _json_table,
     ".ndjson": _json_table,
+    ".json": _json_array_table,
     ".parquet": _parquet_table,
 }

@@ -12,6 +12,7 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,6 +21,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from tokensieve.errors import InputError
 from tokensieve.text.counts import Ints
 
 PREFIX = "tokensieve-"
@@ -32,7 +34,8 @@ class Folder:
     """A temporary folder that lives as long as an object that refers to it, or as the process."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        with storing():
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._files = 0
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
@@ -42,8 +45,29 @@ class Folder:
         return self.path / f"{self._files:07d}"
 
 
+@contextmanager
+def storing(needed: int | None = None) -> Iterator[None]:
+    """Say in one line why temporary files cannot be written.
+
+    Args:
+        needed: bytes that they may take, where known.
+
+    Raises:
+        InputError: the disk is full, a limit on the size of files is reached, or writing is not allowed.
+    """
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
+        room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
+        raise InputError(
+            f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
+            "folder on a larger disk"
+        ) from None
+
+
 def digest(text: str) -> bytes:
-    """What stands for a text where texts are compared: BLAKE2b of its UTF-8, 12 bytes."""
+    """The digest by which texts are compared: BLAKE2b of its UTF-8, 12 bytes."""
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST).digest()
 
 
@@ -109,17 +133,20 @@ class TextWriter:
     def __init__(self) -> None:
         self.folder = Folder()
         self._path = self.folder.new()
-        self._file = self._path.open("wb")
+        with storing():
+            self._file = self._path.open("wb")
         self._ends, self._digests = array("q", [0]), bytearray()
 
     def append(self, text: str) -> None:
         """One more text, without lone surrogates."""
-        self._ends.append(self._ends[-1] + self._file.write(text.encode()))
+        with storing():
+            self._ends.append(self._ends[-1] + self._file.write(text.encode()))
         self._digests += digest(text)
 
     def finish(self) -> tuple[StoredTexts, pl.Series]:
         """The texts, and their digests."""
-        self._file.close()
+        with storing():
+            self._file.close()
         ends = np.array(self._ends, dtype=np.int64)
         data = np.memmap(self._path, np.uint8, "r") if ends[-1] else np.empty(0, np.uint8)
         digests = [bytes(self._digests[i : i + DIGEST]) for i in range(0, len(self._digests), DIGEST)]
@@ -137,8 +164,9 @@ class Shards:
     def write(self, **columns: NDArray[Any] | pl.Series) -> None:
         """One more part."""
         paths = {name: self.folder.new() for name in columns}
-        for name, column in columns.items():
-            pl.DataFrame({name: column}).write_ipc(paths[name])
+        with storing():
+            for name, column in columns.items():
+                pl.DataFrame({name: column}).write_ipc(paths[name])
         self._paths.append(paths)
 
     def __iter__(self) -> Iterator[dict[str, pl.Series]]:
@@ -157,19 +185,23 @@ class MatrixWriter:
     def __init__(self, folder: Folder, most: int) -> None:
         self._folder, self._kind = folder, np.int32 if most < 2**31 else np.int64
         self._paths = folder.new(), folder.new()
-        self._files = [path.open("wb") for path in self._paths]
+        self._needed = most * (np.dtype(self._kind).itemsize + 8)
+        with storing(self._needed):
+            self._files = [path.open("wb") for path in self._paths]
         self._starts = [np.zeros(1, np.int64)]
 
     def append(self, block: sp.csr_array) -> None:
         """More rows."""
-        block.indices.astype(self._kind, copy=False).tofile(self._files[0])
-        block.data.astype(np.float64, copy=False).tofile(self._files[1])
+        with storing(self._needed):
+            block.indices.astype(self._kind, copy=False).tofile(self._files[0])
+            block.data.astype(np.float64, copy=False).tofile(self._files[1])
         self._starts.append(self._starts[-1][-1] + block.indptr[1:].astype(np.int64))
 
     def finish(self, columns: int) -> sp.csr_array:
         """The matrix. Its mapped files stay readable when their folder is gone."""
-        for file in self._files:
-            file.close()
+        with storing(self._needed):
+            for file in self._files:
+                file.close()
         starts = np.concatenate(self._starts).astype(self._kind)
         if not starts[-1]:
             return sp.csr_array((len(starts) - 1, columns))
@@ -230,8 +262,9 @@ class Frequencies:
             "at", as_dict=True, include_key=False
         )
         files = [(folder, int(at), folder.new()) for (at,) in divided]
-        for part, (_, _, path) in zip(divided.values(), files, strict=True):
-            part.write_ipc(path)
+        with storing():
+            for part, (_, _, path) in zip(divided.values(), files, strict=True):
+                part.write_ipc(path)
         return files
 
     def __reduce__(self) -> tuple[Any, ...]:

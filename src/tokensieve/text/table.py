@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.text.fields import join_fields
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +31,7 @@ class Table:
         columns: the column names, all different.
         read: positions of the wanted columns → iterator over rows of those values, in source order.
         whole: the rows as they are, with all their fields, where `columns` need not name every one (JSON); None where it does.
+        first_line: whether the names come from a first line, which may be data.
 
     Raises:
         InputError: a column name occurs twice.
@@ -38,11 +41,14 @@ class Table:
     columns: tuple[str, ...]
     read: Reader
     whole: Callable[[], Iterator[dict[str, Any]]] | None = None
+    first_line: bool = False
 
     def __post_init__(self) -> None:
-        twice = sorted({c for c in self.columns if self.columns.count(c) > 1})
+        twice = sorted(name for name, n in Counter(self.columns).items() if n > 1)
         if twice:
-            raise InputError(f"{self.name}: the column name {twice[0]!r} occurs more than once; rename one of them")
+            raise InputError(
+                f"{self.name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them"
+            )
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Every row with all its fields, by name."""
@@ -90,3 +96,29 @@ def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Tab
     if len(lists[0]) != len(lists[1]):
         raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
     return Table(name, ("text", "label"), lambda which: zip(*(lists[i] for i in which), strict=True))
+
+
+def joined(table: Table, fields: Sequence[int]) -> Table:
+    """The table with several fields joined into one text (`tokensieve.text.fields`), in one column named after them all.
+
+    Raises:
+        InputError: while reading, where a field holds something other than text.
+    """
+    names = [table.columns[i] for i in fields]
+    others = [i for i in range(len(table.columns)) if i not in fields]
+    columns = (*(table.columns[i] for i in others), " + ".join(names))
+
+    def read(which: Sequence[int]) -> Iterator[Row]:
+        n = len(fields)
+        for row, values in enumerate(table.read([*fields, *(others[i] for i in which if i < len(others))]), 1):
+            for name, value in zip(names, values[:n], strict=True):
+                if not (value is None or isinstance(value, str) or value != value):
+                    raise InputError(
+                        f"{table.name}: row {row}: column {name!r} holds {type(value).__name__} values, not text; choose "
+                        "other fields with --text COLUMN"
+                    )
+            text = join_fields(names, [value if isinstance(value, str) else None for value in values[:n]])
+            rest = iter(values[n:])
+            yield tuple([next(rest) if i < len(others) else text for i in which])
+
+    return Table(table.name, columns, read)

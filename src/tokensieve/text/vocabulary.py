@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Ints, tally
 from tokensieve.text.spill import Frequencies, StoredTexts
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, with_fields
 from tokensieve.text.tokens import Chunks, StoredTokens, TokenStream, tokenize
 
 
@@ -73,13 +73,19 @@ class Vocabulary:
         level: NDArray[Any] = ids
         for keys in self.grams:
             level = _find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
-        return _gram_keys(level, ids, stream.documents, len(self.words))
+        keys = _gram_keys(level, ids, stream.documents, len(self.words))
+        if isinstance(self.tokenizer, FieldTokenizer):
+            field = np.array([self.tokenizer.field_of(word) for word in self.words])[
+                ids
+            ]  # of unknown words it does not matter
+            keys[1:][field[1:] != field[:-1]] = -1
+        return keys
 
     def _words_of(self, stream: TokenStream) -> NDArray[np.int32]:
         return np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
 
     def count(self, stream: TokenStream | StoredTokens) -> tuple[sp.csr_array, Ints]:
-        """How often each type stands in each document, CSR (n, |S|), and the unknown words of each document, (n,).
+        """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
         Of tokens in files the matrix is in files too, mapped into memory.
         """
@@ -212,13 +218,20 @@ def count_texts(
     """
     splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
     stream = tokenize(texts, splitter, progress)
+    if stream.n_tokens == 0 and vocabulary is None:
+        raise InputError(
+            "the texts hold no words, only marks, punctuation or white space: check --text, or give a --pattern"
+        )
     vocabulary = vocabulary or learn_vocabulary(stream, splitter, ngrams, min_documents)
     matrix, unknown = vocabulary.count(stream)
     return CountedTexts(matrix, vocabulary, unknown, stream.n_tokens)
 
 
 def count_corpus(corpus: Labelled, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
-    """`count_texts` of labelled documents (a `Corpus`, or `Documents`), with the same options."""
+    """`count_texts` of labelled documents (a `Corpus`, or `Documents`), with the same options; fields are told apart."""
+    fields = getattr(corpus, "fields", ())
+    if vocabulary is None and fields:
+        options["tokenizer"] = with_fields(options.get("tokenizer") or WordTokenizer(), fields)
     found = count_texts(corpus.texts, vocabulary, **options)
     counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens)
     return Counted(found.matrix, found.vocabulary, found.unknown, found.words, counts)
@@ -233,7 +246,7 @@ def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words
 
 
 def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[pl.Series, Ints]:
-    """Distinct non-negative keys, sorted, and how many of the n documents each stands in."""
+    """Distinct non-negative keys, sorted, and how many of the n documents each occurs in."""
     there = keys >= 0
     values, distinct = keys[there], None
     if len(values) and int(values.max()) >= (2**63 - 1) // max(n, 1) - 1:

@@ -57,9 +57,13 @@ class ActiveSet:
         self.pairs = np.concatenate([self.pairs, pairs])
         self._take_in(np.setdiff1d(pairs, self._nodes))
         ends = self._node_of[self.pairs]
-        active, lam, status = _run(self._K, ends[:, 0].copy(), ends[:, 1].copy(), self._active, steps)
+        try:
+            active, lam, status = _run(self._K, ends[:, 0].copy(), ends[:, 1].copy(), self._active, steps)
+        except ZeroDivisionError:  # embeddings so close that their Gram matrix does not tell them apart
+            self.multipliers = np.zeros(len(self.pairs))
+            return np.zeros(self._E.shape[1]), "stopped early"
         if status == SOLVED:
-            lam = self._polished(ends[active])
+            lam = self._polished(ends[active], lam)
         self._active = active
         self.multipliers = np.zeros(len(self.pairs))
         np.add.at(self.multipliers, active, np.maximum(lam, 0.0))
@@ -78,10 +82,14 @@ class ActiveSet:
         self._K = np.block([[self._K, corner.T], [corner, self._E[types] @ self._E[types].T]])
         self._nodes = np.concatenate([self._nodes, types])
 
-    def _polished(self, ends: Ints) -> Floats:
-        """λ of D_A D_Aᵀλ = 1 to rounding: solved afresh, with one step of refinement in the space of z."""
+    def _polished(self, ends: Ints, lam: Floats) -> Floats:
+        """λ of D_A D_Aᵀλ = 1 to rounding: solved afresh, with two steps of refinement in the space of z; as it was where nearly
+        equal embeddings leave no factor."""
         D = self._E[self._nodes[ends[:, 0]]] - self._E[self._nodes[ends[:, 1]]]
-        factor = la.cho_factor(_gram(self._K, ends[:, 0].copy(), ends[:, 1].copy()), lower=True)
+        try:
+            factor = la.cho_factor(_gram(self._K, ends[:, 0].copy(), ends[:, 1].copy()), lower=True)
+        except la.LinAlgError:
+            return lam
         lam = la.cho_solve(factor, np.ones(len(D)))
         for _ in range(2):
             lam += la.cho_solve(factor, 1 - D @ (D.T @ lam))

@@ -7,7 +7,8 @@ all its other tokens are irrelevant (α_s = 0). Lemma 4.1 needs a large d; Theor
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -20,27 +21,47 @@ from tokensieve.theory.selection import documents_of, one_sided
 WITNESSES = 5
 
 
+class Hypothesis(StrEnum):
+    """What is assumed, in words."""
+
+    CHOICE = "every document holds at least two token types"
+    LENGTHS = "all documents have the same length T"
+    ONE_RELEVANT = "every document holds exactly one completely positive or completely negative token"
+    IRRELEVANT = "all other tokens are irrelevant (α = 0 exactly)"
+    DIMENSION = "d ≥ 20 log|S| (initial scores and answers are small)"
+    REMAINDER = "the first step is mostly (η/2) α v (remainder below one half)"
+    LARGE_STEP = "η₀ is large enough: the important token has the best value of its document"
+
+
 @dataclass(frozen=True)
 class Assumption:
     """One hypothesis.
 
     Attributes:
-        name: what is assumed.
+        hypothesis: what is assumed.
         holds: whether it does.
         detail: the counts behind it, in words.
         documents: indices of up to five documents that break it.
         types: up to five token types that break it.
     """
 
-    name: str
+    hypothesis: Hypothesis
     holds: bool
     detail: str
     documents: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The hypothesis in words."""
+        return self.hypothesis.value
+
     def to_dict(self) -> dict[str, Any]:
         """The hypothesis, ready for JSON."""
-        return asdict(self) | {"documents": list(self.documents), "types": list(self.types)}
+        return {
+            "name": self.name, "holds": self.holds, "detail": self.detail, "documents": list(self.documents),
+            "types": list(self.types),
+        }  # fmt: skip
 
 
 def check_assumptions(counts: Counts, step: OneStep) -> list[Assumption]:
@@ -66,16 +87,14 @@ def _something_to_choose(counts: Counts) -> Assumption:
     held = np.diff(counts.matrix.indptr)
     bad = np.flatnonzero(held < 2)
     detail = f"{np.sum(held == 0)} documents have no known token and {np.sum(held == 1)} hold a single token type, of {held.size}"
-    return Assumption("every document holds at least two token types", bad.size == 0, detail, _first(bad))
+    return Assumption(Hypothesis.CHOICE, bad.size == 0, detail, _first(bad))
 
 
 def _equal_lengths(counts: Counts) -> Assumption:
     lengths = counts.lengths
     common = np.bincount(lengths.astype(np.int64)).argmax()
     detail = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
-    return Assumption(
-        "all documents have the same length T", bool(np.ptp(lengths) == 0), detail, _first(lengths != common)
-    )
+    return Assumption(Hypothesis.LENGTHS, bool(np.ptp(lengths) == 0), detail, _first(lengths != common))
 
 
 def _one_relevant(counts: Counts, sides: NDArray[np.int64]) -> Assumption:
@@ -87,8 +106,7 @@ def _one_relevant(counts: Counts, sides: NDArray[np.int64]) -> Assumption:
         f"{np.sum(relevant == 0)} none, {np.sum(relevant > 1)} several; {np.sum(sides > 0)} types are completely positive, "
         f"{np.sum(sides < 0)} completely negative"
     )
-    name = "every document holds exactly one completely positive or completely negative token"
-    return Assumption(name, bool(np.all(relevant == 1)), detail, _first(relevant != 1))
+    return Assumption(Hypothesis.ONE_RELEVANT, bool(np.all(relevant == 1)), detail, _first(relevant != 1))
 
 
 def _irrelevant_rest(counts: Counts, sides: NDArray[np.int64], alpha: Floats) -> Assumption:
@@ -101,23 +119,21 @@ def _irrelevant_rest(counts: Counts, sides: NDArray[np.int64], alpha: Floats) ->
         detail += f"; the largest is {alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
     holders = np.bincount(documents_of(counts), bad[counts.matrix.indices], counts.n_documents) > 0
     types = tuple(str(counts.tokens[s]) for s in order[:WITNESSES])
-    return Assumption("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), detail, _first(holders), types)
+    return Assumption(Hypothesis.IRRELEVANT, not bad.any(), detail, _first(holders), types)
 
 
 def _dimension(counts: Counts, step: OneStep) -> Assumption:
     d, size = step.start.p.size, max(counts.n_types, 2)
     ratio = d / math.log(size)
     detail = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
-    return Assumption("d ≥ 20 log|S| (initial scores and answers are small)", ratio >= 20, detail)
+    return Assumption(Hypothesis.DIMENSION, ratio >= 20, detail)
 
 
 def _remainder(step: OneStep) -> Assumption:
     detail = (
         f"the remainder of the step is {step.relative_remainder:.3g} of the predicted step, its bound {step.bound:.3g}"
     )
-    return Assumption(
-        "the first step is mostly (η/2) α v (remainder below one half)", step.relative_remainder < 0.5, detail
-    )
+    return Assumption(Hypothesis.REMAINDER, step.relative_remainder < 0.5, detail)
 
 
 def _large_step(counts: Counts, sides: NDArray[np.int64], step: OneStep) -> Assumption:
@@ -133,8 +149,7 @@ def _large_step(counts: Counts, sides: NDArray[np.int64], step: OneStep) -> Assu
     bad = concerned & (best[0] <= best[1])
     good = concerned.sum() - bad.sum()
     detail = f"in {good} of the {concerned.sum()} documents with such a token its value is the best for the label"
-    name = "η₀ is large enough: the important token has the best value of its document"
-    return Assumption(name, bool(concerned.any() and not bad.any()), detail, _first(bad))
+    return Assumption(Hypothesis.LARGE_STEP, bool(concerned.any() and not bad.any()), detail, _first(bad))
 
 
 def _first(which: NDArray[Any]) -> tuple[int, ...]:

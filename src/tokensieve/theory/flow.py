@@ -33,11 +33,10 @@ from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.curve import Flow, FlowSettings, Track, Verdict
 from tokensieve.theory.landscape import Landscape, Point, coordinates, gap_basis
+from tokensieve.theory.log_time import STEEP, log_time_solver
 
 # Steps between two checkpoints.
 LEG = 50
-# The curve is begun where a gradient step is this small against the curvature.
-FIRST = 1e-3
 # Steps before a finite limit is looked for, and the growth of the count between two tries.
 PATIENCE, GROWTH = 20, 1.25
 # A finite limit is looked for when p moves, per unit of log t, by less than this share of its norm.
@@ -46,8 +45,6 @@ SLOW = 0.02
 NEAR, SETTLED = 0.1, 3.0
 # Share of max_norm that counts as having reached it.
 LANDED = 1 - 1e-7
-# e^{this} is as steep as a right-hand side needs to be for a step to be rejected.
-STEEP = 300.0
 # Up to this many stored counts and embedding coordinates, one thread is fastest.
 SMALL = 2_000_000
 LARGEST_VALUE = 300.0
@@ -227,26 +224,11 @@ def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
 
 
 def _solver(problem: _Problem, state: _State) -> BDF:
-    """BDF in log t from the last row; from the start, after one short step of gradient descent."""
-    land, here = problem.land, state.here
-
-    def curve(tau: float, z: Floats) -> Floats:
-        downhill, log_size = land.slope(z)
-        return downhill * math.exp(min(tau + log_size, STEEP))
-
-    def jacobian(tau: float, z: Floats) -> Floats:
-        H, _, log_size = land.hessian(z)
-        return -math.exp(min(tau + log_size, STEEP)) * H
-
-    begin, z, step = state.log_time, here.p, 0.1
-    if begin == -math.inf:
-        bend = max(float(np.linalg.norm(land.hessian(z)[0])), 1 / (1 + float(np.linalg.norm(z))))
-        begin = math.log(FIRST / bend) - here.log_gradient
-        z = z + FIRST / bend * here.downhill
-    else:
-        step = 0.1 * (begin - state.rows[-2][2]) if math.isfinite(state.rows[-2][2]) else step
+    """BDF in log t from the last row."""
+    before = state.rows[-2][2] if state.steps else -math.inf
+    step = 0.1 * (state.log_time - before) if math.isfinite(before) else 0.1
     tolerance = problem.settings.tolerance
-    return BDF(curve, begin, z, math.inf, rtol=tolerance, atol=tolerance, jac=jacobian, first_step=step)
+    return log_time_solver(problem.land, state.here.p, state.log_time, step, (tolerance, tolerance))
 
 
 def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, float] | None:

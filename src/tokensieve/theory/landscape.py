@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.model.attention import sum_by_type
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts, Floats, Ints
 
 # Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-18
@@ -223,10 +223,20 @@ def gap_basis(counts: Counts, E: Floats) -> Floats:
         counts: n documents over |S| types.
         E: embeddings, shape (|S|, r).
     """
+    return span_of(differences(E, linked(counts, np.ones(counts.matrix.nnz, bool))))
+
+
+def linked(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
+    """A number for each type, the same for types that some document's selection links, shape (|S|,).
+
+    Args:
+        counts: n documents over |S| types.
+        mask: a selection, shape (nnz,).
+    """
     m = counts.matrix
-    beside = sp.csr_array((np.ones(m.nnz, np.int8), m.indices, m.indptr), shape=m.shape)
-    _, group = connected_components(sp.block_array([[None, beside], [beside.T, None]]), directed=False)
-    return span_of(differences(E, group[counts.n_documents :]))
+    rows, types = np.repeat(np.arange(m.shape[0]), np.diff(m.indptr))[mask], m.indices[mask]
+    beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
+    return np.asarray(connected_components(beside, directed=False)[1][m.shape[0] :], dtype=np.int64)
 
 
 def differences(E: Floats, group: NDArray[Any]) -> Floats:
@@ -249,3 +259,9 @@ def span_of(rows: Floats) -> Floats:
     triangle = np.linalg.qr(rows, mode="r") if len(rows) > rows.shape[1] else rows
     _, sizes, axes = np.linalg.svd(triangle, full_matrices=False)
     return np.ascontiguousarray(axes[sizes > RANK * sizes[0]].T) if sizes[0] > 0 else np.zeros((rows.shape[1], 0))
+
+
+def complement(inside: Floats) -> Floats:
+    """Orthonormal basis of the orthogonal complement, shape (r, r − k), of an orthonormal basis of shape (r, k)."""
+    r, k = inside.shape
+    return np.eye(r) if k == 0 else np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, k:])

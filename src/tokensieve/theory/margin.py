@@ -4,12 +4,15 @@ Theorem 4.3 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025): if p_t/‖p_t‖ 
 
     p_∞ = argmin ½‖p‖²   s.t.  pᵀ(E_s − E_r) ≥ 1  for all s ∈ S_X, r ∈ X ∖ S_X, all documents X,
 
-over distinct token types, so that a type that stands in a document twice never constrains against itself. Dual: maximise
-Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with D_i = E_s − E_r; at the optimum p_∞ = Dᵀλ.
+over distinct token types, so that a type that occurs in a document twice never constrains against itself. S_X is what p_∞ itself
+selects, so that the types of one S_X have equal scores: pᵀ(E_s − E_{s'}) = 0 for all s, s' ∈ S_X. The problem is therefore solved
+on V^⊥, V the span of these differences, where they are exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with D_i the
+part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
 
 Constraints are generated: only pairs that a solution violated are ever written down. They go to a dual active set, which takes
-them in where the last ones left it; what it cannot solve or prove to rounding goes to Clarabel's interior point. The certificate
-is recomputed from scratch over all constraints.
+them in where the last ones left it; what it cannot solve or prove to rounding goes to Lawson & Hanson's least distance programming
+(few pairs) or to Clarabel's interior point. The certificate is recomputed from scratch over all constraints. "Infeasible" is a
+verdict only with a convex combination of the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
 """
 
 from __future__ import annotations
@@ -23,17 +26,22 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.active_set import VIOLATION, ActiveSet
-from tokensieve.theory.landscape import coordinates
+from tokensieve.theory.landscape import complement, coordinates, differences, linked, span_of
 from tokensieve.theory.selection import extremes
 
 # Pairs taken in per round, the worst first; and changes of the active set before it gives up.
 PAIRS, STEPS = 20_000, 200_000
-# A proof of infeasibility: ‖Dᵀλ‖ at most this share of max‖D_i‖, with Σλ = 1.
-PROOF = 1e-9
+# Rounding, relative to the longest embedding: of ‖Dᵀλ‖ with Σλ = 1 (a proof of infeasibility), and of D_i (equal embeddings).
+PROOF = 1e-13
+# Up to this many pairs least distance programming takes over from the active set.
+FEW = 3_000
+# "Solved" means a duality gap and a KKT residual of at most this.
+SOLVED = 1e-6
 # An interior point leaves every multiplier positive; below this share of the largest they mean zero.
 FAINT = 1e-9
 
@@ -58,6 +66,7 @@ class Margin:
             pᵀDᵀλ ≥ 1; nan otherwise.
         constraints: pairs that were ever written down.
         rounds: rounds of constraint generation.
+        ties: dimension of V, the number of independent equalities.
     """
 
     status: str
@@ -73,12 +82,18 @@ class Margin:
     farkas: float
     constraints: int
     rounds: int
+    ties: int
 
     def to_dict(self) -> dict[str, str | float | int | None]:
         """The certificate, ready for JSON (undefined figures are None)."""
         names = ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas")
         whole: dict[str, str | float | int | None]
-        whole = {"status": self.status, "support_pairs": len(self.pairs), "constraints": self.constraints}
+        whole = {
+            "status": self.status,
+            "support_pairs": len(self.pairs),
+            "constraints": self.constraints,
+            "ties": self.ties,
+        }
         for name in names:
             value = float(getattr(self, name))
             whole[name] = value if math.isfinite(value) else None
@@ -98,8 +113,8 @@ def max_margin(
     Args:
         counts: n documents over |S| types.
         E: embeddings, shape (|S|, d); any d, larger or smaller than |S|.
-        selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
-            Documents with nothing selected constrain nothing.
+        selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,);
+            types selected together have equal scores. Documents with nothing selected constrain nothing.
         near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and changes no result.
         max_rounds: rounds of constraint generation before the status is "stopped early".
         max_seconds: wall time after which no further round is begun; the status is then "stopped early".
@@ -114,21 +129,33 @@ def max_margin(
         )
     if not np.isfinite(E).all():
         raise InputError("embeddings are not finite: use a smaller step size")
-    reduced, basis = coordinates(E)
-    problem = _Problem(m.indptr, m.indices, np.ascontiguousarray(selected, dtype=np.bool_), reduced)
-    guess = problem.first_guess() if near is None else near if basis is None else basis.T @ near
+    problem, basis = _outside_ties(counts, E, np.ascontiguousarray(selected, dtype=np.bool_))
+    ties = min(E.shape) - basis.shape[1]
+    guess = problem.first_guess() if near is None else basis.T @ near
     fresh = problem.violated(problem.short(guess))
     if fresh is None:
-        return _empty(E.shape[1])
-    active, started = ActiveSet(reduced), time.monotonic()
+        return _empty(E.shape[1], ties)
+    active, started = ActiveSet(problem.E), time.monotonic()
     for rounds in range(1, max_rounds + 1):
-        z, lam, status = _solve(active, reduced, fresh, max_seconds - (time.monotonic() - started))
+        z, lam, status = _solve(active, problem.E, fresh, max_seconds - (time.monotonic() - started))
         fresh = problem.violated(z)
-        if status != "solved" or fresh is None or not len(fresh):
-            return _certify(problem, active.pairs, z, lam, status, basis, rounds)
-        if time.monotonic() - started > max_seconds or rounds == max_rounds:
-            return _certify(problem, active.pairs, z, lam, "stopped early", basis, rounds)
+        if status == "solved" and fresh is not None and len(fresh):
+            if time.monotonic() - started <= max_seconds and rounds < max_rounds:
+                continue
+            status = "stopped early"
+        return _certify(problem, (active.pairs, z, lam), status, basis, (rounds, ties))
     raise InputError(f"max_rounds = {max_rounds}: use at least one round")
+
+
+def _outside_ties(counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> tuple[_Problem, Floats]:
+    """The problem on V^⊥, where types selected together have one embedding, and the orthonormal basis of V^⊥, shape (d, r − k)."""
+    reduced, basis = coordinates(E)
+    group = linked(counts, selected)
+    outside = complement(span_of(differences(reduced, group)))
+    _, first, where = np.unique(group, return_index=True, return_inverse=True)
+    m = counts.matrix
+    problem = _Problem(m.indptr, m.indices, selected, (reduced @ outside)[first[where]], first[where])
+    return problem, outside if basis is None else basis @ outside
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
@@ -152,12 +179,13 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
 
 @dataclass(frozen=True)
 class _Problem:
-    """All constraints, implicit: documents, who is selected, embeddings in r coordinates."""
+    """All constraints, implicit: documents, who is selected, embeddings on V^⊥, the first type of the same ones."""
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
     selected: NDArray[np.bool_]
     E: Floats
+    lead: Ints
 
     def first_guess(self) -> Floats:
         """Sum over documents of mean selected minus mean unselected embedding."""
@@ -179,7 +207,8 @@ class _Problem:
         both = (low >= 0) & (high >= 0)
         if not both.any():
             return None
-        pairs = np.unique(np.stack([low[both], high[both]], axis=1), axis=0)
+        pairs = np.stack([low[both], high[both]], axis=1)
+        pairs = pairs[np.unique(self.lead[pairs], axis=0, return_index=True)[1]]
         gaps = _gaps(self.E, pairs, z)
         worst = np.argsort(gaps, kind="stable")[:PAIRS]
         return np.asarray(pairs[worst[gaps[worst] < 1 - VIOLATION]])
@@ -203,19 +232,61 @@ def _gaps(E: Floats, pairs: Ints, z: Floats) -> Floats:
 
 def _solve(active: ActiveSet, E: Floats, fresh: Ints, seconds: float) -> tuple[Floats, Floats, str]:
     """Shortest z over the pairs of the active set and fresh ones: (z, λ, status); λ that proves infeasibility sums to one."""
+    longest = float(np.linalg.norm(E, axis=1).max())
+    equal = np.linalg.norm(_differences(E, fresh), axis=1) <= PROOF * longest
+    if equal.any():
+        active.pairs = np.concatenate([active.pairs, fresh])
+        lam = np.concatenate([np.zeros(len(active.pairs) - len(fresh)), equal / equal.sum()])
+        return np.zeros(E.shape[1]), lam, "infeasible"
     z, status = active.add(fresh, STEPS)
-    pairs, lam = active.pairs, active.multipliers
-    D = _differences(E, pairs)
-    scale = float(np.linalg.norm(D, axis=1).max())
+    lam, D = active.multipliers, _differences(E, active.pairs)
     if status == "solved" and (D @ z).min() >= 1 - 2 * VIOLATION:
         return z, lam, status
-    if status == "infeasible" and np.linalg.norm(D.T @ lam) <= PROOF * scale:
-        return z, lam, status
-    lam, status = _clarabel(D / scale, seconds)
-    if status == "infeasible":
-        return np.zeros(E.shape[1]), lam / lam.sum(), status
-    lam[lam < FAINT * lam.max()] = 0.0
-    return D.T @ lam / scale**2, lam / scale**2, status
+    if status == "infeasible" and (proof := _proof(D, lam, longest)) is not None:
+        return z, proof, status
+    lengths = np.linalg.norm(D, axis=1)
+    unit = D / lengths[:, None]
+    if len(D) <= FEW:
+        lam, status = _least_distance(unit, lengths.min() / lengths), "solved"
+        lam = lam / lengths.min() / lengths
+    else:
+        scale = float(lengths.max())
+        lam, status = _clarabel(D / scale, seconds)
+        lam = np.where(lam < FAINT * lam.max(), 0.0, lam) / scale**2
+    proof = _proof(D, lam, longest)
+    if proof is not None:
+        return np.zeros(E.shape[1]), proof, "infeasible"
+    return D.T @ lam, lam, "stopped early" if status == "infeasible" else status
+
+
+def _proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
+    """A convex combination of some D_i that is zero to rounding, from multipliers that are nearly one; None if there is none."""
+    if not np.isfinite(lam).all() or lam.sum() <= 0:
+        return None
+    held = np.flatnonzero(lam > FAINT * lam.max())
+    rows = D[held]
+    left, _, _ = np.linalg.svd(rows, full_matrices=True)
+    polished = left[:, min(len(held), D.shape[1]) - (len(held) <= D.shape[1]) :]
+    for weights in (lam[held], polished @ (polished.T @ lam[held])):
+        weights = np.maximum(weights, 0.0)
+        if weights.sum() > 0 and np.linalg.norm(rows.T @ (weights / weights.sum())) <= PROOF * longest:
+            out = np.zeros(len(lam))
+            out[held] = weights / weights.sum()
+            return out
+    return None
+
+
+def _least_distance(rows: Floats, reach: Floats) -> Floats:
+    """λ ≥ 0 of min ½‖z‖² s.t. rows z ≥ reach, z = rowsᵀλ (Lawson & Hanson 1974, ch. 23); of an infeasible problem very long."""
+    A = np.vstack([rows.T, reach])
+    target = np.zeros(len(A))
+    target[-1] = 1.0
+    try:
+        x, _ = nnls(A, target, maxiter=50 * len(rows))
+    except RuntimeError:
+        return np.full(len(rows), np.nan)
+    residual = max(float(1 - reach @ x), np.finfo(float).tiny)
+    return np.asarray(x / residual)
 
 
 def _clarabel(D: Floats, seconds: float) -> tuple[Floats, str]:
@@ -242,19 +313,20 @@ def _clarabel(D: Floats, seconds: float) -> tuple[Floats, str]:
 
 
 def _certify(
-    problem: _Problem, pairs: Ints, z: Floats, lam: Floats, status: str, basis: Floats | None, rounds: int
+    problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, basis: Floats, spent: tuple[int, int]
 ) -> Margin:
-    """Figures of the certificate, from the multipliers and all constraints, whatever produced them."""
+    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; spent: rounds and ties."""
+    pairs, z, lam = found
     held = lam > 0
     support, weights = pairs[held], lam[held]
     D = _differences(problem.E, support)
     shadow = D.T @ weights
-    p = z if basis is None else basis @ z
-    if status == "infeasible":
+    p = basis @ z
+    if status == "infeasible" or not len(support) or not z.any():
         farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
         return Margin(
             status, np.zeros_like(p), 0.0, support, weights, math.inf, math.inf, math.nan, math.nan, math.nan, farkas,
-            len(pairs), rounds,
+            len(pairs), *spent,
         )  # fmt: skip
     norm, smallest, total = float(np.linalg.norm(z)), problem.smallest_margin(z), float(weights.sum())
     primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
@@ -265,13 +337,14 @@ def _certify(
         float(weights @ np.abs(D @ z - 1)) / total,
     )
     gap = (primal - dual) / primal if math.isfinite(primal) else math.inf
+    status = "stopped early" if status == "solved" and not (gap <= SOLVED and residual <= SOLVED) else status
     return Margin(
-        status, p, 1 / norm, support, weights, primal, dual, gap, residual, smallest, math.nan, len(pairs), rounds
+        status, p, 1 / norm, support, weights, primal, dual, gap, residual, smallest, math.nan, len(pairs), *spent
     )  # fmt: skip
 
 
-def _empty(d: int) -> Margin:
+def _empty(d: int, ties: int) -> Margin:
     return Margin(
         "nothing to separate", np.zeros(d), math.inf, np.zeros((0, 2), np.int64), np.zeros(0), 0.0, 0.0, 0.0, 0.0, math.inf,
-        math.nan, 0, 0,
+        math.nan, 0, 0, ties,
     )  # fmt: skip

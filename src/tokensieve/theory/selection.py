@@ -1,8 +1,8 @@
 """Which tokens a `<cls>` vector selects, S_X(p) = argmax_{s ∈ X} pᵀE_s, and what the model answers in the limit.
 
 As ‖p‖ grows the softmax keeps the types of highest score only, and f_X tends to the mean value of the selected tokens, counted as
-often as they stand in the document (Lemma 4.4 of Wu et al., NeurIPS 2025). On a computed curve no two scores are exactly equal.
-Types are tied when their score gap stays bounded while ‖p‖ grows.
+often as they occur in the document (Lemma 4.4 of Wu et al., NeurIPS 2025). On a computed curve no two scores are exactly equal:
+which gaps stay finite while ‖p‖ grows is decided in `reduced` and `faces`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.curve import Flow
 
-# A gap that grows by less than this, in nats, over the second half of the curve counts as bounded.
-BOUNDED = 5.0
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -31,7 +28,6 @@ class Selection:
         mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
         ties: documents that select more than one type.
         everything: documents that select all of their types (one-type documents among them).
-        slack: score difference up to which types count as tied.
         widest_tie: largest score difference inside a selection.
         closest_other: smallest score difference between a selected and another type of a document; inf if there is none.
     """
@@ -39,7 +35,6 @@ class Selection:
     mask: NDArray[np.bool_]
     ties: int
     everything: int
-    slack: float
     widest_tie: float
     closest_other: float
 
@@ -67,34 +62,26 @@ def select(counts: Counts, scores: Floats, slack: float = 0.0) -> Selection:
         raise InputError(
             f"scores {scores.shape} must be {counts.n_types} finite numbers and the slack {slack} not negative"
         )
-    m = counts.matrix
-    document = documents_of(counts)
-    behind = _highest(counts, scores)[document] - scores[m.indices]
-    mask = behind <= slack
+    behind = highest(counts, scores)[documents_of(counts)] - scores[counts.matrix.indices]
+    return describe(counts, behind <= slack, scores)
+
+
+def describe(counts: Counts, mask: NDArray[np.bool_], scores: Floats) -> Selection:
+    """The figures of a selection.
+
+    Args:
+        counts: n documents over |S| types.
+        mask: the entries that are selected, shape (nnz,).
+        scores: u, shape (|S|,), for the gaps.
+    """
+    m, document = counts.matrix, documents_of(counts)
+    behind = highest(counts, scores)[document] - scores[m.indices]
     chosen = np.bincount(document, mask, counts.n_documents)
     held = np.diff(m.indptr)
     return Selection(
-        mask, int(np.sum(chosen > 1)), int(np.sum((chosen == held) & (held > 0))), slack,
+        mask, int(np.sum(chosen > 1)), int(np.sum((chosen == held) & (held > 0))),
         float(behind[mask].max(initial=0.0)), float(behind[~mask].min(initial=np.inf)),
     )  # fmt: skip
-
-
-def select_along(counts: Counts, E: Floats, flow: Flow) -> Selection:
-    """S_X of the direction in which a curve ends, with ties recognised by gaps that stay bounded.
-
-    Scores are the growth of u = E p per unit of ‖p‖ over the second half of the curve; a gap within BOUNDED nats is a tie.
-
-    Raises:
-        InputError: ‖p‖ did not grow by more than twice BOUNDED, so that no gap can be told from a tie.
-    """
-    norm = flow.norm
-    half = int(np.flatnonzero(norm <= norm[-1] / 2)[-1]) if norm.min() <= norm[-1] / 2 else 0
-    growth = float(norm[-1] - norm[half])
-    if growth <= 2 * BOUNDED:
-        raise InputError(
-            f"‖p‖ grew by {growth:.3g} over the second half of the curve: too little to tell a tie from a gap"
-        )
-    return select(counts, E @ (flow.at(-1) - flow.at(half)) / growth, BOUNDED / growth)
 
 
 def one_sided(counts: Counts) -> Ints:
@@ -179,7 +166,17 @@ def documents_of(counts: Counts) -> Ints:
     return np.repeat(np.arange(counts.n_documents), np.diff(counts.matrix.indptr))
 
 
-def _highest(counts: Counts, scores: Floats) -> Floats:
+def highest(counts: Counts, scores: Floats) -> Floats:
+    """Highest score of each document, shape (n,); −∞ for a document without types."""
     out = np.full(counts.n_documents, -np.inf)
     np.maximum.at(out, documents_of(counts), scores[counts.matrix.indices])
+    return out
+
+
+def top_types(counts: Counts, u: Floats) -> Ints:
+    """The type of highest score of each document, shape (n,); −1 for a document without types."""
+    out = np.full(counts.n_documents, -1, np.int64)
+    document = documents_of(counts)
+    best = np.flatnonzero(u[counts.matrix.indices] == highest(counts, u)[document])
+    out[document[best]] = counts.matrix.indices[best]
     return out

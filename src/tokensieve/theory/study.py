@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import polars as pl
 
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.theory.faces import Fate, finite_gaps
 from tokensieve.theory.selection import one_sided
 from tokensieve.theory.verify import Verification
 
 # |α| below this share of the largest is rounding.
 ROUNDING = 1e-12
+# Finite gaps in the summary, and gaps of each kind in the picture.
+LISTED_GAPS, DRAWN_GAPS = 50, 6
 # What a type is by its α, from the positive end.
 KINDS = ("completely positive", "positive", "irrelevant", "negative", "completely negative")
 
@@ -49,6 +53,7 @@ class Study:
         whole = self.found.to_dict()
         for item in whole["assumptions"]:
             item["rows"] = self.rows_of(item.pop("documents"))
+        whole["limit"]["finite_gaps"] = self.gaps().head(LISTED_GAPS).to_dicts()
         sizes = dict(zip(self.counts.classes, self.counts.class_sizes.tolist(), strict=True))
         return whole | {
             "source": self.name, "documents": self.counts.n_documents, "token_types": self.counts.n_types, "classes": sizes,
@@ -87,7 +92,7 @@ class Study:
 
     def curve(self) -> pl.DataFrame:
         """One row per step of the flow: length s, log_time, norm ‖p‖, loss, log_gradient, selected_fraction (documents
-        whose important types score above all others), cosine and angle to the max-margin direction (missing where there is
+        whose important types score above all others), cosine and angle to the limit direction p̂ (missing where there is
         none); log t is missing at the start, where it is −∞."""
         flow, found = self.found.flow, self.found
         columns: dict[str, Any] = {
@@ -95,11 +100,90 @@ class Study:
             "selected_fraction": found.selected_fraction,
         }  # fmt: skip
         for name in ("cosine", "angle"):
-            solved = found.agreement is not None and found.margin is not None
-            values = getattr(flow, name)(found.margin.p) if solved and found.margin else [None] * len(flow.arc)
+            solved = found.agreement is not None and found.limit.direction is not None
+            values = getattr(flow, name)(found.limit.direction) if solved else [None] * len(flow.arc)
             columns[name] = pl.Series(values, dtype=pl.Float64)
         finite = pl.col(pl.Float64)
         return pl.DataFrame(columns).with_columns(pl.when(finite.is_finite()).then(finite))
+
+    def gaps(self) -> pl.DataFrame:
+        """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
+        limit, names = self.found.limit, [str(token) for token in self.counts.tokens]
+        found = [] if limit.fate is Fate.POINT else finite_gaps(self.counts, self._coordinates(), limit)
+        columns = {
+            "token": pl.Series([names[s] for s, *_ in found], dtype=pl.String),
+            "below": pl.Series([names[r] for _, r, *_ in found], dtype=pl.String),
+            "gap": pl.Series([gap for *_, gap, _ in found], dtype=pl.Float64),
+            "documents": pl.Series([documents for *_, documents in found], dtype=pl.Int64),
+        }
+        return pl.DataFrame(columns)
+
+    def gap_curves(self) -> pl.DataFrame:
+        """Score gaps against log_time, as the flow and as the prediction have them: pair, kind ("finite" or "tight"), source
+        ("flow" or "prediction"), log_time, gap. No rows without a prediction."""
+        limit, flow, names = self.found.limit, self.found.flow, [str(token) for token in self.counts.tokens]
+        schema = {"pair": pl.String, "kind": pl.String, "source": pl.String, "log_time": pl.Float64, "gap": pl.Float64}
+        prediction = limit.prediction
+        if prediction is None or not prediction.phases or limit.margin is None:
+            return pl.DataFrame(schema=schema)
+        E = self._coordinates()
+        pairs = [(s, r, "finite") for s, r, *_ in finite_gaps(self.counts, E, limit, DRAWN_GAPS)]
+        order = np.argsort(-limit.margin.multipliers, kind="stable")[:DRAWN_GAPS]
+        pairs += [(int(s), int(r), "tight") for s, r in limit.margin.pairs[order]]
+        start = float(prediction.log_time[0])
+        shown = np.isfinite(flow.log_time) & (flow.log_time <= 3 * start)
+        later = prediction.log_time <= 3 * start
+        parts = []
+        for s, r, kind in pairs:
+            apart = E[s] - E[r]
+            for source, times, points in (
+                ("flow", flow.log_time[shown], flow.coordinates[shown]),
+                ("prediction", prediction.log_time[later], prediction.points[later]),
+            ):
+                row = {"pair": f"{names[s]} − {names[r]}", "kind": kind, "source": source}
+                parts.append(pl.DataFrame({"log_time": times, "gap": points @ apart}).select(
+                    *(pl.lit(value).alias(name) for name, value in row.items()), "log_time", "gap"
+                ))  # fmt: skip
+        return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+    def limit_lines(self) -> list[str]:
+        """The certificates of the limit in words, one line each."""
+        limit = self.found.limit
+        lines = [limit.reason] if limit.reason else []
+        if limit.face is not None and limit.finite is not None and limit.face.dimension:
+            lines.append(
+                f"(F1) dim V = {limit.face.dimension}, {limit.tied_documents:,} documents with tied tokens; smallest curvature "
+                f"{limit.finite.curvature:.3g} > 0"
+            )
+        if limit.margin is not None and limit.direction is not None:
+            lines.append(
+                f"(F2) p̂ {'is' if limit.is_max_margin else 'is not'} the max-margin direction with equalities: margin "
+                f"{limit.margin.margin:.4g}, duality gap {limit.margin.duality_gap:.1e}, "
+                f"KKT residual {limit.margin.kkt_residual:.1e}"
+            )
+        if limit.balance is not None:
+            lines.append(
+                f"(F3) {len(limit.balance.tight)} tight pairs, {limit.balance.pulling} of them pull; smallest curvature "
+                f"{limit.balance.curvature:.3g} > 0, residual {limit.balance.residual:.1e}; angle·‖p‖ tends to "
+                f"{limit.angle_constant:.4g}"
+            )
+        if limit.changes:
+            at = ", ".join(f"{norm:,.0f} ({documents})" for norm, _, documents in limit.changes[:10])
+            lines.append(f"predicted changes of the face at ‖p‖ (documents whose highest token changes): {at}")
+        if math.isfinite(limit.compared[2]):
+            lines.append(
+                f"predicted from log t = {limit.compared[0]:.3g}, the flow was met up to log t = {limit.compared[1]:.4g} with a "
+                f"relative error of {limit.compared[2]:.1e}"
+            )
+        if math.isfinite(limit.one_sided_selected):
+            lines.append(
+                f"{limit.one_sided_selected:.1%} of the documents that hold completely positive or negative tokens select one"
+            )
+        return lines
+
+    def _coordinates(self) -> Floats:
+        basis = self.found.flow.basis
+        return self.found.embeddings if basis is None else np.asarray(self.found.embeddings @ basis)
 
     def support(self) -> pl.DataFrame:
         """Pairs (selected, other) of token names with their multipliers, largest first; no rows without a margin problem.

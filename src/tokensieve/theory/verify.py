@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,66 +21,44 @@ from tokensieve.model.start import initialise
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.assumptions import Assumption, check_assumptions
+from tokensieve.theory.claims import Agreement, Claim, check_claims
 from tokensieve.theory.curve import Flow, FlowSettings, Verdict
+from tokensieve.theory.faces import Fate, Limit, find_limit
 from tokensieve.theory.flow import gradient_flow
-from tokensieve.theory.margin import Margin, max_margin
+from tokensieve.theory.margin import Margin
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.selection import (
     Selection,
+    describe,
+    documents_of,
     important_selected,
     limit_error,
     one_sided,
     select,
-    select_along,
     selected_fraction,
 )
 
 # After the default first step, a document read with equal attention is answered by ± this, on average.
 TYPICAL_ANSWER = 1.0
-AGREES = 0.01
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The direction of p against the max-margin direction.
-
-    Attributes:
-        cosine, angle: at the end of the curve; angle in radians.
-        exponent: fitted slope of log angle against log ‖p‖ over the last factor 30 of ‖p‖ (theory with unique, strictly positive
-            multipliers: −1); nan with fewer than four points.
-        standard_error: of the exponent, over the points of the curve.
-    """
-
-    cosine: float
-    angle: float
-    exponent: float
-    standard_error: float
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim, its outcome (True, False, or None where it does not apply or is undecided), and the reason in words."""
-
-    name: str
-    holds: bool | None
-    verdict: str
 
 
 @dataclass(frozen=True)
 class Verification:
     """Everything that `verify` found.
 
-    `embeddings` is E¹, `values` E¹v, `selected_fraction` that of each point of the flow; margin and agreement are None where they
-    do not apply.
+    `embeddings` is E¹, `values` E¹v, `selected_fraction` that of each point of the flow; `important_share` of the documents with
+    important types selects all of them, `any_important_share` at least one; margin and agreement are None where they do not apply.
     """
 
     step: OneStep
     embeddings: Floats
     values: Floats
     flow: Flow
+    limit: Limit
     selection: Selection | None
     important_share: float
     important_documents: int
+    any_important_share: float
     selected_fraction: Floats
     limit_error: float
     margin: Margin | None
@@ -114,7 +92,7 @@ class Verification:
         return {
             "one_step": self.step.to_dict(), "flow": flow, "selection": self.selection.to_dict() if self.selection else None,
             "margin": self.margin.to_dict() if self.margin else none, "assumptions": [x.to_dict() for x in self.assumptions],
-            "claims": [asdict(x) for x in self.claims], "seconds": self.seconds,
+            "claims": [x.to_dict() for x in self.claims], "limit": self.limit.to_dict(), "seconds": self.seconds,
         }  # fmt: skip
 
 
@@ -169,38 +147,35 @@ def verify(
     w = E @ step.start.v
     clock.start("flow")
     flow = gradient_flow(counts, E, w, step.start.p, settings, checkpoint, progress)
+    clock.start("faces")
+    limit = find_limit(counts, E, w, flow, flow.settings.max_seconds, progress)
+    flow = _agreed(flow, limit)
     clock.start("selection")
     important = one_sided(counts) != 0 if important is None else important
-    fraction = selected_fraction(counts, E, flow, important)
-    selection, share, concerned, error = _selected(counts, E, w, flow, important)
-    clock.start("margin")
-    margin = None
-    if selection is not None and flow.verdict == Verdict.DIVERGES:
-        margin = max_margin(counts, E, selection.mask, near=flow.p, max_seconds=flow.settings.max_seconds)
-    agreement = agree(flow, margin.p) if margin is not None and margin.status == "solved" else None
+    selection = _selected(counts, E, flow, limit)
+    share, concerned = important_selected(counts, selection.mask, important) if selection else (math.nan, 0)
+    error = limit_error(counts, selection.mask, E @ flow.p, w) if selection else math.nan
     clock.start("assumptions")
-    assumptions = check_assumptions(counts, step)
+    found = Verification(
+        step=step, embeddings=E, values=w, flow=flow, limit=limit, selection=selection, important_share=share,
+        important_documents=concerned, any_important_share=_any_important(counts, selection, important),
+        selected_fraction=selected_fraction(counts, E, flow, important), limit_error=error, margin=limit.margin,
+        agreement=None if limit.direction is None else agree(flow, limit.direction),
+        assumptions=check_assumptions(counts, step), claims=[], seconds=clock.seconds,
+    )  # fmt: skip
     clock.start("done")
-    claims = [
-        _one_step_claim(step), _norm_claim(flow), _limit_claim(flow, selection, error),
-        _selection_claim(share, concerned, error, flow), _margin_claim(flow, margin, agreement),
-    ]  # fmt: skip
-    return Verification(
-        step,
-        E,
-        w,
-        flow,
-        selection,
-        share,
-        concerned,
-        fraction,
-        error,
-        margin,
-        agreement,
-        assumptions,
-        claims,
-        clock.seconds,
-    )
+    clock.seconds["margin"] = limit.margin_seconds
+    clock.seconds["faces"] -= limit.margin_seconds
+    return replace(found, claims=check_claims(found))
+
+
+def _any_important(counts: Counts, selection: Selection | None, important: NDArray[np.bool_]) -> float:
+    """Share of the documents with important types that select at least one of them."""
+    if selection is None:
+        return math.nan
+    document, n, matter = documents_of(counts), counts.n_documents, important[counts.matrix.indices]
+    held = np.bincount(document, matter, n) > 0
+    return float(np.mean(np.bincount(document, matter & selection.mask, n)[held] > 0)) if held.any() else math.nan
 
 
 def agree(flow: Flow, direction: Floats) -> Agreement:
@@ -214,77 +189,29 @@ def agree(flow: Flow, direction: Floats) -> Agreement:
     return Agreement(float(flow.cosine(direction)[-1]), float(angle[-1]), exponent, error)
 
 
-def _selected(
-    counts: Counts, E: Floats, w: Floats, flow: Flow, important: NDArray[np.bool_]
-) -> tuple[Selection | None, float, int, float]:
-    """Selection, share of documents that select what is important, how many have it, and the error of the limit of f."""
-    u = E @ flow.p
-    try:
-        selection = select(counts, u) if flow.verdict == Verdict.FINITE else select_along(counts, E, flow)
-    except InputError:
-        return None, math.nan, 0, math.nan
-    share, concerned = important_selected(counts, selection.mask, important)
-    return selection, share, concerned, limit_error(counts, selection.mask, u, w)
+def _selected(counts: Counts, E: Floats, flow: Flow, limit: Limit) -> Selection | None:
+    """The selection in the limit: the highest types of a finite one, the tied types of a diverging one; None while undecided."""
+    if limit.fate is Fate.UNDECIDED:
+        return None
+    if limit.fate is Fate.POINT:
+        return select(counts, E @ (flow.p if flow.limit is None else flow.limit))
+    assert limit.face is not None
+    return describe(counts, limit.face.mask, E @ flow.p)
 
 
-def _one_step_claim(step: OneStep) -> Claim:
-    close = step.relative_remainder < 0.5 and step.r2 > 0.9 and step.bound_holds
-    name = "one step aligns each embedding with v in proportion to α (Lemma 4.1)"
-    if not math.isfinite(step.r2):
-        return Claim(name, None, "does not apply: α is the same for every token type, so there is no line to fit")
-    words = (
-        f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
-        f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} {'holds' if step.bound_holds else 'FAILS'}"
-    )
-    return Claim(name, bool(close), words)
-
-
-def _norm_claim(flow: Flow) -> Claim:
-    holds = {Verdict.DIVERGES: True, Verdict.FINITE: False}.get(flow.verdict)
-    return Claim("‖p‖ grows without bound (Lemma 4.2)", holds, f"{flow.verdict}: {flow.reason}")
-
-
-def _limit_claim(flow: Flow, selection: Selection | None, error: float) -> Claim:
-    name = "only selected tokens matter in the limit (Lemma 4.4)"
-    if selection is None or flow.verdict == Verdict.FINITE:
-        why = (
-            "does not apply: p does not diverge"
-            if flow.verdict == Verdict.FINITE
-            else "undecided: the curve is too short"
+def _agreed(flow: Flow, limit: Limit) -> Flow:
+    """The curve with the verdict of the limit: a curve alone shows neither, however long it is."""
+    if limit.fate is Fate.UNDECIDED:
+        return (
+            flow if flow.verdict is Verdict.UNDECIDED else replace(flow, verdict=Verdict.UNDECIDED, reason=limit.reason)
         )
-        return Claim(name, None, why)
-    words = f"answers are within {error:.3g} of the mean value of selected tokens; {selection.ties} documents select several types"
-    # Inside a tie the softmax keeps a ratio of its own: only without ties does the mean have to be met.
-    failed = False if flow.verdict == Verdict.DIVERGES and not selection.ties else None
-    return Claim(name, True if error < 1e-3 else failed, words)
-
-
-def _selection_claim(share: float, concerned: int, error: float, flow: Flow) -> Claim:
-    name = "important tokens are selected (Lemma 4.5)"
-    if math.isnan(share):
-        why = "no document holds an important token" if not math.isnan(error) else "undecided: the curve is too short"
-        return Claim(name, None, why)
-    words = f"{share:.1%} of the {concerned} documents with important tokens select all of them, at ‖p‖ = {flow.norm[-1]:.5g}"
-    settled = flow.verdict == Verdict.DIVERGES
-    return Claim(name, share == 1.0 if settled else None, words if settled else f"{words} ({flow.verdict})")
-
-
-def _margin_claim(flow: Flow, margin: Margin | None, agreement: Agreement | None) -> Claim:
-    name = "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)"
-    if flow.verdict == Verdict.FINITE:
-        return Claim(name, None, "p converges to a finite point; the max-margin statement does not apply")
-    if margin is None or agreement is None:
-        why = "divergence is not shown" if margin is None else f"the max-margin problem is {margin.status}"
-        return Claim(name, None, f"undecided: {why}")
-    exponent = f"{agreement.exponent:.2f}".replace("-", "−")
-    words = (
-        f"angle {agreement.angle:.3g} rad at ‖p‖ = {flow.norm[-1]:.5g}, falling like ‖p‖^({exponent} ± "
-        f"{agreement.standard_error:.2f}); margin {margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, "
-        f"KKT residual {margin.kkt_residual:.1e}"
+    if limit.fate is Fate.POINT:
+        return flow if flow.verdict is Verdict.FINITE else replace(flow, verdict=Verdict.FINITE, reason=limit.reason)
+    if flow.verdict is Verdict.DIVERGES:
+        return flow
+    return replace(
+        flow, verdict=Verdict.DIVERGES, reason=f"{limit.reason}; followed to {flow.reason.split(' at ')[-1]}"
     )
-    falling = agreement.exponent < -0.5
-    disagrees = False if flow.verdict == Verdict.DIVERGES and not falling else None
-    return Claim(name, True if agreement.angle <= AGREES else disagrees, words)
 
 
 class _Clock:

@@ -1,10 +1,12 @@
 /** Text → words with their places: tokensieve.tokens.WordTokenizer in another language (tests compare the two). */
 const Words = {
-  // \w of Rust's regex crate, which Python reads texts with
+  // \w of Rust's regex crate, which Python reads texts with; in scripts without spaces each character is a word
   pattern: (() => {
-    const w = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d]+";
+    const scripts = ["Han", "Hiragana", "Thai", "Lao", "Khmer", "Myanmar"];
+    const unspaced = `[${scripts.map((name) => `\\p{Script=${name}}`).join("")}]`;
+    const w = `(?:(?!${unspaced})[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d])+`;
     const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\\p{Extended_Pictographic})*";
-    return new RegExp(`${w}(?:['’]${w})*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
+    return new RegExp(`${w}(?:['’]${w})*|${unspaced}[\\p{M}\\u200c\\u200d]*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
   })(),
   lineBreak: /<br\p{White_Space}*\/?>/giu,
 

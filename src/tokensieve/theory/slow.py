@@ -1,0 +1,254 @@
+"""The slow flow on V^⊥: what moves once the finite gaps have settled.
+
+On V^⊥ tied types coincide *exactly*, and to first order in the weights of unselected types the loss is L_S(z*) + Φ(q) with
+
+    Φ(q) = Σ_{(a,b)} K_{ab} e^{−(F_a − F_b)·q},     K_{ab} = Σ σ(−y f*) y (f* − w_r) c_r e^{E_r·z*} / (n Z_X(z*)),
+
+summed over the documents X whose selected types are group a and their unselected types r of group b; F_a are embeddings on V^⊥
+(all types of one group have the same). A pair with K > 0 pushes its gap open, one with K < 0 *pulls*. No term is formed but as a
+logarithm, and no settled term is subtracted from another: dq/dt = −∇Φ can be followed to any norm.
+
+The flow has no clock of its own (it is autonomous). A gap that is pulled shut closes within a share of t that double precision
+cannot resolve; the clock is then set back to zero, and log t goes on as the logarithm of the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.integrate import BDF
+from scipy.optimize import brentq
+
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.theory.landscape import span_of
+from tokensieve.theory.log_time import log_time_solver
+from tokensieve.theory.reduced import SETTLED, Equilibrium, Face, log_total
+from tokensieve.theory.selection import documents_of
+
+# An unselected type whose weight in its document rises to e^{−NEAR} ends the face.
+NEAR = 8.0
+# q hardly moves when it moves by less than this per unit of log t.
+STILL = 1e-3
+# Terms below this share of the largest do not reach the last bit of a Hessian.
+NEGLIGIBLE = 1e-17
+
+
+class End(StrEnum):
+    """Why the slow flow was left."""
+
+    NEAR = "an unselected type comes near"
+    FAR = "as far as was wanted"
+    STILL = "nothing moves"
+    STEPS = "too many steps"
+
+
+@dataclass(frozen=True)
+class Exponentials:
+    """Φ, with the interface of `Landscape`.
+
+    Attributes:
+        F: embeddings of the groups on V^⊥, shape (m, r − k).
+        pairs: groups (a, b), shape (j, 2).
+        log_k: log|K|, shape (j,).
+        sign: sign of K, shape (j,).
+        log_weight: largest softmax weight of b over documents at q = 0, as a logarithm, shape (j,).
+        certainty: |Σ K| / Σ|K| of each pair: near zero its sign is a matter of rounding.
+    """
+
+    F: Floats
+    pairs: Ints
+    log_k: Floats
+    sign: Floats
+    log_weight: Floats
+    certainty: Floats
+
+    def gaps(self, q: Floats) -> Floats:
+        """(F_a − F_b)·q, shape (j,)."""
+        h = self.F @ q
+        return np.asarray(h[self.pairs[:, 0]] - h[self.pairs[:, 1]])
+
+    def nearness(self, q: Floats) -> Floats:
+        """Logarithm of the largest weight of each unselected group in any document, shape (j,)."""
+        return np.asarray(self.log_weight - self.gaps(q))
+
+    def slope(self, q: Floats) -> tuple[Floats, float]:
+        """−∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
+        force, top = self._forces(q)
+        out = self._flow(force) @ self.F
+        size = float(np.linalg.norm(out))
+        return (out / size, math.log(size) + top) if size > 0 else (out, -math.inf)
+
+    def hessian(self, q: Floats) -> tuple[Floats, Floats, float]:
+        """∇²Φ/‖∇Φ‖, −∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
+        force, top = self._forces(q)
+        out = self._flow(force) @ self.F
+        size = float(np.linalg.norm(out)) or 1.0
+        live = np.abs(force) > NEGLIGIBLE
+        H = laplacian_form(self.F, self.pairs[live], force[live])
+        return H / size, out / size, math.log(size) + top
+
+    def _forces(self, q: Floats) -> tuple[Floats, float]:
+        """K e^{−gap} of each pair relative to the largest, and the logarithm of that."""
+        level = self.log_k - self.gaps(q)
+        top = float(level.max(initial=-math.inf))
+        return (self.sign * np.exp(level - top), top) if top > -math.inf else (np.zeros(len(level)), top)
+
+    def _flow(self, force: Floats) -> Floats:
+        m = len(self.F)
+        return np.asarray(np.bincount(self.pairs[:, 0], force, m) - np.bincount(self.pairs[:, 1], force, m))
+
+
+def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
+    """Σ_j weight_j D_j D_jᵀ with D_j = F_a − F_b, through the groups' weighted Laplacian."""
+    nodes, ends = np.unique(pairs, return_inverse=True)
+    ends, size = ends.reshape(pairs.shape), len(nodes)
+    a, b = ends[:, 0], ends[:, 1]
+    rows, columns = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
+    values = np.concatenate([weight, weight, -weight, -weight])
+    part = F[nodes]
+    out = part.T @ (sp.csr_array((values, (rows, columns)), shape=(size, size)) @ part)
+    return np.asarray((out + out.T) / 2)
+
+
+def slow_loss(counts: Counts, E: Floats, w: Floats, face: Face, at: Equilibrium) -> Exponentials:
+    """Φ of a face.
+
+    Args:
+        counts: n documents over |S| types.
+        E: embeddings, shape (|S|, r).
+        w: values, shape (|S|,).
+        face: the selection, its groups and its space.
+        at: the minimum of L_S on V.
+    """
+    m, document = counts.matrix, documents_of(counts)
+    u, y = E @ at.z, counts.signs
+    _, lead = np.unique(face.group, return_index=True)
+    own = np.zeros(counts.n_documents, np.int64)
+    own[document[face.mask]] = face.group[m.indices[face.mask]]
+    rest = ~face.mask
+    d, s = document[rest], m.indices[rest]
+    log_weight = np.log(m.data[rest]) + u[s] - log_total(counts, u, face.mask)[d]
+    pull = y[d] * (at.answers[d] - w[s])
+    with np.errstate(divide="ignore"):
+        log_size = (
+            np.log(np.abs(pull)) - np.logaddexp(0.0, y[d] * at.answers[d]) + log_weight - math.log(counts.n_documents)
+        )
+    key = own[d] * np.int64(len(lead)) + face.group[s]
+    order = np.argsort(key, kind="stable")
+    found, starts = np.unique(key[order], return_index=True)
+    if not len(found):
+        none = np.zeros(0)
+        return Exponentials(E[lead] @ face.outside, np.zeros((0, 2), np.int64), none, none, none, none)
+    level, sign = log_size[order], np.sign(pull[order])
+    top = np.maximum.reduceat(level, starts)
+    which = np.repeat(np.arange(len(found)), np.diff(np.append(starts, len(order))))
+    size = np.exp(level - np.where(np.isfinite(top), top, 0.0)[which])
+    total, whole = np.bincount(which, sign * size, len(found)), np.bincount(which, size, len(found))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_k = np.where(np.isfinite(top), top, 0.0) + np.log(np.abs(total))
+        certainty = np.where(whole > 0, np.abs(total) / whole, 0.0)
+    pairs = np.stack([found // len(lead), found % len(lead)], axis=1)
+    return Exponentials(
+        E[lead] @ face.outside, pairs, log_k, np.sign(total), np.maximum.reduceat(log_weight[order], starts), certainty
+    )
+
+
+@dataclass(frozen=True)
+class SlowPath:
+    """The slow flow on one face.
+
+    Attributes:
+        end: why it was left.
+        q: points, shape (m, r − k).
+        log_time: log t at them, shape (m,), counted from the start of the whole curve.
+        clock: log t at the last point, counted from where the clock was last set back.
+    """
+
+    end: End
+    q: Floats
+    log_time: Floats
+    clock: float
+
+
+def follow(
+    phi: Exponentials,
+    q: Floats,
+    clock: float,
+    log_time: float,
+    far: float,
+    tolerance: tuple[float, float] = (1e-9, 1e-5),
+    steps: int = 3000,
+) -> SlowPath:
+    """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
+
+    Args:
+        phi: Φ.
+        q: the start, shape (r − k,).
+        clock: log t at the start, counted from where the clock was last set back; −∞ to set it back here.
+        log_time: log t at the start, counted from the start of the whole curve.
+        far: log t at which to stop.
+        tolerance: relative and absolute local error of a step.
+        steps: accepted steps in all.
+    """
+    points, times, before = [q], [log_time], phi.nearness(q)
+    offset = _less(log_time, clock)
+    solver: BDF | None = None
+    for _ in range(steps):
+        if phi.slope(q)[1] == -math.inf:
+            return SlowPath(End.STILL, np.array(points), np.array(times), clock)
+        if solver is None:
+            solver = log_time_solver(phi, q, clock, 0.1, tolerance)
+        with np.errstate(invalid="ignore", over="ignore"):
+            solver.step()
+        if solver.status == "failed":
+            # A gap closes faster than this clock can show, or has just been let go: set it back.
+            if clock == -math.inf:
+                return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
+            solver, clock, offset = None, -math.inf, float(np.logaddexp(offset, clock))
+            continue
+        near = phi.nearness(solver.y)
+        closing = (near > -NEAR) & (near > before)
+        if closing.any():
+            fresh = np.flatnonzero(closing & (before <= -NEAR))
+            tau = _crossing(phi, solver, fresh) if len(fresh) else float(solver.t)
+            points.append(solver.dense_output()(tau))
+            times.append(float(np.logaddexp(offset, tau)))
+            return SlowPath(End.NEAR, np.array(points), np.array(times), tau)
+        q, clock, before = solver.y, float(solver.t), near
+        points.append(q)
+        times.append(float(np.logaddexp(offset, clock)))
+        if _at_rest(phi, q, clock):
+            return SlowPath(End.STILL, np.array(points), np.array(times), clock)
+        if times[-1] >= far:
+            return SlowPath(End.FAR, np.array(points), np.array(times), clock)
+    return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
+
+
+def _at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
+    """Whether q has come to rest at a strict minimum of Φ: it hardly moves, and t · curvature is large wherever a gap can move."""
+    if phi.slope(q)[1] + clock > math.log(STILL):
+        return False
+    H, _, log_size = phi.hessian(q)
+    B = span_of(phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]])
+    curvature = np.linalg.eigvalsh(B.T @ H @ B)
+    return bool(curvature[0] > 0 and clock + log_size + math.log(curvature[0]) > SETTLED)
+
+
+def _crossing(phi: Exponentials, solver: BDF, pairs: Ints) -> float:
+    """Where in the solver's last step the nearest of some pairs came near."""
+    inside = solver.dense_output()
+    low, high = float(solver.t_old), float(solver.t)
+
+    def rise(tau: float) -> float:
+        return float(phi.nearness(inside(tau))[pairs].max()) + NEAR
+
+    return float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high)))) if rise(low) < 0 < rise(high) else high
+
+
+def _less(whole: float, part: float) -> float:
+    """log(e^whole − e^part); −∞ where nothing is left."""
+    return whole + math.log1p(-math.exp(part - whole)) if part < whole else -math.inf

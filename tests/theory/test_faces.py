@@ -1,0 +1,144 @@
+"""The limit of the flow on any data: wrong verdicts of old, certificates, and predictions against independent arithmetic."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tokensieve.model.start import initialise
+from tokensieve.text.counts import Counts
+from tokensieve.theory.claims import Outcome
+from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.faces import Fate, Limit, find_limit, finite_gaps
+from tokensieve.theory.flow import gradient_flow
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.one_step import one_step
+from tokensieve.theory.verify import verify
+
+
+def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float) -> Limit:
+    return find_limit(counts, E, w, gradient_flow(counts, E, w, p, FlowSettings(**options)))
+
+
+def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.ndarray, np.ndarray, np.ndarray]:
+    """Assumption 1, and one document once more with the opposite label."""
+    base = single_token(n, 20, 5, 6, seed=seed).counts
+    matrix = np.vstack([base.matrix.toarray(), base.matrix.toarray()[:1]])
+    counts = Counts.from_matrix(matrix, [*base.labels.tolist(), 1 - int(base.labels[0])])
+    step = one_step(counts, *initialise(20, d, seed=seed), 400.0)
+    E = step.embeddings()
+    return counts, E, E @ step.start.v, step.start.p
+
+
+def test_a_contradicted_document_diverges_with_finite_gaps_along_the_direction_with_equalities() -> None:
+    counts, E, w, p = contradicted()
+    limit = limit_of(counts, E, w, p)
+    assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension >= 1
+    assert limit.margin is not None and limit.margin.duality_gap <= 1e-10 and limit.is_max_margin
+    assert limit.balance is not None and limit.balance.curvature > 0
+    assert limit.finite is not None and limit.finite.curvature > 0
+    assert limit.compared[2] < 1e-3
+    assert limit.direction is not None
+    tied = E[counts.matrix.indices[limit.face.mask & (np.arange(counts.matrix.nnz) < counts.matrix.indptr[1])]]
+    assert np.ptp(tied @ limit.direction) < 1e-10 and len(tied) > 1
+
+
+def test_a_gap_in_balance_beside_growing_ones_in_closed_form() -> None:
+    """Documents of types 0 and 1 with labels +, +, − settle where σ(f) = 2/3, while both rise away from type 2."""
+    counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
+    E, w = np.eye(3), np.array([1.5, -1.0, -3.0])
+    limit = limit_of(counts, E, w, np.zeros(3), max_norm=300.0)
+    assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.finite is not None
+    np.testing.assert_array_equal(limit.face.mask, [True] * 6 + [True, False, True, False])
+    share = (math.log(2) + 1) / 2.5
+    [(s, r, gap, documents)] = finite_gaps(counts, E, limit)
+    assert (s, r, documents) == (0, 1, 3) and gap == pytest.approx(math.log(share / (1 - share)), abs=1e-9)
+    np.testing.assert_allclose(limit.direction, [1 / 3, 1 / 3, -2 / 3], atol=1e-9)
+
+
+def test_a_pulling_pair_holds_p_at_a_distant_point() -> None:
+    """Documents {0, 1} and {2, 3}, both y = +1: the first pushes p along (1, 0), the second selects a worse token and pulls back.
+
+    E₀ − E₁ = (1, 0), E₂ − E₃ = (½, 0), w = 1, 0, 40, 45: the gradient σ(−1) e^{−x} − ½·5 σ(−40) e^{−x/2} is zero near x = 80.
+    """
+    counts = Counts.from_matrix([[1, 1, 0, 0], [0, 0, 1, 1]], [1, 1])
+    E = np.array([[1.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 0.0]])
+    limit = limit_of(counts, E, np.array([1.0, 0.0, 40.0, 45.0]), np.array([1.0, 0.0]), max_norm=60.0)
+    expected = 2 * (math.log(1 / (1 + math.e)) + math.log1p(math.exp(40)) - math.log(2.5))
+    assert limit.fate is Fate.POINT
+    assert limit.prediction is not None
+    assert limit.prediction.points[-1][0] == pytest.approx(expected, rel=1e-3)
+    found = verify(single_token(40, 20, 5, 6).counts, d=256, settings=FlowSettings(max_norm=500.0))
+    assert found.limit.fate is Fate.MAX_MARGIN
+
+
+@pytest.mark.parametrize("max_norm", [4.0, 40.0, 70.0])
+def test_a_short_curve_refutes_nothing(max_norm: float) -> None:
+    """Three types, six contradictory and three other documents: the verdicts at one norm agree with those at a larger one."""
+    matrix = [[1, 1, 0]] * 6 + [[1, 0, 1], [0, 1, 1], [1, 1, 1]]
+    counts = Counts.from_matrix(matrix, [1, 1, 1, 1, 0, 0, 1, 1, 1])
+    found = verify(counts, d=256, eta=20.0, settings=FlowSettings(max_norm=max_norm))
+    assert Outcome.FAILS not in {claim.outcome for claim in found.claims}
+
+
+@pytest.mark.parametrize("max_norm", [3.0, 30.0, 200.0])
+def test_assumption_one_is_never_refuted_by_its_budget(max_norm: float) -> None:
+    found = verify(single_token(60, 24, 5, 6).counts, d=512, settings=FlowSettings(max_norm=max_norm))
+    outcomes = [claim.outcome for claim in found.claims[1:]]
+    assert set(outcomes) <= {Outcome.HOLDS, Outcome.LONGER}
+    if max_norm == 3.0:
+        assert outcomes == [Outcome.LONGER] * 4 and "log t" in found.claims[1].verdict
+    if max_norm == 200.0:
+        assert outcomes == [Outcome.HOLDS] * 4
+
+
+def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
+    """500 + 250 contradictory documents of one pair, and one document of another pair whose embeddings are 0.005 apart."""
+    counts = Counts.from_matrix([[1, 1, 0, 0]] * 750 + [[0, 0, 1, 1]], [1] * 500 + [0] * 250 + [1])
+    E = np.zeros((4, 3))
+    E[0, 0], E[2, 1] = 1.0, 0.005
+    w = np.array([1.5, -1.0, 1.0, -1.0])
+    flow = gradient_flow(counts, E, w, np.zeros(3), FlowSettings(max_norm=1e5))
+    assert flow.limit is None
+    limit = find_limit(counts, E, w, flow)
+    assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension == 1
+    np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
+
+
+def test_several_relevant_tokens_do_not_refute_what_was_not_claimed() -> None:
+    data = single_token(80, 40, 8, 10, relevant_per_document=3, seed=1)
+    found = verify(data.counts, d=512, settings=FlowSettings(max_norm=2000.0))
+    claim = found.claims[3]
+    assert claim.outcome in (Outcome.UNMET, Outcome.HOLDS)
+    assert found.any_important_share == 1.0
+    if claim.outcome is Outcome.UNMET:
+        assert "100.0% select at least one" in claim.verdict
+
+
+def test_a_direction_that_is_not_max_margin() -> None:
+    """Three documents of two types in the plane, K of signs +, −, +: D = (1, 1), (1, 2), (1, 3).
+
+    The flow tends to the direction (1, 0), where the signed pairs balance, from an open set of starts; the shortest p with all
+    margins one is (½, ½). Max margin needs the pulling pair's multiplier to be positive, the flow needs it negative.
+    """
+    counts, E, w = signed_example()
+    for p in ([1.0, 0.0], [1.3, 0.1]):
+        limit = limit_of(counts, E, w, np.array(p), max_norm=2000.0)
+        assert limit.fate is Fate.FINITE_GAPS and not limit.is_max_margin
+        assert limit.margin is not None and limit.direction is not None and limit.balance is not None
+        np.testing.assert_allclose(limit.margin.p, [0.5, 0.5], atol=1e-9)
+        np.testing.assert_allclose(limit.direction, [1.0, 0.0], atol=1e-9)
+        assert limit.balance.pulling == 1 and limit.balance.curvature > 0
+
+
+def signed_example() -> tuple[Counts, np.ndarray, np.ndarray]:
+    """Values that give K = (4, −5, 2)·κ for three documents {2j, 2j + 1}, all y = +1, the first type of each selected."""
+    counts = Counts.from_matrix(np.kron(np.eye(3), [1.0, 1.0]), [1, 1, 1])
+    E = np.zeros((6, 2))
+    E[0], E[2], E[4] = (1.0, 1.0), (1.0, 2.0), (1.0, 3.0)
+    w = np.zeros(6)
+    for j, k in enumerate((4.0, -5.0, 2.0)):
+        w[2 * j + 1] = -k * 0.1  # K = σ(−f*) (f* − w_r)/n with f* = 0
+    return counts, E, w
