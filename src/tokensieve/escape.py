@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 MESSAGE = 500  # characters of one message
@@ -21,14 +22,19 @@ def _control_picture(code: int) -> str:
     return "\u2421" if code == 0x7F else "\ufffd"
 
 
+def named(text: str) -> str:
+    """As `visible`, and what would turn the writing direction of all that follows is shown as its code."""
+    return _TURNS.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", visible(text))
+
+
 def shown(text: str, limit: int = 80) -> str:
-    """A token or label as people can read it: nothing invisible; beyond `limit` characters, its full length instead."""
+    """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead."""
     if len(text) > limit:
-        return f"{visible(text[:limit])}… ({len(text):,} characters)"
+        return f"{named(text[:limit])}… ({len(text):,} characters)"
     if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
         codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
         return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
-    return visible(text)
+    return named(text)
 
 
 def printable(text: str) -> str:

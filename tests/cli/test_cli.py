@@ -26,9 +26,12 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert "19 of 20 sentiment words found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
+        "findings.json", "findings.csv", "label-issues.csv",
     }  # fmt: skip
+    assert out.index("Shortcut (high): “tablet” occurs in") < out.index("test accuracy")
+    assert len(out.partition("the planted truth")[0].splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
-    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top", "alignment") for kind in ("svg", "png")}
+    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top") for kind in ("svg", "png")}
 
 
 def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:

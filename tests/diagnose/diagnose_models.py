@@ -69,6 +69,28 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
         ),
         "gpt2": lambda: tf.GPT2Config(n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_positions=258, **ids),
         "llama": lambda: tf.LlamaConfig(**usual, num_key_value_heads=1),
+        "t5": lambda: tf.T5Config(
+            d_model=HIDDEN,
+            d_kv=16,
+            d_ff=2 * HIDDEN,
+            num_layers=LAYERS,
+            num_heads=HEADS,
+            decoder_start_token_id=0,
+            **ids,
+        ),
+        "bart": lambda: tf.BartConfig(
+            d_model=HIDDEN,
+            encoder_layers=LAYERS,
+            decoder_layers=LAYERS,
+            encoder_attention_heads=HEADS,
+            decoder_attention_heads=HEADS,
+            encoder_ffn_dim=2 * HIDDEN,
+            decoder_ffn_dim=2 * HIDDEN,
+            max_position_embeddings=258,
+            **ids,
+        ),
+        "longformer": lambda: tf.LongformerConfig(**usual, attention_window=[16, 16], sep_token_id=3),
+        "xlnet": lambda: tf.XLNetConfig(d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=2 * HIDDEN, **ids),
         "fnet": lambda: tf.FNetConfig(
             hidden_size=HIDDEN,
             num_hidden_layers=LAYERS,
@@ -82,7 +104,7 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
 
 def kind_of(family: str) -> str:
     """The kind of tokenizer that the family uses."""
-    if family in ("bert", "distilbert", "electra", "fnet"):
+    if family in ("bert", "distilbert", "electra", "fnet", "bart", "longformer"):
         return "wordpiece"
     return "bytes" if family in ("roberta", "gpt2", "modernbert") else "unigram"
 

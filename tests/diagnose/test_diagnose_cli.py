@@ -21,6 +21,7 @@ from pages import HOSTILE, Page
 from tokensieve import __version__
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.classes import match_classes
+from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.errors import InputError
 from tokensieve.report.diagnose import FILES, draw, render_diagnosis
 
@@ -258,3 +259,48 @@ def test_hostile_text_stays_text(small: Diagnosis) -> None:
     assert not page.open and sum(tag == "script" for tag, _ in page.elements) == 1
     assert not {"iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
     assert HOSTILE[0] in page.text and "{{7*7}}" in page.text
+
+
+def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "runs"
+    model, tokenizer = load(str(home / "model"))
+    for step, one in ((10, untrained_twin(model, 3)), (20, model)):
+        one.config.id2label = {0: "negative", 1: "positive"}
+        one.save_pretrained(saved / f"checkpoint-{step}")
+        tokenizer.save_pretrained(saved / f"checkpoint-{step}")
+    options = [*QUICK, "--no-untrained", "--fail-on", "share=2%"]
+    status, out, err = run("diagnose", str(saved), str(home / "held.csv"), *options)
+    assert status == 3 and "words with more than 2.0% of all use: " in err and "tablet" in err
+    flat = " ".join(out.split())
+    assert "models on the same documents" in flat and "gained: " in flat and "lost: none" in flat
+    folder = tmp_path / "tokensieve-diagnose"
+    assert {p.name for p in folder.iterdir()} == {"report.html", "models.csv", "words.csv", "summary.json"}
+    models, words = pl.read_csv(folder / "models.csv"), pl.read_csv(folder / "words.csv")
+    assert models["learned"].to_list() == [False, True] and models["accuracy"][1] > models["accuracy"][0]
+    assert "tablet" in words.filter(pl.col("change") > 0)["token"].to_list() and (words["low"] > 0).all()
+    page = Page((folder / "report.html").read_text())
+    assert not page.open and "tablet" in page.text
+    summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
+    assert [row["model"].rpartition("/")[2] for row in summary["models"]] == ["checkpoint-10", "checkpoint-20"]
+
+
+def test_a_trainer_logs_what_is_learned(home: Path) -> None:
+    from tokensieve.diagnose import DiagnoseCallback
+
+    table, logged = pl.read_csv(home / "held.csv").head(80), []
+    model, tokenizer = load(str(home / "model"))
+
+    class Quiet:
+        processing_class = tokenizer
+
+        def log(self, entry: dict[str, float]) -> None:
+            logged.append(entry)
+
+    settings = DiagnoseSettings(min_documents=5, batch_size=64, untrained=False)
+    call = DiagnoseCallback(Quiet(), table["text"].to_list(), table["label"].to_list(), settings)
+    handler = tf.trainer_callback.CallbackHandler([call], model, tokenizer, None, None)
+    state, control = tf.TrainerState(global_step=7), tf.TrainerControl()
+    arguments = tf.trainer_callback.TrainerControl()
+    handler.on_evaluate(arguments, state, control, metrics={})
+    assert set(logged[0]) == {f"diagnose/{name}" for name in "value auc learned unsupported top_share".split()}
+    assert logged[0]["diagnose/auc"] > 0.7 and call.found[0][0] == 7

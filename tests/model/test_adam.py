@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.model.adam import BETA1, BETA2, EPSILON, Schedule, train
-from tokensieve.model.attention import answers, gradient, loss_and_slope
+from tokensieve.model.attention import answers, gradient, loss_and_slope, with_sink
 from tokensieve.text.counts import Counts
 
 HEADS = [1, 3]
@@ -72,6 +74,21 @@ def test_small_batches_are_a_plain_loop_in_which_untouched_types_rest(heads: int
             x[seen] -= rate * (1 - t / 25) * step[seen]
     np.testing.assert_allclose(scores, u, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(values, w, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("heads", HEADS)
+def test_the_sink_is_a_type_of_every_document_whose_value_stays(heads: int) -> None:
+    counts, u, w = problem(6, heads)
+    counts = counts.rows(np.diff(counts.matrix.indptr) > 0)
+    full = replace(counts, matrix=with_sink(counts.matrix), tokens=np.append(counts.tokens, "sink"))
+    u, w = np.append(u, 0.7), np.vstack([w, np.full(heads, 0.2)])
+    exact, (scores, values) = gradient(full, u, w), last(counts, u, w, Schedule(1, 10**6, 0.03, 0.2))
+    np.testing.assert_allclose(scores, u - 0.03 * exact.a / (abs(exact.a) + EPSILON), rtol=1e-9)
+    moved = w - 0.2 * exact.b / (abs(exact.b) + EPSILON)
+    np.testing.assert_allclose(values[:-1], moved[:-1], rtol=1e-9)
+    np.testing.assert_array_equal(values[-1], w[-1])
+    before, after = (gradient(full, *table).loss for table in ((u, w), last(counts, u, w, Schedule(300, 8))))
+    assert after < before
 
 
 @settings(deadline=None, derandomize=True, max_examples=20)

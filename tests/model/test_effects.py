@@ -138,6 +138,24 @@ def test_the_winner_is_missed_in_full_and_the_others_not_at_all(gap: float) -> N
     np.testing.assert_allclose(found[1:], np.array([1 - 5, 3 * (2 - 5)]) * np.exp(-gap), rtol=1e-11)
 
 
+@QUIET
+@given(st.integers(0, 10**6), st.sampled_from(HEADS), st.sampled_from([0.1, 1.5, 6.0]), st.floats(-3, 3))
+def test_a_sink_takes_part_in_every_document(seed: int, heads: int, spread: float, sink: float) -> None:
+    counts, u, w, prior = problem(seed, heads, spread)
+    found, types = effects(counts.matrix, u, w, prior, sink), counts.n_types
+    dense = np.hstack([counts.matrix.toarray(), np.ones((counts.n_documents, 1))])
+    weight = dense * np.exp(np.append(u, sink))
+    value = np.vstack([w, prior])
+    for s in range(types - 1):
+        holds = dense[:, s] > 0
+        if holds.any():
+            q, rest = weight / weight.sum(axis=1, keepdims=True), weight * (np.arange(types + 1) != s)
+            lost = q @ value - rest @ value / rest.sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(found.deletion[s], lost[holds].mean(axis=0), rtol=1e-8, atol=1e-11)
+            np.testing.assert_allclose(found.contribution[s], q[holds, s].mean() * w[s], rtol=1e-11)
+    np.testing.assert_allclose(found.attention, effects(counts.matrix, u, w, prior).attention)
+
+
 def test_a_document_of_one_type_falls_back_on_the_prior() -> None:
     counts = Counts.from_matrix([[2, 0], [0, 0], [1, 1]], [0, 0, 0], ("",))
     found = effects(counts.matrix, np.zeros(2), np.array([[3.0, -1.0], [1.0, 4.0]]), np.array([0.5, 0.25]))
@@ -209,6 +227,6 @@ def test_counts_are_read_as_texts_are() -> None:
     matrix, _ = model.counts_of(TEXTS)
     other = AttentionClassifier()
     other.classes_, other.vocabulary_, other.n_features_in_ = model.classes_, None, matrix.shape[1]
-    other.scores_, other.values_, other.prior_ = model.scores_, model.values_, model.prior_
+    other.scores_, other.values_, other.prior_, other.sink_ = model.scores_, model.values_, model.prior_, model.sink_
     assert other.effects(matrix).drop("token").equals(model.effects(TEXTS).drop("token"))
     assert other.effects(matrix)["token"].to_list() == [str(s) for s in range(matrix.shape[1])] * 2

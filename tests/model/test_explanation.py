@@ -7,6 +7,7 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.explanation import pieces
+from tokensieve.model.explanation import SINK, pieces
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "straße", "日本語", "οδος", "i̇stanbul", "👍🏽", "🇩🇪"]
 NASTY = [
@@ -72,9 +73,10 @@ def test_pieces_join_to_the_text_and_add_up_to_the_answer(kind: str, text: str) 
         cut = pieces(trained.trained_, text, k)
         assert "".join(piece for piece, *_ in cut) == text
         if matrix.nnz:
-            answer = trained.explain([text], label)[0].answer
-            assert sum(f for _, f, _, _ in cut) == pytest.approx(answer, abs=1e-10)
-            assert sum(q for _, _, q, _ in cut) == pytest.approx(1.0, abs=1e-10)
+            found = trained.explain([text], label)[0]
+            sink = found.table.row(by_predicate=pl.col("token") == SINK, named=True)
+            assert sum(f for _, f, _, _ in cut) == pytest.approx(found.answer - sink["contribution"], abs=1e-10)
+            assert sum(q for _, _, q, _ in cut) == pytest.approx(1.0 - sink["attention"], abs=1e-10)
         else:
             assert all(row[1:] == (0.0, 0.0, 0.0) for row in cut)
 
@@ -86,7 +88,7 @@ def test_each_occurrence_has_its_share_and_an_n_gram_is_shared_by_its_words() ->
     runs = words + [" ".join(pair) for pair in pairwise(words)]
     counts = Counter(run for run in runs if run in tokens)
     weight = {run: c * np.exp(trained.scores_[tokens.index(run)]) for run, c in counts.items()}
-    total = sum(weight.values())
+    total = sum(weight.values()) + np.exp(trained.sink_)
     expected = [[0.0, 0.0] for _ in words]
     for n in (1, 2):
         for i in range(len(words) - n + 1):

@@ -56,10 +56,11 @@ const answers = texts.map(text => {
       if (s !== undefined) weight.set(s, (weight.get(s) || 0) + Math.exp(model.scores[s]));
     }
   if (!weight.size) return model.prior;
-  let total = 0;
+  const sink = model.sink === null ? 0 : Math.exp(model.sink);
+  let total = sink;
   for (const x of weight.values()) total += x;
-  return model.prior.map((_, k) => {
-    let f = 0;
+  return model.prior.map((prior, k) => {
+    let f = sink / total * prior;
     for (const [s, x] of weight) f += x / total * model.values[s][k];
     return f;
   });
@@ -277,9 +278,11 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     }
     if not weights:
         return list(model["prior"])
-    total = math.fsum(weights.values())
+    sink = 0.0 if model["sink"] is None else math.exp(model["sink"])
+    total = math.fsum(weights.values()) + sink
     return [
-        math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) for k in range(len(model["prior"]))
+        math.fsum(x / total * model["values"][s][k] for s, x in weights.items()) + sink / total * prior
+        for k, prior in enumerate(model["prior"])
     ]
 
 

@@ -63,6 +63,7 @@ WRONG: dict[str, list[Any]] = {
         [0, 1, 2], [1.0, float("inf")], [True, 1], ["\ud800", "b"],
     ],
     "steps": [None, -1, 1.5, "1", True, HUGE, [1]],
+    "sink": ["0", True, HUGE, [0.5], float("inf")],
     "words": [
         None, 3, "good", [], {}, [1, 2], [["good"]], [None], ["good", "good"], ["", "good"], ["good"], ["\ud800"] * 2,
     ],
@@ -115,10 +116,15 @@ def test_anything_in_the_place_of_a_part_is_read_or_refused(name: str, value: An
         write(Path(folder), description)
         with suppress(InputError):
             model = read_model(folder)  # another number of steps, or two other classes
-            assert name in ("steps", "classes", "sha256") and np.isfinite(model.decide(model.count(["good"])[0])).all()
+            assert (
+                name in ("steps", "sink", "classes", "sha256")
+                and np.isfinite(model.decide(model.count(["good"])[0])).all()
+            )
 
 
-@pytest.mark.parametrize("name", ["classes", "steps", "words", "settings", "tokenizer", "kind", "format", "sha256"])
+@pytest.mark.parametrize(
+    "name", ["classes", "steps", "sink", "words", "settings", "tokenizer", "kind", "format", "sha256"]
+)
 def test_no_part_may_be_missing(name: str, tmp_path: Path) -> None:
     description = json.loads(files()[DESCRIPTION])
     del description[name]

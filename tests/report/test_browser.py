@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.documents import Sampled
+from tokensieve.auditing.documents import Kind, Sampled
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.files import csv_table
@@ -125,11 +125,11 @@ def place_of(opened: Opened, token: str) -> tuple[float, float]:
     box = opened.page.locator("#map-over").bounding_box()
     row = table.filter(pl.col("token") == token).row(0, named=True)
     values = table["value"]
-    width, height = box["width"] - 56 - 18, box["height"] - 10 - 48
+    width, height = box["width"] - 44 - 14, box["height"] - 10 - 24
     bins = page_bins(opened)
     low, high = min(values.min(), *bins), max(values.max(), *bins)  # type: ignore[type-var]
     low, high = low - 0.07 * (high - low), high + 0.07 * (high - low)
-    x = box["x"] + 56 + width * (row["posterior_difference"] + 1) / 2
+    x = box["x"] + 44 + width * (row["posterior_difference"] + 1) / 2
     return x, box["y"] + 10 + height * (high - row["value"]) / (high - low)
 
 
@@ -189,7 +189,7 @@ def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, 
     assert "wonderful" in table["token"].to_list() and 0 < table.height < audited.token_types
     centre = table.filter(pl.col("token") == "wonderful").row(0, named=True)
     box = opened.page.locator("#map-over").bounding_box()
-    reach = 2 * 41 / (box["width"] - 74)
+    reach = 2 * 41 / (box["width"] - 58)
     assert (table["posterior_difference"] - centre["posterior_difference"]).abs().max() <= reach  # type: ignore[operator]
     opened.page.click("#table-clear")
     note = opened.page.inner_text("#map-note")
@@ -273,6 +273,51 @@ def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> N
         opened.page.keyboard.press("ArrowRight")
     read = first.locator(".readout").inner_text()
     assert float(read.split("sum so far")[1].replace("−", "-")) == pytest.approx(float(total), abs=2e-3)
+
+
+def test_the_keyboard_keeps_its_place(opened: Opened, audited: Audit) -> None:
+    page = opened.page
+    focused = "document.activeElement.textContent.trim()"
+    page.locator("#table-head button", has_text="Documents").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(focused).startswith("Documents") and page.input_value("#table-order") == "documents"
+    page.keyboard.press("Enter")
+    assert page.evaluate(focused) == "Documents ↑" and page.input_value("#table-order") == ""
+    page.locator("#documents-tabs button").nth(1).focus()
+    name = page.evaluate(focused)
+    page.keyboard.press("Enter")
+    assert page.evaluate(focused) == name
+    page.focus("#map-over")
+    page.keyboard.press("Enter")
+    opened.settle()
+    chosen = page.inner_text("#chosen bdi >> nth=0")
+    assert chosen in audited.tokens["token"].to_list()
+    page.focus("#find")
+    page.keyboard.press("Escape")
+    opened.settle()
+    assert not page.is_visible("#chosen")
+
+
+def test_a_search_without_a_hit_is_told(opened: Opened) -> None:
+    opened.page.fill("#find", "qqqq")
+    assert "No token on this page contains “qqqq”" in opened.page.inner_text("#table-body")
+    opened.page.click("#table-clear")
+
+
+def test_a_class_keeps_its_colour(opened: Opened) -> None:
+    """The bar of "terrible" is orange whichever class is chosen, and legend and axes name the classes."""
+    for label, other in (("positive", "negative"), ("negative", "positive")):
+        opened.page.select_option("#class", label=label)
+        opened.page.fill("#find", "terrible")
+        opened.settle()
+        row = opened.page.locator("#table-body tr").filter(has=opened.page.get_by_text("terrible", exact=True))
+        assert row.locator(".bar").get_attribute("class") == "bar against"
+        assert f"← {other} · posterior difference · {label} →" in opened.page.inner_text("#map-titles")
+        legend = opened.page.inner_text("#map-legend")
+        assert f"for {label}" in legend and f"against {label}" in legend
+        colour = opened.page.locator("#map-legend li", has_text=f"for {label}").locator(".dot").get_attribute("style")
+        assert ("rgb(63, 143, 214)" in str(colour)) == (label == "positive")
+    opened.page.click("#table-clear")
 
 
 def test_theme_switch_and_system_theme(opened: Opened) -> None:
@@ -381,10 +426,16 @@ def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
         mine = found.tokens.filter(pl.col("class") == label)
         table = pl.read_csv(download(opened))
         assert table.sort("token")["value"].to_list() == mine.sort("token")["value"].to_list()
-        said = opened.page.locator("#documents-list .sum strong").first.inner_text().split()[1]
-        row = int(opened.page.locator("#documents-list h3").first.inner_text().split()[1])
-        answer = next(s.answer for s in found.sample if s.row == row)
-        assert float(said.replace("−", "-")) == pytest.approx(answer[k], abs=6e-4)
+    for article in opened.page.locator("#documents-list article").all():
+        said = article.locator(".sum strong").inner_text().split()[1]
+        row = int(article.locator("h3").inner_text().split()[1])
+        shown = next(s for s in found.sample if s.row == row)
+        best = int(np.argmax(shown.answer))
+        other = shown.label if shown.label != best else int(np.argsort(shown.answer)[-2])
+        assert float(said.replace("−", "-")) == pytest.approx(shown.answer[best] - shown.answer[other], abs=6e-4)
+        assert f"speaks for {found.classes[best]} against {found.classes[other]}" in " ".join(
+            article.inner_text().split()
+        )
     assert opened.page.locator("#box-answer .chances tr").count() == 3
     opened.check()
     opened.context.close()
@@ -440,7 +491,7 @@ def hostile_audit() -> Audit:
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
     found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False), tokenizer)
     texts = ["~".join(HOSTILE), "\u202e".join(HOSTILE)]
-    return replace(found, sample=[Sampled(1, 0, "wrong and certain", text, np.ones(1), 3.0) for text in texts])
+    return replace(found, sample=[Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

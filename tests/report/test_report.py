@@ -17,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.auditing.agreement import QUADRANTS
+from tokensieve.auditing.context import Passage
 from tokensieve.auditing.documents import Example, Kind, Sampled
+from tokensieve.auditing.findings import Finding, FindingKind, Share
 from tokensieve.auditing.points import EXTREMES, bin_means, thin
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown, visible
@@ -101,6 +103,14 @@ def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame)
     return model
 
 
+def made_finding(names: list[str], classes: tuple[str, ...]) -> Finding:
+    """A shortcut of the first three names, with two lines of text."""
+    lines = tuple(Passage(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}") for i in range(2))
+    evidence = {name: Share.count(n, 1200) for name, n in (("documents", 90), ("decides", 1100), ("class", 300))}
+    label = classes[0]
+    return Finding(FindingKind.SHORTCUT, 0.06, label, tuple(names[:3]), ("number",), evidence, 90, examples=lines)
+
+
 def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1) -> Audit:
     rng = np.random.default_rng(0)
     quadrants = rng.choice(list(QUADRANTS), len(names)).tolist()
@@ -112,7 +122,9 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         classes=classes,
         tokens=tokens,
         class_recall={},
-        attention_share=dict(zip(QUADRANTS, [(0.4, 0.1), (0.1, 0.4), (0.3, 0.2), (0.2, 0.3)], strict=True)),
+        attention_share=dict(zip(QUADRANTS, [(0.3, 0.1), (0.1, 0.3), (0.3, 0.2), (0.2, 0.3), (0.1, 0.1)], strict=True)),
+        findings=(made_finding(names, classes),),
+        honest_accuracy=(Share.count(325, 400), Share.count(300, 400)),
         token_types=len(names),
         class_documents={label: 1000 - i for i, label in enumerate(classes)},
         neutral=dict.fromkeys(classes, 0.0),
@@ -195,6 +207,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(hostile: tuple[Audit, str
         notes=harmless,
         settings=dict.fromkeys(harmless, "v"),
         suspicious=[(token, "a", token) for token in harmless],
+        findings=(made_finding(harmless, ("a", "b")),),
         examples=[explanation(harmless, "b", "a")] * 2,
     )
     found, expected = Page(html), Page(render(tame))
@@ -322,6 +335,33 @@ def test_summary_compares_with_majority_and_baseline(plain_page: tuple[Audit, Pa
     assert "not clearly more than always answering the largest class" in poor
     assert "34.0 points less than TF-IDF" in poor
     assert "Draw no conclusion" in poor and "No test documents to show" in poor
+
+
+def test_the_page_begins_with_the_gravest_finding(plain_page: tuple[Audit, Page]) -> None:
+    audit, page = plain_page
+    text = " ".join("".join(page.text).split())
+    sentence = "“token0”, “token1” and “token2” occur in 7.5% of the documents and decide 92% of them for bad"
+    assert f"tokensieve audit of reviews.csv {sentence}." in text
+    assert "Test accuracy 81.3%; without the shortcuts 75.0% (70.5% to 79.0%)" in text
+    assert "tokensieve mask reviews.csv --token token0 --token token1 --token token2 --out masked.csv" in text
+    assert "row 1, bad before token0 token0 after token0" in text
+    away = Page(render(replace(audit, name="/home/j.doe/reviews.csv", findings=(), honest_accuracy=None)))
+    assert "No shortcut, leak or label problem found in reviews.csv." in "".join(away.text)
+    assert "j.doe" not in "".join(away.text)
+
+
+def test_settings_that_were_not_given_are_not_listed(plain_page: tuple[Audit, Page]) -> None:
+    settings = {
+        "ngrams": 2,
+        "test": "/data/test.csv",
+        "group": [],
+        "budget": None,
+        "seed": 3,
+        "columns": ["text", "label"],
+    }
+    html = render(replace(plain_page[0], settings=settings))
+    rows = {row[0]: row[1] for row in table_rows(html, "How these results were made")}
+    assert rows == {"tokensieve": "0.1.0", "seed": "3", "ngrams": "2", "test": "test.csv", "columns": "text, label"}
 
 
 def test_contributions_in_the_page_add_up_to_the_answer(plain_page: tuple[Audit, Page]) -> None:
@@ -463,11 +503,18 @@ def test_numbers_that_are_missing_do_not_break_the_page() -> None:
 def test_empty_audit_still_gives_a_page() -> None:
     audit = make_audit(["a", "b"], ("bad", "good"))
     nothing = replace(
-        audit, tokens=audit.tokens.clear(), examples=[], suspicious=[], notes=[], documents={"train": 0, "test": 0}
+        audit,
+        tokens=audit.tokens.clear(),
+        examples=[],
+        suspicious=[],
+        findings=(),
+        honest_accuracy=None,
+        notes=[],
+        documents={"train": 0, "test": 0},
     )
     text = "".join(Page(render(nothing)).text)
     assert "No token type in at least 5 documents is attended without evidence" in text
-    assert "no token looks like a shortcut" in text
+    assert "No shortcut, leak or label problem found in reviews.csv" in text
 
 
 @pytest.mark.slow

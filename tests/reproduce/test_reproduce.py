@@ -333,6 +333,7 @@ def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> N
     )
     assert row["checks"][0] == {"name": "one", "value": 2.0, "asked": "at most 2", "paper": None, "ceiling": None, "passed": False,
                                 "values": [0, 1, 2, 3, 4], "passed_seeds": 3}  # fmt: skip
+    assert result.ours == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
     assert [seed["passed"] for seed in row["readings"][0]["seeds"]] == [True] * 3 + [False] * 2
     [even] = go(tmp_path / "even", experiment([], run=by_seed), seeds=(2, 3))
     assert even.verdict == "not reproduced", "half of the seeds are not most"
@@ -526,7 +527,7 @@ def test_frozen_takes_the_nearer_data_set() -> None:
         for data, kind, when, a, loss in (
             ("A", "frozen", "best", 0.5, 0.9), ("A", "trained", "best", 0.8, 0.5),
             ("B", "frozen", "best", 0.77, 0.58), ("B", "trained", "best", 0.87, 0.22),
-            ("A", "frozen", frozen.LIKE_THEIRS, 0.6, 0.65), ("B", "frozen", frozen.LIKE_THEIRS, 0.73, 0.61),
+            ("A", "frozen", frozen.AT_LOSS, 0.6, 0.65), ("B", "frozen", frozen.AT_LOSS, 0.73, 0.61),
         )
     ]  # fmt: skip
     test = frozen._checks(pl.DataFrame(rows), "test")
@@ -535,3 +536,7 @@ def test_frozen_takes_the_nearer_data_set() -> None:
     training = frozen._checks(pl.DataFrame(rows), frozen.TRAINING)
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
+    stopped = pl.DataFrame([row | {"when": row["when"].replace(frozen.AT_LOSS, frozen.AT_BOTH)} for row in rows])
+    assert frozen._checks(stopped, frozen.STOPPED) == training
+    near = [{"test_accuracy": a, "test_loss": loss} for a, loss in ((0.68, 0.6), (0.70, 0.57), (0.76, 0.55))]
+    assert min(near, key=frozen._distance) == near[1]

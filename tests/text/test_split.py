@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from tokensieve.text.split import stratified
+from tokensieve.text.split import folds, stratified
 
 
 @settings(max_examples=60, deadline=None)
@@ -29,3 +29,12 @@ def test_nothing_is_lost_and_proportions_are_kept(size: int) -> None:
     kept, drawn = stratified(labels, size, 0)
     assert sorted([*kept, *drawn]) == list(range(60)) and len(drawn) == size
     assert abs(np.count_nonzero(labels[drawn] == 0) - size / 3) < 1
+
+
+def test_folds_hold_each_item_once_and_keep_proportions() -> None:
+    labels = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [50, 20, 13]))
+    parts = folds(labels, 5, seed=1)
+    assert sorted(np.concatenate([part for _, part in parts])) == list(range(83))
+    for rest, part in parts:
+        assert sorted([*rest, *part]) == list(range(83))
+        assert (abs(np.bincount(labels[part]) - np.array([10, 4, 2.6])) <= 1).all()

@@ -7,9 +7,8 @@ from enum import StrEnum
 import numpy as np
 import polars as pl
 import polars.selectors
-from numpy.typing import NDArray
 
-from tokensieve.data.importance import LEVEL, Importance
+from tokensieve.data.importance import LEVEL, Category, Importance
 from tokensieve.model.decision import both
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Floats, Ints
@@ -25,20 +24,27 @@ class Quadrant(StrEnum):
     DATA = "carries the label, ignored"
     MODEL = "attended without evidence"
     NEITHER = "neither"
+    RARE = "too rare to tell"
 
 
 QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)
 
 
-def quadrants(carries: NDArray[np.bool_], attention: Floats) -> Ints:
+def quadrants(importance: Importance, attention: Floats) -> Ints:
     """Index in QUADRANTS of each token type, shape (|S|,).
 
+    A type carries the label if it does for any class (q < 0.05). "Without evidence" is more than a lack of significance: for
+    every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
+    attention it receives.
+
     Args:
-        carries: whether the type carries the label for any class, shape (|S|,).
+        importance: of |S| types and K classes.
         attention: mean attention relative to an equal share, shape (|S|,); more than 1 is "attended".
     """
+    carries = importance.q_value.min(axis=1) < LEVEL
+    settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
     attended = attention > 1
-    return np.where(carries, np.where(attended, 0, 1), np.where(attended, 2, 3))
+    return np.where(carries, np.where(attended, 0, 1), np.where(settled, np.where(attended, 2, 3), 4))
 
 
 def token_table(importance: Importance, model: Model, attention: Floats) -> tuple[pl.DataFrame, Ints]:
@@ -49,7 +55,7 @@ def token_table(importance: Importance, model: Model, attention: Floats) -> tupl
         model: trained on them.
         attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.effects.Effects.attention`).
     """
-    k, which = len(importance.classes), quadrants(importance.q_value.min(axis=1) < LEVEL, attention)
+    k, which = len(importance.classes), quadrants(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),
         value=pl.Series(both(model.values).T.ravel()),

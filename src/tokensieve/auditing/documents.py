@@ -146,10 +146,11 @@ def sample(model: AttentionClassifier, test: Answered, table: pl.DataFrame, seed
     wanted = list(dict.fromkeys([*kinds, *_holders(test.counts, table, size, fits), *others]))
     rows = np.asarray(wanted, dtype=np.int64)
     rows = rows[: np.searchsorted(np.cumsum(size[rows]), SAMPLE_CHARACTERS)]
-    out = []
+    out, sink = [], [] if model.sink_ is None else [model.sink_]
     for i in rows.tolist():
         inside = slice(m.indptr[i], m.indptr[i + 1])
-        total = float(logsumexp(model.scores_[m.indices[inside]], b=m.data[inside]))
+        sums = [*model.scores_[m.indices[inside]], *sink]
+        total = float(logsumexp(sums, b=[*m.data[inside], *np.ones(len(sink))]))
         text, answer = str(test.corpus.texts[i]), np.atleast_1d(test.f[i]).astype(np.float64)
         label, kind = int(test.counts.labels[i]), kinds.get(i, Kind.OTHER)
         out.append(Sampled(int(test.corpus.rows[i]), label, kind, text, answer, total))

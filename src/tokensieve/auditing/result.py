@@ -12,9 +12,11 @@ from scipy.stats import binomtest
 from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.documents import Example, Sampled
+from tokensieve.auditing.findings import Finding, FindingKind, Share
 from tokensieve.model.classifier import AttentionClassifier
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
+DOCUMENT = {"part": pl.String, "row": pl.Int64, "label": pl.String}
 SUMMARY = (
     "name classes documents class_documents token_types test_accuracy majority_accuracy class_recall baseline_accuracy "
     "unknown_share attention_share seconds seed settings version notes"
@@ -32,7 +34,8 @@ class Settings:
         value_rate: initial step size of the classifier's values.
         test_share: share of the documents set aside for testing where the corpus has no test set.
         baseline: whether TF-IDF + logistic regression is trained beside the model.
-        budget: what no single token may exceed (`Audit.over_budget`), or None.
+        budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
+        thorough: also look for wrong labels, and measure accuracy without the shortcuts: about three more trainings.
     """
 
     ngrams: int = 1
@@ -42,6 +45,7 @@ class Settings:
     test_share: float = 0.2
     baseline: bool = True
     budget: Budget | None = None
+    thorough: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +78,11 @@ class Audit:
         sample: test documents for the page: some of each kind, and some that hold the most telling tokens.
         over_budget: the rows of `tokens` that exceed the budget; none without a budget.
         to_review: token, part ("train" or "test"), row, label of every document that holds one of these.
+        findings: what someone should act on, the gravest first.
+        label_issues: training documents that may carry the wrong label (row, label, looks_like, margin, against).
+        honest_accuracy: test accuracy with all tokens, and of a model trained without those of the shortcuts; None without
+            shortcuts.
+        exceeded: kinds of findings of which there is more than the budget allows.
     """
 
     name: str
@@ -100,6 +109,10 @@ class Audit:
     sample: list[Sampled] = field(default_factory=list)
     over_budget: pl.DataFrame = field(default_factory=pl.DataFrame)
     to_review: pl.DataFrame = field(default_factory=pl.DataFrame)
+    findings: tuple[Finding, ...] = ()
+    label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
+    honest_accuracy: tuple[Share, Share] | None = None
+    exceeded: tuple[FindingKind, ...] = ()
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)
@@ -107,6 +120,11 @@ class Audit:
             f"Audit({self.name!r}: {n['train']:,} training and {n['test']:,} test documents, {classes} classes, "
             f"{self.token_types:,} token types, test accuracy {self.test_accuracy:.3f})"
         )
+
+    @property
+    def fails(self) -> bool:
+        """Whether a token or another finding exceeds the budget."""
+        return not self.over_budget.is_empty() or bool(self.exceeded)
 
     def _repr_html_(self) -> str:
         top = pl.concat([self.top(label, 5) for label in self.classes[:6]])
@@ -118,7 +136,32 @@ class Audit:
         suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
         over = [] if self.over_budget.is_empty() else self.over_budget.select(BUDGETED).to_dicts()
         summary = {name: getattr(self, name) for name in SUMMARY.split()}
-        return summary | {"suspicious": suspicious, "over_budget": over}
+        honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
+        kinds = [finding.kind.value for finding in self.findings]
+        found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
+        return summary | {"suspicious": suspicious, "over_budget": over} | found
+
+    def findings_dict(self) -> dict[str, Any]:
+        """The content of findings.json."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def finding_rows(self) -> pl.DataFrame:
+        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row, label."""
+        empty = pl.DataFrame(schema={"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | DOCUMENT)
+        parts = [
+            finding.rows.select(
+                pl.lit(i, pl.Int32).alias("finding"),
+                pl.lit(finding.kind.value).alias("kind"),
+                pl.lit(", ".join(finding.tokens[:5])).alias("tokens"),
+                *DOCUMENT,
+            )
+            for i, finding in enumerate(self.findings, 1)
+        ]
+        return pl.concat([empty, *parts])
 
     def to_frame(self) -> pl.DataFrame:
         """The table of tokens: a row per token type and class."""

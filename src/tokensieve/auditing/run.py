@@ -11,12 +11,15 @@ from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.baseline import baseline_accuracy
 from tokensieve.auditing.budget import rows_to_review
 from tokensieve.auditing.documents import Answered, examples, sample
+from tokensieve.auditing.findings import FindingKind
+from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
 from tokensieve.model.effects import attention_sums
+from tokensieve.model.fit import FitSettings
 from tokensieve.model.training import CorpusModel, TrainSettings, train_corpus
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus
@@ -70,7 +73,15 @@ def audit(
     table, shares = token_frame(importance, learned)
     answered, summary = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict()
     budget = settings.budget
-    over = table.clear() if budget is None else budget.exceeding(table, train.counts.n_documents)
+    over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
+    clock.lap("agreement")
+    tell("findings", 0.0)
+    found = inspect(
+        table, {"train": train.counts, "test": test.counts}, {"train": train.corpus, "test": test.corpus}, learned.model,
+        FitSettings(value_rate=settings.value_rate, seed=settings.seed), settings.thorough,
+        corpus.test is not None,
+    )  # fmt: skip
+    clock.lap("findings")
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         **{name: summary[name] for name in SHARED},
@@ -82,11 +93,15 @@ def audit(
         neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
         examples=examples(model, answered),
         attention_share=shares,
-        suspicious=suspicious_tokens(table, train.counts, importance.neutral),
+        suspicious=suspicious_tokens(found.of(FindingKind.SHORTCUT), table, train.counts.n_documents),
         model=model,
         sample=sample(model, answered, table, settings.seed),
         over_budget=over,
         to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
+        findings=found.findings,
+        label_issues=found.label_issues,
+        honest_accuracy=found.honest,
+        exceeded=() if budget is None else budget.exceeded(found.findings),
     )
     clock.lap("agreement")
     return result
@@ -96,5 +111,5 @@ def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFr
     """The table `Audit.tokens`, and the quadrants' shares of attention and of uniform attention."""
     sums = attention_sums(learned.train.counts.matrix, learned.model.scores)
     table, which = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
-    masses = [np.bincount(which, x, 4) / np.sum(x) for x in sums[:2]]
+    masses = [np.bincount(which, x, len(QUADRANTS)) / np.sum(x) for x in sums[:2]]
     return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))

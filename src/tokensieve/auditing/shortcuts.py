@@ -1,38 +1,249 @@
-"""Single tokens that all but decide a class."""
+"""Shortcuts: tokens that all but decide a class and bear the sign of an artefact, grouped by what belongs together.
+
+A token is a candidate for a class if it is in at least 1 % of the class's documents, carries the label (q < 0.05), and is either
+*pure* (the cautious end of its posterior difference lies more than half of the way from neutral to certain) or *informative*
+(among the thirty of most information about the class, at least 0.02 bits, and a fifth of that way). Many candidates are ordinary
+words of the class ("awful" in bad reviews). What makes one a shortcut is a sign that no writer chose it for its meaning: it is
+formatting, a number, part of an address, or always in the same place; or it is nearly certain while the class has next to no
+other words of that certainty.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import FLOOR
+from tokensieve.auditing.context import Sign, holders, is_formatting, passage, sign_of
+from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
+from tokensieve.auditing.refit import refit
+from tokensieve.data.formatting import FORMATTING, formatting, formatting_importance
 from tokensieve.data.importance import LEVEL
 from tokensieve.escape import shown
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.model.decision import decide
+from tokensieve.model.fit import FitSettings
+from tokensieve.model.trained import Model
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.tokenizers import Tokenizer
+
+COVERAGE = 0.01  # of the class's documents
+COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
+PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
+INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
+VOCABULARY = 3  # a class with more groups of certain words than that has a vocabulary, not a shortcut
+LOOKED_INTO = 160  # candidates whose documents are read
+TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
+EXAMPLES = 3
+MOST = 12  # findings
 
 
-def suspicious_tokens(
-    table: pl.DataFrame, counts: Counts, neutral: Floats, rows: int = 10
-) -> list[tuple[str, str, str]]:
-    """Single tokens in at least 1 % of documents that all but decide a class, the surest first.
+@dataclass(frozen=True)
+class _Candidate:
+    token: str
+    type: int
+    label: int
+    way: float
+    sign: Sign | None
+    documents: Ints
 
-    The order is by how much of the way from neutral to certain the cautious end of the posterior difference goes. Of n-grams
-    that share a word, the first stands for all.
+
+def information(documents: Floats, inside: Floats, size: float, n: int) -> Floats:
+    """Mutual information, in bits, between "the document contains the type" and "the document is of the class".
+
+    Args:
+        documents, inside: documents, and documents of the class, that contain each type, shape (|S|,).
+        size: documents of the class.
+        n: documents.
     """
-    floor = max(FLOOR, 0.01 * counts.n_documents)
-    way = (pl.col("posterior_low") - pl.col("neutral")) / (1 - pl.col("neutral"))
-    base = pl.DataFrame({"class": counts.classes, "neutral": neutral})
-    found = table.lazy().filter(pl.col("documents") >= floor, pl.col("q_value") < LEVEL).join(base.lazy(), on="class")
-    found = found.with_columns(way=way).filter(pl.col("way") > 0.5).sort("way", "token", descending=[True, False])
-    out: list[tuple[str, str, str]] = []
-    seen: set[str] = set()
-    for row in found.collect().iter_rows(named=True):
-        words = set(row["token"].split(" "))
-        if words & seen:
+    cells = [
+        (inside, documents, size), (documents - inside, documents, n - size),
+        (size - inside, n - documents, size), (n - size - documents + inside, n - documents, n - size),
+    ]  # fmt: skip
+    total = np.zeros(len(documents))
+    for both, row, column in cells:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total += np.where(both > 0, both / n * np.log2(both * n / (row * column)), 0.0)
+    return total
+
+
+def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> list[Finding]:
+    """Groups of tokens, and of formatting, that all but decide a class and bear the sign of an artefact.
+
+    Args:
+        table: `Audit.tokens`.
+        train: counts of the training documents.
+        corpus: the training documents, in the same order.
+        tokenizer: that made the tokens.
+    """
+    found = _with_signs(_candidates(table, train), corpus, tokenizer)
+    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(*_formatting(train, corpus))]
+    groups = _grouped(found)
+    certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
+    kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
+    findings = [_finding(g, train, corpus, tokenizer) for g in kept]
+    return sorted(findings, key=lambda f: -f.severity)[:MOST]
+
+
+def _formatting(train: Counts, corpus: Corpus) -> tuple[pl.DataFrame, Counts]:
+    """Formatting as tokens, with its table."""
+    present = formatting(corpus.texts)
+    length = float(train.lengths.mean()) if train.n_documents else 1.0
+    importance = formatting_importance(present, train.labels, train.classes, length)
+    place = {name: i for i, name in enumerate(FORMATTING)}
+    kept = np.array([place[str(token)] for token in importance.tokens], dtype=np.int64)
+    counts = Counts(sp.csr_array(present[:, kept]), train.labels, train.classes, importance.tokens)
+    return importance.to_frame(), counts
+
+
+def _candidates(table: pl.DataFrame, train: Counts) -> list[_Candidate]:
+    """Those to look into, the surest of each class first."""
+    n, types = train.n_documents, train.n_types
+    out: list[_Candidate] = []
+    for k, size in enumerate(train.class_sizes.tolist()):
+        rows = table[k * types : (k + 1) * types]
+        column = {
+            name: rows[name].to_numpy().astype(float)
+            for name in ("documents", "class_documents", "posterior_low", "effect")
+        }
+        neutral = 2 * size / n - 1
+        way = (column["posterior_low"] - neutral) / (1 - neutral)
+        bits = information(column["documents"], column["class_documents"], size, n)
+        fits = (column["class_documents"] >= max(FLOOR, COVERAGE * size)) & (rows["q_value"].to_numpy() < LEVEL)
+        fits &= (column["effect"] > 0) & (column["documents"] <= COMMON * n)
+        told = np.zeros(types, dtype=bool)
+        told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[:INFORMATIVE]] = True
+        chosen = np.flatnonzero(fits & ((way > PURE) | (told & (bits >= BITS) & (way > LESS_PURE))))
+        chosen = chosen[np.argsort(-way[chosen], kind="stable")][: math.ceil(LOOKED_INTO / train.n_classes)]
+        tokens, documents = rows["token"], holders(train, chosen)
+        out += [
+            _Candidate(tokens[int(s)], int(s), k, float(way[s]), None, held)
+            for s, held in zip(chosen, documents, strict=True)
+        ]
+    return out
+
+
+def _with_signs(candidates: list[_Candidate], corpus: Corpus, tokenizer: Tokenizer) -> list[_Candidate]:
+    """The candidates that bear a sign of an artefact."""
+    out = []
+    for c in candidates:
+        sign = sign_of(c.token, c.documents, corpus, tokenizer)
+        if sign is None and c.way >= (CERTAIN_PHRASE if " " in c.token else CERTAIN):
+            sign = Sign.ALONE
+        if sign is not None:
+            out.append(replace(c, sign=sign))
+    return out
+
+
+def _grouped(candidates: list[_Candidate]) -> list[list[_Candidate]]:
+    """Tokens that share a word, or occur in much the same documents, are one finding, whatever their classes."""
+    groups: list[list[_Candidate]] = []
+    for c in sorted(candidates, key=lambda c: -c.way * len(c.documents)):
+        near = [group for group in groups if any(_belong(c, other) for other in group)]
+        groups = [group for group in groups if all(group is not one for one in near)]
+        groups.append([c, *(other for group in near for other in group)])
+    return groups
+
+
+def _belong(a: _Candidate, b: _Candidate) -> bool:
+    words = not (is_formatting(a.token) or is_formatting(b.token))
+    return (words and bool(set(a.token.split(" ")) & set(b.token.split(" ")))) or _jaccard(
+        a.documents, b.documents
+    ) >= TOGETHER
+
+
+def _jaccard(a: Ints, b: Ints) -> float:
+    if min(len(a), len(b)) < TOGETHER * max(len(a), len(b)):
+        return 0.0
+    both = len(np.intersect1d(a, b, assume_unique=True))
+    return both / (len(a) + len(b) - both)
+
+
+def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> Finding:
+    """The group as one finding: each of its documents is answered by the surest token in it."""
+    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way, len(c.token)))
+    answer = np.full(train.n_documents, -1)
+    for c in sorted(group, key=lambda c: c.way):
+        answer[c.documents] = c.label
+    held = np.flatnonzero(answer >= 0)
+    right = int(np.count_nonzero(answer[held] == train.labels[held]))
+    labels = {c.label for c in group}
+    label = train.classes[order[0].label] if len(labels) == 1 else ""
+    inside = np.isin(train.labels[held], list(labels))
+    size = int(train.class_sizes[list(labels)].sum())
+    evidence = {
+        "documents": Share.count(len(held), train.n_documents),
+        "decides": Share.count(right, len(held)),
+        "class": Share.count(int(inside.sum()), size),
+    }
+    tokens = tuple(dict.fromkeys(c.token for c in order))
+    base = float(train.class_sizes.max()) / train.n_documents
+    severity = evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2
+    texts = [int(i) for i in held[answer[held] == train.labels[held]][:: max(1, right // EXAMPLES)][:EXAMPLES]]
+    examples = tuple(passage(corpus, i, tokens, tokenizer) for i in texts)
+    signs = tuple(dict.fromkeys(c.sign.value for c in order if c.sign))
+    rows = rows_of(held, corpus)
+    return Finding(FindingKind.SHORTCUT, severity, label, tokens, signs, evidence, len(held), rows, examples)
+
+
+def accuracy_without(
+    findings: list[Finding], train: Counts, test: Counts, model: Model, settings: FitSettings
+) -> tuple[Share, Share] | None:
+    """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts, or where
+    nothing else is left.
+
+    Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
+
+    Args:
+        findings: of kind shortcut.
+        train, test: counts of the same types.
+        model: trained with all of them.
+        settings: with which it was.
+    """
+    tokens = {token for finding in findings for token in finding.tokens if not is_formatting(token)}
+    if not tokens:
+        return None
+    keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
+    if not len(keep):
+        return None
+    matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
+    names = np.asarray(train.tokens, dtype=object)[keep]
+    part = Counts(matrices[0], train.labels, train.classes, names)
+    without = refit(part, model, train.n_documents, settings)
+    right = [
+        int(np.count_nonzero(decide(f) == test.labels))
+        for f in (model.decide(test.matrix), without.decide(matrices[1]))
+    ]
+    return Share.count(right[0], test.n_documents), Share.count(right[1], test.n_documents)
+
+
+def _contains(token: str, others: set[str]) -> bool:
+    words = token.split(" ")
+    runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+    return any(run in others for run in runs)
+
+
+def suspicious_tokens(findings: list[Finding], table: pl.DataFrame, n: int) -> list[tuple[str, str, str]]:
+    """(token, class, reason) of the first word of each shortcut, as summary.json has them.
+
+    Args:
+        findings: of kind shortcut.
+        table: `Audit.tokens`.
+        n: training documents.
+    """
+    out = []
+    for finding in findings:
+        words = [token for token in finding.tokens if not is_formatting(token)]
+        if not words:
             continue
-        seen |= words
-        share, pure = row["documents"] / counts.n_documents, row["class_documents"] / row["documents"]
+        rows = table.filter(pl.col("token") == words[0]).sort("posterior_difference", descending=True)
+        row = rows.row(0, named=True)
+        share, pure = row["documents"] / n, row["class_documents"] / row["documents"]
         reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {shown(row['class'], 40)}"
         out.append((row["token"], row["class"], reason))
-        if len(out) == rows:
-            break
     return out

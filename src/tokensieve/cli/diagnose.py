@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,7 +71,13 @@ class Measuring:
 
 @command
 def diagnose(
-    model: Annotated[str, typer.Argument(help="Folder of a transformers classifier, or its name on the hub.")],
+    model: Annotated[
+        list[str],
+        typer.Argument(
+            help="Folder of a transformers classifier (safetensors, PEFT adapters, ONNX), or its name on the hub; several, or a "
+            "folder of checkpoints, are compared."
+        ),
+    ],
     documents: Documents,
     loading: Loading,
     measuring: Measuring,
@@ -93,7 +100,7 @@ def diagnose(
     out: Annotated[Path, out_option("tokensieve-diagnose")] = Path("tokensieve-diagnose"),
     quiet: QuietOption = False,
 ) -> None:
-    """A trained transformer: does it attend to and use the words that carry the label, and what else does it lean on?
+    """A trained transformer: what does it use most, does the data support it, and has it learned where the label is?
 
     Give documents that the model was not trained on; of a source with a test part that part is used.
     """
@@ -109,15 +116,56 @@ def diagnose(
             raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
         mapping[name] = output
     limits = Limits.parse(fail_on or [])
-    options = {"mapping": mapping, "resume": resume, "model_name": model}
-    wanted = model, loading.trust_remote_code, loading.device
-    found = _diagnose(
-        documents.reader(duplicates="keep"), wanted, DiagnoseSettings(**asdict(measuring)), options, out, quiet
-    )
+    settings, read = DiagnoseSettings(**asdict(measuring)), documents.reader(duplicates="keep")
+    names = _models(model)
+    if len(names) > 1:
+        if resume:
+            raise InputError("--resume keeps the work of one model: name one, or leave it out")
+        found = _compare(read, names, loading, settings, mapping, out, quiet)
+    else:
+        options = {"mapping": mapping, "resume": resume, "model_name": names[0]}
+        wanted = names[0], loading.trust_remote_code, loading.device
+        found = _diagnose(read, wanted, settings, options, out, quiet)
     if over := limits.exceeded(found):
         for line in over:
             say(quiet, line)
         raise typer.Exit(3)
+
+
+def _models(given: list[str]) -> list[str]:
+    """The models named; a folder without a model of its own stands for the checkpoints in it, if there are two or more."""
+    if len(given) > 1 or (Path(given[0]) / "config.json").exists():
+        return given
+    from tokensieve.diagnose.loading import checkpoints
+
+    saved = checkpoints(Path(given[0]))
+    return [str(path) for path in saved] if len(saved) > 1 else given
+
+
+def _compare(
+    read: Callable[[], Any], names: list[str], loading: Loading, settings: Any, mapping: dict[str, str], out: Path, quiet: bool
+) -> Any:  # fmt: skip
+    """Diagnose each, compare, write everything or nothing, and show the result; gives the last model's diagnosis."""
+    from tokensieve.diagnose.comparing import compare
+    from tokensieve.diagnose.loading import load
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.report.models import render_comparison
+    from tokensieve.report.terminal_diagnose import show_comparison
+
+    check_writable(out)
+    with progress(quiet) as tell:
+        tell("reading", 0.0)
+        corpus = read()
+        loaders = {name: partial(load, name, loading.trust_remote_code, loading.device) for name in names}
+        found = compare(loaders, corpus, settings, mapping=mapping, progress=tell)
+        tell("writing", 0.0)
+        files: dict[str, Any] = {"report.html": render_comparison(found), "models.csv": csv_table(found.models)}
+        files["words.csv"] = csv_table(found.words)
+        files["summary.json"] = json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        write_all(out, files)
+    if not quiet:
+        show_comparison(found, out, list(files))
+    return found.diagnoses[-1]
 
 
 def _diagnose(

@@ -30,7 +30,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.progress import Clock
 
-OURS = r"over-budget\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ def audit(
     ] = True,
     fail_on: Annotated[
         str | None,
-        typer.Option("--fail-on", help="Exit 3 if a token exceeds it, such as 0.9@1%.", metavar="DIFFERENCE@SHARE"),
+        typer.Option(
+            "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
+        ),
     ] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
@@ -107,7 +109,7 @@ def audit(
 
         settings["budget"] = Budget.parse(fail_on)
     found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
-    if not found.over_budget.is_empty():
+    if found.fails:
         if not quiet:
             show_over_budget(found, documents.source, out)
         raise typer.Exit(3)
@@ -264,6 +266,10 @@ def _audit(job: _Job) -> Any:
         files["report.html"] = render(result, figures)
         drawn = charts.drawn(figures if job.draw else [])
         files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
+        files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
+        files["findings.csv"] = csv_table(result.finding_rows())
+        if not result.label_issues.is_empty():
+            files["label-issues.csv"] = csv_table(result.label_issues)
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap

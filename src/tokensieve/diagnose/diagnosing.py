@@ -15,7 +15,7 @@ import polars.selectors
 from tokensieve import __version__
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
 from tokensieve.checkpoint import fingerprint
-from tokensieve.data.importance import LEVEL, Importance, token_importance
+from tokensieve.data.importance import Importance, token_importance
 from tokensieve.diagnose.agreement import (
     Evidence,
     Parts,
@@ -358,7 +358,7 @@ def _table(found: Importance, evidence: Evidence, parts: Parts, use: Use, uses: 
         received = [mean(sums, parts.held) for sums in parts.attention]
         columns["attention"] = per_word(received[-1])
         columns |= {f"attention_layer_{i + 1}": per_word(layer) for i, layer in enumerate(received[:-1])}
-        which = quadrants(found.q_value.min(axis=1) < LEVEL, received[-1])
+        which = quadrants(found, received[-1])
         columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, K))
     columns |= {name: per_word(getattr(use, name)) for name in USE_COLUMNS}
     table = found.to_frame().with_columns(**columns)

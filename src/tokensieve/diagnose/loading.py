@@ -54,6 +54,11 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
         place = find_device(device)
     except InputError:
         raise InputError(f"there is no device {device!r} here: use --device cpu") from None
+    folder = Path(source)
+    if (folder / "adapter_config.json").exists():
+        return _load_adapters(transformers, source, place)
+    if (folder / "config.json").exists() and not any(folder.glob("*.safetensors")) and any(folder.glob("*.onnx")):
+        return _load_onnx(transformers, folder)
     _check_folder(source)
     with _quietly(transformers):
         try:
@@ -77,6 +82,81 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
     return model.to(place), tokenizer
 
 
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints that a Trainer left in a folder, by step."""
+    found = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdigit() and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+
+
+def _load_adapters(transformers: Any, source: str, place: Any) -> tuple[Any, Any]:
+    """A folder of PEFT adapters, added into the weights of the model that they were trained for."""
+    from safetensors import safe_open
+
+    from tokensieve.diagnose.models import merged
+
+    folder = Path(source)
+    try:
+        from peft import AutoPeftModelForSequenceClassification
+    except ImportError:
+        raise InputError(
+            f"{source!r} holds PEFT adapters: pip install peft, or merge them into the model and save that (merge_and_unload)"
+        ) from None
+    if not (folder / "adapter_model.safetensors").exists():
+        raise InputError(f"{source!r} holds no adapter_model.safetensors: save the adapters as safetensors")
+    base = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
+    with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
+        heads = [
+            file.get_slice(name).get_shape()[0] for name in file.keys()  # noqa: SIM118
+            if name.endswith(("classifier.weight", "score.weight", "classifier.out_proj.weight"))
+        ]  # fmt: skip
+    if not heads:
+        raise InputError(
+            f"{source!r} holds adapters without a classifier (modules_to_save): they were trained for another task"
+        )
+    with _quietly(transformers):
+        try:
+            model = AutoPeftModelForSequenceClassification.from_pretrained(
+                source, num_labels=heads[0], use_safetensors=True
+            )
+            named = source if _has_tokenizer(folder) else base
+            tokenizer = transformers.AutoTokenizer.from_pretrained(named)
+        except Exception as error:  # the libraries raise a dozen kinds
+            why = " ".join(str(error).split())[:200]
+            raise InputError(
+                f"the adapters in {source!r} need their base model {base!r}, which cannot be loaded ({why}): put it there, or "
+                "merge the adapters and save the whole model (merge_and_unload, save_pretrained)"
+            ) from None
+    whole = merged(model)
+    check_weights(whole, source)
+    return whole.to(place), tokenizer
+
+
+def _load_onnx(transformers: Any, folder: Path) -> tuple[Any, Any]:
+    """A folder with config.json, a tokenizer and one .onnx file (as `optimum` writes it)."""
+    from tokensieve.diagnose.onnx import OnnxClassifier
+
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    names = [
+        name
+        for _, name in sorted(config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"}).items(), key=lambda x: int(x[0]))
+    ]
+    if not _has_tokenizer(folder):
+        raise InputError(
+            f"{str(folder)!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too"
+        )
+    with _quietly(transformers):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+    return OnnxClassifier(
+        sorted(folder.glob("*.onnx"))[0], tokenizer, names, config.get("pad_token_id") or 0
+    ), tokenizer
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any(
+        (folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
+    )
+
+
 def check_weights(model: Any, source: str) -> None:
     """Every weight is a finite number.
 
@@ -96,6 +176,8 @@ def untrained_twin(model: Any, seed: int) -> Any:
     """A model of the same class and configuration with freshly drawn weights, on the same device."""
     import torch
 
+    if hasattr(model, "untrained"):
+        return model.untrained(seed)
     with torch.random.fork_rng(), _quietly(require()):
         torch.manual_seed(seed)
         config = copy.deepcopy(model.config)
@@ -125,6 +207,11 @@ def _check_folder(source: str) -> None:
         raise InputError(
             f"{source!r} is a file; name the folder with config.json, model.safetensors and tokenizer.json"
         )
+    saved = checkpoints(folder)
+    if saved and not (folder / "config.json").exists():
+        raise InputError(
+            f"{source!r} holds no model, but {len(saved)} checkpoints: name one, for example {str(_best(saved))!r}"
+        )
     if not (folder / "config.json").exists():
         raise InputError(f"{source!r} holds no model: there is no config.json; save one there with save_pretrained")
     try:
@@ -135,10 +222,18 @@ def _check_folder(source: str) -> None:
         pickles = [path.name for path in sorted(folder.glob("*.bin"))]
         why = f"{pickles[0]} is a pickle, which can run any code" if pickles else "there is no model.safetensors"
         raise InputError(f"{source!r} holds no weights that can be loaded safely: {why}; save it as safetensors")
-    if not any(
-        (folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
-    ):
+    if not _has_tokenizer(folder):
         raise InputError(f"{source!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too")
+
+
+def _best(saved: list[Path]) -> Path:
+    """The checkpoint that the Trainer thought best, if it says so, else the last."""
+    try:
+        state = json.loads((saved[-1] / "trainer_state.json").read_text(encoding="utf-8"))
+        best = Path(str(state["best_model_checkpoint"])).name
+    except (OSError, ValueError, KeyError):
+        return saved[-1]
+    return next((path for path in saved if path.name == best), saved[-1])
 
 
 def _reason(source: str, error: Exception) -> str:

@@ -11,6 +11,10 @@ Mondelli, NeurIPS 2025, section 3, rewritten per token type):
 With K classes the values are w ∈ R^{|S|×K}, f_X ∈ R^K, ℓ the cross-entropy of softmax(f_X), g_X = softmax(f_X) − 1[y],
 and a_s sums g_{X,k} q_{X,s} (w_{s,k} − f_{X,k}) over k. A document without any known token has q = ∅ and f = 0.
 
+A **sink** is one more type, once in every document: its score is trained, its value is the prior, the answer of the class
+frequencies. The fewer and the weaker a document's tokens, the more of the attention it takes; a document without any known token
+is answered by the prior. Where a function takes one number more than there are types, the last is the sink's.
+
 w_s − f_X is never formed as such: with t the type of largest attention in X and D_s = w_s − w_t, it is
 D_s − Σ_{r≠t} q_r D_r, which keeps full relative precision for the selected type when q_t is near one.
 
@@ -133,11 +137,22 @@ def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
 
     Args:
         matrix: counts of n documents over |S| types.
-        u: scores, shape (|S|,).
-        w: values, shape (|S|,) or (|S|, H).
+        u: scores, shape (|S|,), or with the sink's (|S|+1,).
+        w: values, shape (|S|,) or (|S|, H), likewise.
     """
-    w = _outputs(w)
-    return np.concatenate([np.empty((0, w.shape[1])), *(_weighted(m, attention(m, u)) @ w for m in blocks(matrix))])
+    w, out = _outputs(w), [np.empty((0, _outputs(w).shape[1]))]
+    for m in blocks(matrix):
+        full = with_sink(m) if len(u) > m.shape[1] else m
+        out.append(_weighted(full, attention(full, u)) @ w)
+    return np.concatenate(out)
+
+
+def with_sink(matrix: sp.csr_array) -> sp.csr_array:
+    """The counts with one more type, once in every document, shape (n, |S|+1)."""
+    ends, (n, types) = matrix.indptr[1:], matrix.shape
+    indptr = matrix.indptr + np.arange(n + 1, dtype=matrix.indptr.dtype)
+    indices, data = np.insert(matrix.indices, ends, types), np.insert(matrix.data, ends, 1.0)
+    return sp.csr_array((data, indices, indptr), shape=(n, types + 1))
 
 
 def blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:

@@ -55,11 +55,14 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: the K labels, sorted.
         scores_: u, shape (|S|,).
         values_: w, shape (|S|, 1) for two classes (of classes_[1]), (|S|, K) otherwise.
-        prior_: answer for a document without known tokens, shape (1,) or (K,).
+        prior_: answer for a document without known tokens, and value of the sink, shape (1,) or (K,).
+        sink_: score of the sink, which takes part in every document's softmax; None for a model without one.
         vocabulary_: token types of text input, else None.
         n_steps_: training steps taken.
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
     """
+
+    sink_: float | None = None
 
     def __init__(
         self,
@@ -146,7 +149,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _take(self, model: Model, classes: NDArray[Any]) -> Self:
         self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
         self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
-        self.n_steps_, self.validation_ = model.steps, model.validation
+        self.sink_, self.n_steps_, self.validation_ = model.sink, model.steps, model.validation
         return self
 
     @property
@@ -155,7 +158,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "scores_")
         return Model(
             self.classes_, self.scores_, self.values_, self.prior_, self.tokens_, self.vocabulary_, self.n_steps_,
-            self.validation_, {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"},
+            self.validation_, self.sink_,
+            {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"},
         )  # fmt: skip
 
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:
@@ -221,7 +225,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: those of `predict`.
         """
         matrix, _ = self.counts_of(X)
-        found = effects(matrix, self.scores_, self.values_, self.prior_)
+        found = effects(matrix, self.scores_, self.values_, self.prior_, self.sink_)
         k, n_types = len(self.classes_), len(self.scores_)
         types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
         columns: dict[str, Any] = {

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.model.attention import Documents, above_answer, attention, blocks, largest, sum_by_type
+from tokensieve.model.attention import Documents, above_answer, attention, blocks, largest, sum_by_type, with_sink
 from tokensieve.text.counts import Floats, Ints
 
 
@@ -33,7 +33,8 @@ class Effects:
 
     Attributes:
         documents: documents that contain each type, shape (|S|,).
-        attention: mean q_{X,s} / (c_{X,s}/T_X), attention in units of that of uniform attention, shape (|S|,).
+        attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
+            attention, shape (|S|,).
         contribution: mean q_{X,s} w_s, shape (|S|, H).
         deletion: mean f_X − f_{X∖s}, shape (|S|, H).
     """
@@ -44,32 +45,38 @@ class Effects:
     deletion: Floats
 
 
-def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats) -> Effects:
+def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: float | None = None) -> Effects:
     """The formulas of this module in O(nonzeros · H).
 
     Args:
         matrix: counts of n documents over |S| types.
         u: scores, shape (|S|,).
         w: values, shape (|S|, H).
-        prior: answer for a document without known tokens, shape (H,).
+        prior: answer for a document without known tokens, shape (H,); value of the sink.
+        sink: score of the sink, or None.
     """
-    sums, n_types = np.zeros(w.shape), matrix.shape[1]
-    documents, shares = np.zeros(n_types, dtype=np.int64), np.zeros((3, n_types))
+    if sink is not None:
+        u, w = np.append(u, sink), np.vstack([w, prior])
+    n_types = matrix.shape[1]
+    documents, relative = np.zeros(n_types, dtype=np.int64), np.zeros(n_types)
+    sums, received = np.zeros(w.shape), np.zeros(len(w))
     for m in blocks(matrix):
         documents += np.bincount(m.indices, minlength=n_types)
-        q = attention(m, u)
-        top = largest(m, q)[np.diff(m.indptr) > 0]
-        others = attention(m, u, without=top)
+        relative += _shares(m, attention(m, u[:n_types]))[2]
+        full = m if sink is None else with_sink(m)
+        q = attention(full, u)
+        top = largest(full, q)[np.diff(full.indptr) > 0]
+        others = attention(full, u, without=top)
         for h in range(w.shape[1]):
-            sums[:, h] += sum_by_type(m, _losses(m, q, others, top, w[:, h], float(prior[h])))
-        shares += _shares(m, q)
-    received, _, relative = shares
+            sums[:, h] += sum_by_type(full, _losses(full, q, others, top, w[:, h], float(prior[h])))
+        received += sum_by_type(full, q)
     n = np.where(documents > 0, documents, np.nan)
-    return Effects(documents, relative / n, w * (received / n)[:, None], sums / n[:, None])
+    contribution = w[:n_types] * (received[:n_types] / n)[:, None]
+    return Effects(documents, relative / n, contribution, sums[:n_types] / n[:, None])
 
 
 def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
-    """Sums over documents of q_{X,s}, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
+    """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
     sums = np.zeros((3, matrix.shape[1]))
     for m in blocks(matrix):
         sums += _shares(m, attention(m, u))

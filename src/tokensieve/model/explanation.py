@@ -10,19 +10,20 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.errors import InputError
-from tokensieve.model.attention import attention
+from tokensieve.model.attention import attention, with_sink
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import text_series
 from tokensieve.text.tokens import tokenize
 
+SINK = "⟨sink⟩"
 Piece = tuple[str, float, float, float]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One answer as a sum: Σ contribution = answer, to rounding (without any known token the prior is the answer).
+    """One answer as a sum: Σ contribution = answer, to rounding; the sink is a term of its own.
 
     Attributes:
         predicted: the class that the model answers.
@@ -65,24 +66,27 @@ def explain(model: Model, matrix: sp.csr_array, unknown: Ints, label: Any = None
     if label is not None and label not in classes:
         raise InputError(f"the model has no class {label!r}: it knows {', '.join(map(str, classes))}")
     f = model.decide(matrix)
-    p, best, q, mirrored = probabilities(f), decide(f), attention(matrix, model.scores), both(f)
+    p, best, mirrored = probabilities(f), decide(f), both(f)
+    u, w = model.table
+    matrix, names = (matrix, model.tokens) if model.sink is None else (with_sink(matrix), np.append(model.tokens, SINK))
+    q = attention(matrix, u)
     out = []
     for i in range(len(f)):
         k = classes.index(label) if label is not None else 1 if f.shape[1] == 1 else int(best[i])
         entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
         types = matrix.indices[entries]
-        value = both(model.values[types])[:, k]
+        value = both(w[types])[:, k]
         table = pl.DataFrame(
             {
-                "token": pl.Series(model.tokens[types].tolist(), dtype=pl.String),
+                "token": pl.Series(names[types].tolist(), dtype=pl.String),
                 "count": matrix.data[entries],
                 "attention": q[entries],
                 "value": value,
                 "contribution": q[entries] * value,
             }
         ).sort(pl.col("contribution").abs(), descending=True, maintain_order=True)
-        names = model.classes[best[i]], model.classes[k]
-        out.append(Explanation(*names, float(p[i, k]), float(mirrored[i, k]), int(unknown[i]), table))
+        numbers = float(p[i, k]), float(mirrored[i, k]), int(unknown[i])
+        out.append(Explanation(model.classes[best[i]], model.classes[k], *numbers, table))
     return out
 
 
@@ -90,8 +94,8 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
     """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
 
     Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
-    attention sums to one and contributions to the answer f. Text between tokens and words that the model does not know
-    carries zero, so a text without any known token carries none although the model answers it by its prior.
+    attention and contributions add up to one and to the answer f, less what the sink takes. Text between tokens and words that
+    the model does not know carries zero, so a text without any known token carries none although it is answered, by the prior.
 
     Args:
         model: trained on texts.
@@ -105,7 +109,8 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
     types = vocabulary.positions(stream)
     matrix, _ = vocabulary.count(stream)
     share, values = np.zeros(len(model.scores)), model.class_values(k)
-    share[matrix.indices] = attention(matrix, model.scores) / matrix.data
+    full = matrix if model.sink is None else with_sink(matrix)
+    share[matrix.indices] = attention(full, model.table[0])[: matrix.nnz] / matrix.data
     received, contributed = np.zeros(len(types)), np.zeros(len(types))
     for n in range(types.shape[1]):
         ends = np.flatnonzero(types[:, n] >= 0)

@@ -1,21 +1,22 @@
-"""Counts → trained scores and values: the start, the length of training by held-out documents, and training on all of them."""
+"""Counts → trained scores and values: the start, what held-out documents decide, and training on all documents."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import loss_and_slope
+from tokensieve.model.attention import answers, loss_and_slope
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
-from tokensieve.text.counts import Counts, Floats
-from tokensieve.text.split import stratified
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.split import folds, stratified
 from tokensieve.text.vocabulary import Vocabulary
 
 CHECKS = 8
@@ -23,6 +24,9 @@ PATIENCE = 3
 LEAST_STEPS = 500
 LEAST_PER_CLASS = 10
 HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
+FEW, FOLDS = 2_000, 5
+MOST_SCALE = 2.0  # a few held-out documents, all answered rightly, would ask for any certainty
+STRENGTHS: tuple[float, ...] = (0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class FitSettings:
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the documents on which the length of training is chosen; the model is then trained on all
-            of them for that long. With fewer than 10 documents in a class the full length is used.
+            of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
+            start is chosen, too. With fewer than 10 documents in a class, or a share of 0, nothing is chosen.
         seed: of the held-out documents and of the order of documents.
 
     Raises:
@@ -79,35 +84,90 @@ def fit(
     prior = prior_of(counts.class_sizes)
     steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
     schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)
-    model = Model(
-        np.asarray(counts.classes),
-        np.empty(0),
-        np.empty(0),
-        prior,
-        counts.tokens,
-        vocabulary,
-        settings=settings.parameters(),
-    )
-    tell("choosing the length of training", 0.0)
-    stop, checks = _choose_length(counts, model, schedule, settings.validation_share)
+    choice = _choose(counts, prior, schedule, settings.validation_share, tell)
     tell("training", 0.0)
-    taken, u, w = next(train(counts, *initial_table(counts, prior), schedule, stop))
-    return replace(model, scores=u, values=w, steps=taken, validation=checks)
+    taken, u, w = next(train(counts, *_first(counts, prior, choice.strength), schedule, choice.steps))
+    return Model(
+        np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, taken,
+        choice.validation, float(u[-1]), settings.parameters(),
+    )  # fmt: skip
 
 
-def _choose_length(counts: Counts, model: Model, schedule: Schedule, share: float) -> tuple[int, Floats]:
-    """Steps with the smallest loss on held-out documents, out of CHECKS lengths; and (steps, loss) of each, shape (checks, 2)."""
+@dataclass(frozen=True)
+class _Choice:
+    """What held-out documents decide.
+
+    Attributes:
+        steps: of training.
+        strength: of the start: what its scores, and the distance of its values from the prior, are multiplied by.
+        scale: what the distance of the trained values from the prior is multiplied by. As attention adds up to one this does the
+            same to every decision value, f ← prior + scale · (f − prior): 0 answers by the class frequencies, so that held-out
+            documents are never answered worse than by them.
+        validation: (steps, mean loss) of the chosen strength, shape (checks, 2).
+    """
+
+    steps: int
+    strength: float = 1.0
+    scale: float = 1.0
+    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
+
+
+def _choose(counts: Counts, prior: Floats, schedule: Schedule, share: float, tell: Progress) -> _Choice:
+    """Length, strength of the start and scale of smallest loss: of few documents by cross-validation, each of them held out once;
+    of many on a share of them, and for the full strength alone."""
     if share <= 0 or counts.class_sizes.min() < LEAST_PER_CLASS:
-        return schedule.steps, np.empty((0, 2))
-    n, checks = counts.n_documents, []
-    size = math.ceil(max(min(share, HELD_OUT / n), counts.n_classes / n) * n)
-    inside, outside = stratified(counts.labels, size, schedule.seed)
-    held_out = counts.rows(outside)
-    start = initial_table(counts, model.prior, held_out)
-    for steps, u, w in train(counts, *start, schedule, math.ceil(schedule.steps / CHECKS), inside):
-        f = replace(model, scores=u, values=w).decide(held_out.matrix)
-        checks.append((steps, float(np.mean(loss_and_slope(f, held_out.labels)[0]))))
-        best = min(checks, key=lambda c: c[1])
-        if len(checks) - checks.index(best) > PATIENCE:
-            break
-    return best[0], np.array(checks)
+        return _Choice(schedule.steps)
+    n = counts.n_documents
+    if n <= FEW:
+        parts, strengths = folds(counts.labels, FOLDS, schedule.seed), STRENGTHS
+    else:
+        size = math.ceil(max(min(share, HELD_OUT / n), counts.n_classes / n) * n)
+        parts, strengths = [stratified(counts.labels, size, schedule.seed)], STRENGTHS[-1:]
+    best: tuple[float, _Choice] = (math.inf, _Choice(schedule.steps))
+    for number, strength in enumerate(strengths):
+        tell("choosing the length of training", number / len(strengths))
+        checks, scales = [], []
+        for steps, f, labels in _checks(counts, prior, schedule, strength, parts):
+            scale = _scale(f, prior, labels)
+            loss, _ = loss_and_slope(prior + scale * (f - prior), labels)
+            checks.append((steps, float(np.mean(loss))))
+            scales.append(scale)
+            at = min(range(len(checks)), key=lambda i: checks[i][1])
+            if len(checks) - at > PATIENCE:
+                break
+        if checks[at][1] < best[0]:
+            best = checks[at][1], _Choice(checks[at][0], strength, scales[at], np.array(checks))
+    return best[1]
+
+
+def _checks(
+    counts: Counts, prior: Floats, schedule: Schedule, strength: float, parts: list[tuple[Ints, Ints]]
+) -> Iterator[tuple[int, Floats, Ints]]:
+    """After every eighth of the schedule: steps, and the decision values of all held-out documents beside their labels."""
+    held = [counts.rows(outside) for _, outside in parts]
+    labels, pause = np.concatenate([part.labels for part in held]), math.ceil(schedule.steps / CHECKS)
+    runs = [
+        train(counts, *_first(counts, prior, strength, part), schedule, pause, inside)
+        for (inside, _), part in zip(parts, held, strict=True)
+    ]
+    for states in zip(*runs, strict=True):
+        f = [answers(part.matrix, u, w) for (_, u, w), part in zip(states, held, strict=True)]
+        yield states[0][0], np.concatenate(f), labels
+
+
+def _first(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
+    """The table that training starts from, and in its last row the sink: as much as a document of median length that says
+    nothing, and answered by the prior."""
+    u, w = initial_table(counts, prior, without)
+    sink = math.log(max(float(np.median(counts.lengths)), 1.0))
+    return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
+
+
+def _scale(f: Floats, prior: Floats, labels: Ints) -> float:
+    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving."""
+    low, high, away = 0.0, MOST_SCALE, f - prior
+    for _ in range(20):
+        middle = (low + high) / 2
+        rises = float(np.sum(loss_and_slope(prior + middle * away, labels)[1] * away)) > 0
+        low, high = (low, middle) if rises else (middle, high)
+    return low

@@ -40,7 +40,7 @@ def read_regular(path: Path) -> bytes:
         raise InputError(f"{str(path)!r} is no path")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise InputError(f"{path} is a link or no regular file: a model's files lie in its folder themselves")
+        raise InputError(f"{path} cannot be read: a link, or no regular file")
     with open(os.open(path, flags | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise InputError(f"{path} is no regular file")
@@ -167,6 +167,7 @@ def _are_classes(x: Any) -> bool:
 PARTS: dict[str, Check] = {
     "classes": _are_classes,
     "steps": _whole(0),
+    "sink": lambda x: x is None or _number(-LARGEST)(x),
     "settings": lambda x: isinstance(x, dict),
     "tokenizer": lambda x: isinstance(x, dict),
     "words": _are_words,

@@ -29,7 +29,8 @@ RULE = (
     "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode); leave out those in tokenizer.stop_words. Count each word, "
     "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "
     "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
-    "classes[1]; else one per class, the largest wins. A text without known tokens is answered by prior."
+    "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
+    "exp(sink), and its value is prior. A text without known tokens is answered by prior."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -49,6 +50,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
         "kind": "tokensieve.AttentionClassifier",
         "classes": model.classes.tolist(),
         "steps": model.steps,
+        "sink": model.sink,
         "settings": model.settings,
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
@@ -62,8 +64,9 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
 
     Split a text as `tokenizer` says; count every word and every run of up to `ngrams` adjacent words, joined by one space,
     that is in `tokens`; weigh type s by count · exp(scores[s]) and divide by the sum of weights; the answer is the sum of
-    weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. A
-    text without known tokens is answered by `prior`.
+    weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. The
+    sink, where it is a number, takes part in every text: it weighs exp(sink), and its value is `prior`. A text without known
+    tokens is answered by `prior`.
     """
     model, vocabulary = _with_vocabulary(model)
     return {
@@ -73,6 +76,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
         "prior": model.prior.tolist(),
+        "sink": model.sink,
         "tokens": vocabulary.tokens.tolist(),
         "scores": model.scores.tolist(),
         "values": model.values.tolist(),
@@ -136,7 +140,7 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: T
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer)
     return Model(
         np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
-        vocabulary, description["steps"], settings=description["settings"],
+        vocabulary, description["steps"], sink=description["sink"], settings=description["settings"],
     )  # fmt: skip
 
 

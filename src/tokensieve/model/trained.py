@@ -34,6 +34,7 @@ class Model:
         vocabulary: how text becomes counts; None for a model of counts.
         steps: training steps taken.
         validation: (steps, mean loss) on held-out documents, shape (checks, 2).
+        sink: score of the sink, whose value is the prior; None for a model without one.
         settings: parameters of `AttentionClassifier` that train the same model again from the same counts.
     """
 
@@ -45,6 +46,7 @@ class Model:
     vocabulary: Vocabulary | None = None
     steps: int = 0
     validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    sink: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:
@@ -54,9 +56,16 @@ class Model:
 
     def decide(self, matrix: sp.csr_array) -> Floats:
         """Decision values f, shape (n, H), of counts; the prior where nothing known is in a document."""
-        f = answers(matrix, self.scores, self.values)
-        f[np.diff(matrix.indptr) == 0] = self.prior
+        f = answers(matrix, *self.table)
+        f[np.diff(matrix.indptr) == 0] = self.prior  # what the sink answers to rounding
         return f
+
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """(u, w) with the sink's, if there is one, in the last place."""
+        if self.sink is None:
+            return self.scores, self.values
+        return np.append(self.scores, self.sink), np.vstack([self.values, self.prior])
 
     def class_values(self, k: int) -> Floats:
         """Values that speak for class index k, shape (|S|,); with two classes those of the first are −w."""

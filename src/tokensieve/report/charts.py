@@ -5,10 +5,8 @@ Every number drawn comes from the audit's token table; bin means use all token t
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
@@ -46,6 +44,7 @@ CATEGORIES = {
     Category.NEVER.value: "#a64200",
     Category.RARE.value: "#c9ced6",
 }
+TURNED = [4, 3, 2, 1, 0, 5]  # the place of each category, for the class at the other side
 COLOURS = CATEGORIES | {  # and of the quadrants: attended is dark or warm, ignored is pale
     "carries the label, attended": "#0d4a8f",
     "carries the label, ignored": "#3f8fd6",
@@ -164,17 +163,26 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
 def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int, name: str) -> Picture:
     columns = ("token", "posterior_difference", of, "documents", "category", "effect")
     finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
+    named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
     points = thin(finite, limit, (*EXTREMES, of), audit.seed)
     bins = bins_of(finite, "posterior_difference", of)
     data = {
-        "points": _point_rows(points, of),
+        "points": _point_rows(points, of, named),
         "bins": bins.to_dicts(),
         "neutral": [{"x": audit.neutral[label]}],
         "names": name_rows(points, of),
     }
     top = max([10, *(row["documents"] for row in data["points"])])
+    low, high = directions(audit.classes, label)
+    across = f"← {low} · posterior difference · {high} →"
+    up = f"value: speaks for {high} ↑" if of == "value" else "score: draws attention ↑"
     chart = _map(
-        alt.Scale(domain=[-1, 1], nice=False), alt.Scale(zero=False, padding=16), "posterior difference", of, top
+        alt.Scale(domain=[-1, 1], nice=False),
+        alt.Scale(zero=False, padding=16),
+        across,
+        up,
+        top,
+        {named[c]: colour for c, colour in CATEGORIES.items()},
     )
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
@@ -182,16 +190,23 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
     return Picture(name, of, label, spec, caption, _describe(of, label, bins))
 
 
-def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10) -> Any:
+def directions(classes: tuple[str, ...], label: str) -> tuple[str, str]:
+    """What the two ends of an axis mean: the other class, or all others, and this one."""
+    other = next(c for c in classes if c != label) if len(classes) == 2 else "other classes"
+    return shown(other, 24), shown(label, 24)
+
+
+def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10, palette: dict[str, str] = CATEGORIES) -> Any:
     """Circles of token types, bin means with their band, the neutral line, and names."""
-    circles = cloud(alt.X("x:Q", title=across, scale=x), alt.Y("y:Q", title=up, scale=y), top)
+    circles = cloud(alt.X("x:Q", title=across, scale=x), alt.Y("y:Q", title=up, scale=y), top, palette)
     return alt.layer(circles, *_mean_lines(), _neutral(), *names())
 
 
-def frames() -> dict[str, dict[str, Any]]:
-    """The map's specification for the page, "posterior_difference:value", …, without data.
+def frame() -> dict[str, Any]:
+    """The map's specification for the page, without data.
 
-    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend itself.
+    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend and writes the
+    titles of the axes itself.
     """
     x, y = (alt.Scale(domain=[alt.ExprRef(f"low{a}"), alt.ExprRef(f"high{a}")], nice=False, zero=False) for a in "xy")
     spec = finish(_map(x, y, "", ""), {"points": [], "bins": [], "neutral": [], "names": []}, "", [])
@@ -199,16 +214,12 @@ def frames() -> dict[str, dict[str, Any]]:
         layer["mark"]["clip"] = True
     ends = [{"name": f"{end}{a}", "value": value} for a in "xy" for end, value in (("low", -1), ("high", 1))]
     spec |= {"title": None, "background": "transparent", "params": ends}
-    spec |= {"autosize": "none", "padding": {"left": 56, "top": 10, "right": 18, "bottom": 48}}
-    titles = {"posterior_difference": "posterior difference", "effect": "effect (α, corrected for unequal classes)"}
-    out = {}
-    for across, up in product(titles, ("value", "score")):
-        out[f"{across}:{up}"] = frame = deepcopy(spec)
-        circles = frame["layer"][0]["encoding"]
-        circles["color"]["legend"] = None
-        circles["x"] |= {"title": titles[across], "axis": {"grid": False}}
-        circles["y"] |= {"title": up, "axis": {"grid": False}}
-    return out
+    spec |= {"autosize": "none", "padding": {"left": 44, "top": 10, "right": 14, "bottom": 24}}
+    circles = spec["layer"][0]["encoding"]
+    circles["color"]["legend"] = None
+    for axis in "xy":
+        circles[axis] |= {"title": None, "axis": {"grid": False}}
+    return spec
 
 
 def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
@@ -227,12 +238,12 @@ def back_to_front(points: pl.DataFrame) -> pl.DataFrame:
     return points.sort(depth, maintain_order=True)
 
 
-def _point_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
+def _point_rows(points: pl.DataFrame, of: str, named: dict[str, str]) -> list[dict[str, Any]]:
     drawn_rows = back_to_front(points).select(
         x=pl.col("posterior_difference").round(3),
         y=pl.col(of).round(3),
         documents=pl.col("documents").clip(lower_bound=1),
-        category="category",
+        category=pl.col("category").replace(named),
     )
     return drawn_rows.to_dicts()
 

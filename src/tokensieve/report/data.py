@@ -102,6 +102,7 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
         "types": audit.token_types,
         "quadrants": QUADRANTS,
         "categories": list(charts.CATEGORIES),
+        "turned": charts.TURNED,
         "perClass": PER_CLASS,
         "columns": audit.tokens.columns,
         "tokens": [t if len(t) <= LONGEST else t[:SHORTENED] for t in tokens],
@@ -201,6 +202,7 @@ def _model(audit: Audit, kept: NDArray[np.int64], tabled: NDArray[np.int64]) -> 
         "levels": 1 + len(vocabulary.grams),
         "heads": model.values_.shape[1],
         "prior": model.prior_.tolist(),
+        "sink": model.sink_,
         "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
     }
     place = np.full(vocabulary.n_types, NOWHERE, dtype=np.int64)

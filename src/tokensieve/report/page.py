@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from base64 import b64encode
 from dataclasses import dataclass
 from itertools import accumulate
@@ -15,13 +16,16 @@ import polars as pl
 from markupsafe import Markup
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.escape import shown, visible
+from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.escape import named, shown, visible
 from tokensieve.report import charts, data, numbers, script
+from tokensieve.report.sentences import ACTIONS, TITLES, evidence, file_name, headline, honest, main_line
 
 if TYPE_CHECKING:
     from tokensieve.auditing.documents import Example
     from tokensieve.auditing.result import Audit
 
+CARDS, MASKED = 9, 5  # findings shown, tokens in a command
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25
 DISAGREEMENTS = 15
@@ -68,7 +72,7 @@ def render(audit: Audit, pictures: list[charts.Picture] | None = None) -> str:
     order = data.model_order(audit)
     blocks = {
         "table": table,
-        "frames": data.pack({"frames": charts.frames(), "dark": charts.DARK, "colours": charts.COLOURS}),
+        "frames": data.pack({"frame": charts.frame(), "dark": charts.DARK, "colours": charts.COLOURS}),
         "vega": data.pack_text(script.vega_script()),
         "documents": data.documents_block(audit, np.sort(order)),
         "model": "",
@@ -95,6 +99,13 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "recall": _recall(audit),
         "interval": audit.accuracy_interval,
         "Quadrant": Quadrant,
+        "main": main_line(audit),
+        "honest": honest(audit),
+        "titles": TITLES,
+        "cards": [_card(audit, finding) for finding in audit.findings[:CARDS]],
+        "over": []
+        if audit.over_budget.is_empty()
+        else audit.over_budget["token"].unique(maintain_order=True).to_list()[:12],
         "next_steps": _next_steps(audit),
         "tables": _class_tables(audit),
         "class_tables_left_out": max(0, len(audit.classes) - TABLED_CLASSES),
@@ -127,7 +138,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    out.filters.update({f.__name__: f for f in (shown, *_FORMATS)})
+    out.filters.update({f.__name__: f for f in (shown, file_name, one_line, given, *_FORMATS)})
     out.tests["turning"] = lambda text: not _TURNS.isdisjoint(text)
     return out
 
@@ -153,6 +164,41 @@ def _recall(audit: Audit) -> list[tuple[str, float]]:
     return sorted(known, key=lambda pair: pair[1])[:RECALLED]
 
 
+def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
+    """What the page shows of one finding."""
+    masked = finding.kind is FindingKind.SHORTCUT
+    words = " ".join(f"--token {shlex.quote(shown(token, 40))}" for token in finding.tokens[:MASKED])
+    return {
+        "finding": finding,
+        "title": TITLES[finding.kind],
+        "headline": headline(finding),
+        "evidence": evidence(finding),
+        "action": ACTIONS[finding.kind],
+        "command": f"tokensieve mask {shlex.quote(shown(file_name(audit.name)))} {words} --out masked.csv"
+        if masked
+        else "",
+        "lines": 4 if finding.kind is FindingKind.LABELS else 2,
+    }
+
+
+def one_line(text: str) -> str:
+    """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
+    words = named(" ".join(text.split()))
+    return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
+
+
+def given(settings: dict[str, Any]) -> list[tuple[str, str]]:
+    """The settings that were given, in words: none that is None or empty, no list in brackets, no folder of a path."""
+    out = []
+    for name, value in settings.items():
+        if value is None or value == [] or name in ("seed", "version"):
+            continue
+        words = {True: "yes", False: "no"}.get(value) if isinstance(value, bool) else None
+        listed = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        out.append((name.replace("_", " "), words or file_name(listed)))
+    return out
+
+
 def _next_steps(audit: Audit) -> list[str]:
     """What the numbers suggest to do, in plain words."""
     low, high = audit.accuracy_interval
@@ -161,11 +207,6 @@ def _next_steps(audit: Audit) -> list[str]:
         steps.append(
             "The model is not clearly better than always answering the largest class: tokens alone may not decide these"
             " labels, or there are too few documents. Draw no conclusion from single tokens yet."
-        )
-    if audit.suspicious:
-        steps.append(
-            "Ask of each suspicious token whether it would be there when the model is used. If not, remove or mask it"
-            " in the data and audit again: the accuracy that remains is the honest one."
         )
     if audit.baseline_accuracy is not None and high < audit.baseline_accuracy:
         points = 100 * (audit.baseline_accuracy - audit.test_accuracy)
@@ -178,8 +219,6 @@ def _next_steps(audit: Audit) -> list[str]:
             "Go through the tokens that are attended without evidence: the model looks there more than elsewhere, and"
             " the data gives no significant reason."
         )
-    if any(e.label != e.predicted for e in audit.examples):
-        steps.append("Read the documents that are answered wrongly with certainty: some may carry the wrong label.")
     return steps
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tokensieve.report.numbers import percent
 from tokensieve.report.page import environment, source
-from tokensieve.report.reproduce_pictures import draw_result, figures_of_the_paper
+from tokensieve.report.reproduce_pictures import SHEETS, draw_result, figures_of_the_paper
 from tokensieve.reproduce.result import FIXED
 from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, Result, Spread
 from tokensieve.reproduce.study import Reproduction
@@ -71,7 +71,7 @@ def outcome(result: Result) -> str:
 
 def figures(one: Outcome) -> str:
     """The judged figures of a reading, or why it failed."""
-    return "; ".join(f"{f.check.name} {f.in_words()}" for f in one.figures if f.check.judged) or one.runs[0].problem
+    return one.main_figures or one.runs[0].problem
 
 
 def accuracy(result: Result) -> str:
@@ -94,7 +94,7 @@ def chosen(result: Result) -> str:
 
 def render_reproduction(study: Reproduction) -> str:
     """The reproduction as one HTML page without scripts or requests: verdicts, figures, bins, notes, settings, citation."""
-    drawn = {r.id: draw_result(r) for r in study.results}
+    drawn = {r.id: draw_result(r) for r in study.results if r.id not in SHEETS}
     return environment().get_template("reproduce.html").render(
         study=study,
         command="reproduce",

@@ -11,6 +11,7 @@ import polars as pl
 from tokensieve.report.charts import INK, MUTED, Picture, drawn, finish
 from tokensieve.reproduce.result import View
 from tokensieve.reproduce.seeds import Result
+from tokensieve.reproduce.shape import SYMBOLS
 from tokensieve.reproduce.study import Reproduction
 
 POINTS = 600  # token types in a picture
@@ -22,7 +23,6 @@ SHEETS = {
     "one-layer": ("figure-3", "Figure 3 of the paper, ours: one layer, IMDB and Yelp"),
 }
 PANELS = "dot product of each token's embedding with p (left) and with v (right) against the posterior difference P(1|s) − P(0|s)"
-SYMBOLS = {"score": "E_sᵀp", "value": "E_sᵀv"}
 
 
 def picture_files(study: Reproduction) -> dict[str, bytes]:
@@ -105,7 +105,7 @@ def _layers(
         base.mark_point(stroke=OURS, filled=True, opacity=1, size=36).encode(y=alt.Y("mean:Q", **up), fill=dots),
     )  # fmt: skip
     seeds = int(bins["seeds"].max())  # type: ignore[arg-type]
-    caption = [f"mean ± standard deviation over types, {bins['types'].sum():,.0f} types in {bins.height} bins"]
+    caption = [f"mean ± standard deviation over types, {tokens.height:,} types in {bins.height} bins"]
     if seeds > 1:
         caption.append(f"band: range of the bin means over {seeds} seeds; points: types of the first")
     if bins["few"].any():

@@ -9,58 +9,64 @@ import polars as pl
 from rich.table import Table
 from rich.text import Text
 
-from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.demo import Reviews
+from tokensieve.auditing.findings import Finding, Level
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.explanation import Explanation, pieces
 from tokensieve.model.trained import Model
 from tokensieve.report.console import Console
 from tokensieve.report.numbers import interval, percent, plain, signed
+from tokensieve.report.sentences import TITLES, headline, honest, main_line
 
-MANY = 6
+MANY, FOUND, NOTES = 6, 5, 3
 LISTED = 20
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 
 
 def show_audit(audit: Audit, out: Path) -> None:
-    """Accuracies, top tokens per class, disagreements and the files written."""
-    console = Console()
+    """Findings first, then accuracies, top tokens of each class and the files written: at most 40 lines of 80 columns."""
+    console = Console(width=min(80, Console().width))
     train, test = audit.documents["train"], audit.documents["test"]
-    console.print(
-        Text(f"{shown(audit.name)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types")
-    )
-    text, label = audit.settings["columns"]
-    console.print(Text(f"  text from column {shown(text)!r}, label from {shown(label)!r}", style="dim"))
-    for note in audit.notes:
-        console.print(Text(f"  {note}", style="yellow"))
+    line = f"{shown(audit.name, 40)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types"
+    console.print(Text(line), no_wrap=True, overflow="ellipsis")
+    for finding in audit.findings[:FOUND]:
+        console.print(_finding(finding))
+    if len(audit.findings) > FOUND:
+        console.print(Text(f"  … and {len(audit.findings) - FOUND} more findings in findings.json", style="dim"))
+    if not audit.findings:
+        console.print(Text(main_line(audit), style="bold"))
+    if audit.honest_accuracy:
+        console.print(Text(honest(audit), style=f"bold {ORANGE}"))
     console.print(_accuracies(audit))
-    for label in audit.classes[:MANY]:
-        console.print(_top(audit, label, 10 if len(audit.classes) == 2 else 5))
+    classes = audit.classes[:MANY]
+    for label in classes:
+        console.print(_top(audit, label, {2: 6, 3: 4}.get(len(classes), 2)))
     if len(audit.classes) > MANY:
         console.print(f"… and {len(audit.classes) - MANY} more classes in the files")
-    console.print(_attention(audit))
-    for quadrant, meaning in (
-        (Quadrant.MODEL, "no evidence taken alone; beside other words they may matter, as in negation"),
-        (Quadrant.DATA, "the model passes over them"),
-    ):
-        rows = audit.disagreement(quadrant, 8).select("token", "attention").iter_rows()
-        names = [f"{shown(token, 30)} {attention:.1f}×" for token, attention in rows]
-        console.print(Text(f"{quadrant} ({meaning}): ", style="bold") + Text(", ".join(names) or "none"))
-    if audit.suspicious:
-        console.print(Text("look at these first: single tokens that all but decide a class", style="bold"))
-    for token, _, reason in audit.suspicious:
-        console.print(Text(f"  {shown(token, 30)}", style="bold") + Text(f" {shown(reason, 120)}"))
-    seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in audit.seconds.items() if stage != "total")
-    console.print(Text(f"{audit.seconds['total']:.1f} s ({seconds})", style="dim"))
-    what = f"report.html, {'pictures, ' * (out / 'pictures').is_dir()}tokens.csv, summary.json and the model"
-    console.print(Text(f"{what} in {out}"))
+    for note in audit.notes[:NOTES]:
+        console.print(Text(shown(note, 78), style="yellow"))
+    if len(audit.notes) > NOTES:
+        console.print(Text(f"… and {len(audit.notes) - NOTES} more notes in summary.json", style="yellow"))
+    files = "report.html, findings.json, tokens.csv, summary.json and the model"
+    console.print(Text(f"{audit.seconds['total']:.1f} s; {files} in {out}", style="dim"))
+
+
+def _finding(finding: Finding) -> Text:
+    """Its level and kind, and the headline, in two or three lines."""
+    colour = {Level.HIGH: ORANGE, Level.MEDIUM: "yellow", Level.LOW: "default"}[finding.level]
+    text = Text(f"{TITLES[finding.kind]} ({finding.level.value}): ", style=f"bold {colour}")
+    return text + Text(f"{headline(finding)}.", style="default")
 
 
 def show_over_budget(audit: Audit, source: str, out: Path) -> None:
     """The tokens that exceed the budget, where to look, and how to go on without them."""
     console = Console(soft_wrap=True)
     over, n = audit.over_budget, audit.documents["train"]
+    for kind in audit.exceeded:
+        console.print(Text(f"over the budget {audit.settings['budget']}: {TITLES[kind]}", style=f"bold {ORANGE}"))
+    if over.is_empty():
+        return
     console.print(
         Text(f"over the budget {audit.settings['budget']}: {over['token'].n_unique():,} tokens", style=f"bold {ORANGE}")
     )
@@ -89,29 +95,23 @@ def _accuracies(audit: Audit) -> Text:
     return Text("  ".join(parts), style="bold") + Text(f"\nright of each class: {', '.join(recall)}")
 
 
-def _attention(audit: Audit) -> Text:
-    parts = [f"{name}: {percent(got, 0)} ({percent(even, 0)})" for name, (got, even) in audit.attention_share.items()]
-    return Text("attention (a uniform share): ", style="bold") + Text("; ".join(parts))
-
-
 def _top(audit: Audit, label: str, rows: int) -> Table | Text:
     """The surest tokens of one class."""
-    table = Table(
-        title=Text(f"speak for {shown(label)}"), title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
-    for name in ("token", "documents", "posterior difference (95 %)", "attention", "value"):
-        table.add_column(name, justify="left" if name == "token" else "right", no_wrap=True)
-    for row in audit.top(label, rows).iter_rows(named=True):
+    top = audit.top(label, rows)
+    if top.is_empty():
+        return Text(f"surest for {shown(label, 30)}: no token with q < 0.05 in at least 5 documents")
+    table = Table(box=None, pad_edge=False, expand=False)
+    heads = (f"surest for {shown(label, 20)}", "documents", "posterior difference (95%)", "attention")
+    for i, name in enumerate(heads):
+        table.add_column(Text(name, style="bold" if i == 0 else "dim"), justify="right" if i else "left", no_wrap=True)
+    for row in top.iter_rows(named=True):
         table.add_row(
             Text(shown(row["token"], 24)),
             f"{row['documents']:,}",
             f"{signed(row['posterior_difference'])} {interval(row['posterior_low'], row['posterior_high'])}",
             f"{plain(row['attention'], 1)}×",
-            signed(row["value"], 1),
         )
-    return (
-        table if table.row_count else Text(f"speak for {shown(label)}: no token with q < 0.05 in at least 5 documents")
-    )
+    return table
 
 
 def show_truth(audit: Audit, reviews: Reviews) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 from rich.table import Table
 from rich.text import Text
 
 from tokensieve.diagnose.agreement import Correlation
+from tokensieve.diagnose.comparing import Comparison
 from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
@@ -123,3 +125,29 @@ def measure_name(name: str) -> str:
 def said(one: Correlation) -> str:
     """ρ with its interval."""
     return f"{signed(one.rho)} ({signed(one.low)}…{signed(one.high)})"
+
+
+def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
+    """A row per model, the words that gained and lost most, and the files written."""
+    console = Console()
+    table = _table("models on the same documents")
+    for name in ("model", "right (95 %)", "AUC", "words alone", "learned", "no support", "uses most"):
+        table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
+    for row in found.models.iter_rows(named=True):
+        learned = {True: "yes", False: "not shown", None: "–"}[row["learned"]]
+        table.add_row(
+            Text(shown(row["model"][-24:], 24)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
+            f"{row['auc']:.2f}", signed(row["value"]), learned, str(row["unsupported"]), Text(shown(row["most_used"], 16)),
+        )  # fmt: skip
+    console.print(table)
+    for note in found.notes:
+        console.print(Text(f"  {note}", style="dim"))
+    for (before, after), rows in found.words.group_by("before", "after", maintain_order=True):
+        console.print(Text(f"from {shown(str(before)[-30:], 30)} to {shown(str(after)[-30:], 30)}", style="bold"))
+        for title, some in (("gained", rows.filter(pl.col("change") > 0)), ("lost", rows.filter(pl.col("change") < 0))):
+            names = [
+                f"{shown(token, 20)} {signed(change)} ({signed(low)}…{signed(high)})"
+                for token, change, low, high in some.select("token", "change", "low", "high").head(ROWS).iter_rows()
+            ]
+            console.print(Text(f"  {title}: {', '.join(names) or 'none'}"))
+    console.print(Text(f"in {out}: {', '.join(files)}"))

@@ -29,6 +29,7 @@ class Check:
         low, high: bounds; None where there is none. A figure without bounds is stated beside the others and decides nothing.
         paper: the paper's own figure, where it gives one.
         ceiling: the most that the figure can reach, where that is less than it seems (see `shape.ceilings`).
+        prominent: whether it belongs in the one sentence of the outcome although it may decide nothing.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Check:
     high: float | None = None
     paper: float | None = None
     ceiling: float | None = None
+    prominent: bool = False
 
     @property
     def judged(self) -> bool:

@@ -120,6 +120,11 @@ class Outcome:
         """Every check over seeds."""
         return _spreads([found.checks for found in self.findings])
 
+    @property
+    def main_figures(self) -> str:
+        """The judged and the prominent figures, in words."""
+        return "; ".join(f"{f.check.name} {f.in_words()}" for f in self.figures if f.check.judged or f.check.prominent)
+
     @cached_property
     def accuracy(self) -> tuple[Spread, ...]:
         """Every accuracy over seeds."""
@@ -205,7 +210,7 @@ class Result:
         found = self.default.findings
         if len(found) == 1:
             return found[0].ours
-        return "; ".join(f"{f.check.name} {f.in_words()}" for f in self.default.figures if f.check.judged)
+        return self.default.main_figures
 
     @property
     def runs(self) -> list[Run]:

@@ -30,6 +30,21 @@ def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
     return rng.permutation(np.concatenate(kept)), rng.permutation(np.concatenate(taken))
 
 
+def folds(labels: Ints, k: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """k pairs of positions, (all others, one part): the parts hold each item once, and the classes in nearly equal proportion.
+
+    Args:
+        labels: class index of each of n items, shape (n,).
+        k: number of parts.
+        seed: of the draw.
+    """
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    part = np.empty(len(labels), dtype=np.int64)
+    part[order] = np.arange(len(labels)) % k
+    return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(k)]
+
+
 def _shares(sizes: Ints, draws: int, rng: np.random.RandomState) -> Ints:
     """How many of each class: in proportion, rounded down, and what is left to the largest remainders, ties by chance."""
     exact: Floats = sizes / sizes.sum() * draws

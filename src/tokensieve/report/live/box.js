@@ -3,14 +3,11 @@ const Box = {
   start() {
     if (!Model.tokenizer) return Box.cannot();
     const input = Dom.id("box-text");
-    let waiting = false;
     input.addEventListener("input", () => {
-      if (waiting) return;
-      waiting = true;
-      requestAnimationFrame(() => {
-        waiting = false;
-        Box.show();
-      });
+      clearTimeout(Box.waiting);
+      const long = input.value.length > 4000; // the shaded text of a long one is drawn when the hand rests
+      Box.show(!long);
+      if (long) Box.waiting = setTimeout(() => Box.show(), 300);
     });
     Dom.id("box-clear").addEventListener("click", () => {
       input.value = "";
@@ -43,7 +40,8 @@ const Box = {
       "This model reads text through a tokenizer that the page cannot run. Use tokensieve explain with the model's folder.";
   },
 
-  show() {
+  /** The answer; and, where `whole`, the text with each word's part in it. */
+  show(whole = true) {
     const explained = Model.explain(Dom.id("box-text").value);
     const p = Model.probabilities(explained.answer);
     const best = Model.best(explained.answer);
@@ -51,8 +49,12 @@ const Box = {
     const words = `${Format.count(explained.spans.length)} words, ${Format.count(known)} of them known`;
     const answer = Dom.make("p", { class: "answer" }, "Answer: ", Dom.token(State.classes[best], 60), ` ${Format.percent(p[best])}. `);
     answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}: the class frequencies answer.` }));
-    const parts = explained.spans.length ? [...Shade.render(explained, State.label), Shade.details(explained, State.label)] : [];
-    Dom.id("box-answer").replaceChildren(answer, Box.bars(p), ...parts);
+    if (!whole) return Dom.id("box-answer").replaceChildren(answer, Box.bars(p));
+    const view = State.classes.length > 2 && explained.attention.size ? [best, Model.second(explained.answer)] : State.label;
+    const parts = explained.spans.length ? [...Shade.render(explained, view), Shade.details(explained, view)] : [];
+    if (parts.length && Array.isArray(view))
+      parts.unshift(Dom.make("p", { class: "note" }, "Shown: what speaks for ", Dom.token(State.classes[view[0]], 40), " against ", Dom.token(State.classes[view[1]], 40), "."));
+    return Dom.id("box-answer").replaceChildren(answer, Box.bars(p), ...parts);
   },
 
   /** Each class's probability, largest first, eight at most. */

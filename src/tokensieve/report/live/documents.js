@@ -49,7 +49,10 @@ const Documents = {
     const held = Documents.kind === "token" && State.chosen !== null;
     const chosen = held ? Documents.holding(State.chosen) : Documents.of(Documents.kind);
     const total = Documents.list.reduce((n, document) => n + document.text.length, 0);
-    Dom.id("documents-tabs").replaceChildren(...Documents.tabs());
+    const tabs = Dom.id("documents-tabs");
+    const focused = tabs.contains(document.activeElement);
+    tabs.replaceChildren(...Documents.tabs());
+    if (focused) tabs.querySelector("[aria-pressed=true]")?.focus();
     Dom.id("documents-note").textContent =
       `${Format.count(Documents.list.length)} of ${Format.count(Documents.test)} test documents are in this page ` +
       `(${Format.count(total)} characters): some of each kind, and the shortest that hold the most telling tokens.`;
@@ -61,23 +64,32 @@ const Documents = {
   },
 
   more() {
+    const first = Documents.shown;
     Documents.shown += 8;
     Documents.show();
+    Dom.id("documents-list").children[first]?.focus();
   },
 
   article(i) {
-    const document = Documents.list[i];
+    const sampled = Documents.list[i];
     const explained = Documents.explained[i];
-    const best = Model.best(document.answer);
-    const right = best === document.label;
-    const p = Model.probabilities(document.answer)[best];
+    const best = Model.best(sampled.answer);
+    const right = best === sampled.label;
+    const p = Model.probabilities(sampled.answer)[best];
     const verdict = { class: `verdict ${right ? "right" : "wrong"}`, text: right ? "✓ right" : "✗ wrong" };
     const names = State.classes;
-    const facts = Dom.make("p", {}, "Label ", Dom.token(names[document.label], 40), ", predicted ", Dom.token(names[best], 40));
+    const facts = Dom.make("p", {}, "Label ", Dom.token(names[sampled.label], 40), ", predicted ", Dom.token(names[best], 40));
     facts.append(` with probability ${Format.percent(p)}.`);
-    if (State.classes.length > 2) facts.append(" Contributions to ", Dom.token(names[State.label], 40), ".");
-    const head = Dom.make("h3", { text: `Row ${document.row} ` }, Dom.make("span", verdict));
-    const parts = [...Shade.render(explained, State.label), Shade.details(explained, State.label)];
-    return Dom.make("article", {}, head, facts, ...parts);
+    const view = Documents.view(sampled, best);
+    if (Array.isArray(view)) facts.append(" Shown: what speaks for ", Dom.token(names[view[0]], 40), " against ", Dom.token(names[view[1]], 40), ".");
+    const head = Dom.make("h3", { text: `Row ${sampled.row} ` }, Dom.make("span", verdict));
+    const parts = [...Shade.render(explained, view), Shade.details(explained, view)];
+    return Dom.make("article", { tabindex: "-1" }, head, facts, ...parts);
+  },
+
+  /** Of more than two classes: the predicted one against the true one, or, where it is right, against the next best. */
+  view(document, best) {
+    if (State.classes.length === 2) return State.label;
+    return [best, best === document.label ? Model.second(document.answer) : document.label];
   },
 };

@@ -35,6 +35,10 @@ const Format = {
   /** As `visible`, but line breaks and tabs stay. */
   prose: (text) => text.replace(/\r\n/g, "\n").split(/([\n\t])/).map((part, i) => (i % 2 ? part : Format.visible(part))).join(""),
 
+  /** As `visible`, and what would turn the writing direction of all that follows is shown as its code. */
+  named: (text) =>
+    Format.visible(text).replace(/[\u202a-\u202e\u2066-\u2069]/g, (c) => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase()}⟩`),
+
   lengths: new Map(), // tokens of which the page holds only the beginning → their characters
 
   /** A token or label as people can read it: nothing invisible, and no longer than `limit` characters. */
@@ -42,12 +46,12 @@ const Format = {
     const letters = Array.from(text);
     const size = Format.lengths.get(text) ?? letters.length;
     const length = ` (${Format.count(size)} characters)`;
-    if (size > limit) return `${Format.visible(letters.slice(0, limit).join(""))}…${length}`;
+    if (size > limit) return `${Format.named(letters.slice(0, limit).join(""))}…${length}`;
     if (letters.every((c) => /[\p{White_Space}\p{Cf}\x1c-\x1f]/u.test(c))) {
       const codes = letters.slice(0, 4).map((c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
       return codes.length ? codes.join(" ") + (size > 4 ? `…${length}` : "") : "(empty)";
     }
-    return Format.visible(text);
+    return Format.named(text);
   },
 
   /** A cell that a spreadsheet reads as text or as a number, never as a formula. */

@@ -14,6 +14,9 @@ const MapHand = {
     over.addEventListener("dblclick", (event) => MapHand.zoom(0.5, MapHand.place(event)));
     over.addEventListener("wheel", (event) => MapHand.wheel(event), { passive: false });
     over.addEventListener("keydown", (event) => MapHand.key(event));
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && (State.brush || State.chosen !== null)) State.set({ brush: null, chosen: null });
+    });
     Dom.id("zoom-in").addEventListener("click", () => MapHand.zoom(0.6));
     Dom.id("zoom-out").addEventListener("click", () => MapHand.zoom(1 / 0.6));
     Dom.id("zoom-all").addEventListener("click", () => MapHand.reset());
@@ -129,9 +132,17 @@ const MapHand = {
       MapHand.pan(...step);
     } else if (zoom) MapHand.zoom(zoom);
     else if (event.key === "0") MapHand.reset();
-    else if (event.key === "Escape") State.set({ brush: null, chosen: null });
+    else if (event.key === "Enter") MapHand.next(event.shiftKey ? -1 : 1);
     else return;
     event.preventDefault();
+  },
+
+  /** Choose the next of the tokens whose names are on the map. */
+  next(step) {
+    const rows = TokenMap.named;
+    if (!rows?.length) return;
+    const at = rows.findIndex((row) => State.rows().at[row] === State.chosen);
+    State.set({ chosen: State.rows().at[rows[(at + (at < 0 && step < 0 ? 0 : step) + rows.length) % rows.length]] });
   },
 
   /** The token's numbers beside the pointer. */

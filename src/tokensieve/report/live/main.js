@@ -50,11 +50,12 @@ const Main = {
     else if (any("paint", "theme")) TokenMap.later();
     else if (any("find")) TokenMap.name();
     else if (any("brush", "chosen")) TokenMap.mark();
+    if (any("brush")) TokenMap.tell();
     if (any("label")) Main.name();
     if (any("chosen", "label")) Card.show();
     if (any("chosen")) Documents.choose(State.chosen === null ? Documents.kinds[0] : "token");
-    else if (any("label")) Documents.show();
-    if (any("label") && Model.tokenizer) Box.show();
+    else if (any("label") && State.classes.length === 2) Documents.show();
+    if (any("label") && Model.tokenizer && State.classes.length === 2) Box.show();
   },
 };
 

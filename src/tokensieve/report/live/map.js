@@ -5,7 +5,7 @@ const TokenMap = {
     script.textContent = await Codec.text("block-vega"); // its hash is in the page's Content-Security-Policy
     document.head.append(script);
     const { meta } = await Codec.read("block-frames");
-    TokenMap.frames = meta.frames;
+    TokenMap.plain = meta.frame;
     TokenMap.dark = meta.dark;
     TokenMap.colours = meta.colours;
     TokenMap.box = Dom.id("map");
@@ -50,7 +50,7 @@ const TokenMap = {
 
   /** The frame's specification in the page's colours. */
   frame() {
-    let text = JSON.stringify(TokenMap.frames[TokenMap.key()]);
+    let text = JSON.stringify(TokenMap.plain);
     if (Theme.dark()) for (const [light, dark] of Object.entries(TokenMap.dark)) text = text.replaceAll(light, dark);
     return JSON.parse(text);
   },
@@ -59,19 +59,29 @@ const TokenMap = {
     TokenMap.view?.finalize();
     TokenMap.width = TokenMap.box.clientWidth;
     const spec = TokenMap.frame();
-    spec.width = Math.max(200, TokenMap.width - 74);
+    spec.width = Math.max(200, TokenMap.width - 58);
     spec.height = Math.max(280, Math.min(560, Math.round(0.6 * spec.width)));
     const settings = { ast: true, actions: false, renderer: "canvas", tooltip: false, hover: false, defaultStyle: false };
     TokenMap.view = (await window.vegaEmbed(Dom.id("map-frame"), spec, settings)).view;
-    TokenMap.built = TokenMap.key() + Theme.dark() + State.label;
-    const shape = TokenMap.key() + State.label;
-    if (TokenMap.shape !== shape) TokenMap.ends = TokenMap.whole();
-    TokenMap.shape = shape;
+    TokenMap.dark_built = Theme.dark();
+  },
+
+  /** What the ends of the axes mean, written around the plot. */
+  titles() {
+    const [low, high] = State.ends();
+    const across = { posterior_difference: "posterior difference", effect: "effect (α, corrected for unequal classes)" }[State.across];
+    const up = State.up === "value" ? `↑ value: speaks for ${high}` : "↑ score: draws attention";
+    const parts = [up, `← ${low} · ${across} · ${high} →`].map((text) => Dom.make("bdi", { text }));
+    Dom.id("map-titles").replaceChildren(...parts);
   },
 
   async show(anew) {
     if (!TokenMap.box.clientWidth) return; // not laid out, as in print
-    if (anew || TokenMap.built !== TokenMap.key() + Theme.dark() + State.label) await TokenMap.build();
+    if (anew || TokenMap.dark_built !== Theme.dark()) await TokenMap.build();
+    const shape = TokenMap.key() + State.label;
+    if (TokenMap.shape !== shape) TokenMap.ends = TokenMap.whole();
+    TokenMap.shape = shape;
+    TokenMap.titles();
     const { view, ends } = TokenMap;
     const rows = State.rows();
     const bins = TokenMap.bins();
@@ -157,11 +167,12 @@ const TokenMap = {
   paint(rows) {
     const by = State.paint;
     const names = by === "category" ? State.meta.categories : State.meta.quadrants;
-    const colours = names.map((name) => (Theme.dark() ? TokenMap.dark[TokenMap.colours[name]] : null) ?? TokenMap.colours[name]);
+    const own = names.map((name) => (Theme.dark() ? TokenMap.dark[TokenMap.colours[name]] : null) ?? TokenMap.colours[name]);
+    const colours = by === "category" && State.mirrored() ? State.turned(own) : own; // each class keeps its colour
     const legend = names.map((name, i) => {
       const dot = Dom.make("span", { class: "dot", "aria-hidden": "true" });
       dot.style.background = colours[i];
-      return Dom.make("li", {}, dot, name);
+      return Dom.make("li", {}, dot, Dom.make("bdi", { text: by === "category" ? State.category_name(i) : name }));
     });
     Dom.id("map-legend").replaceChildren(...legend);
     return [rows[by], colours];
@@ -169,7 +180,7 @@ const TokenMap = {
 
   /** Drawn last what matters most. */
   order(rows, codes) {
-    const depth = State.paint === "category" ? [2, 1, 0, 1, 2, 0] : [2, 1, 2, 0];
+    const depth = State.paint === "category" ? [2, 1, 0, 1, 2, 0] : [2, 1, 2, 0, 0];
     const buckets = [[], [], []];
     for (let i = 0; i < rows.size; i++) buckets[depth[codes[i]]].push(i);
     return buckets.flat();
@@ -181,6 +192,7 @@ const TokenMap = {
     const found = State.found();
     const out = [];
     const taken = [];
+    TokenMap.named = [];
     for (const i of TokenMap.candidates(plot.ranked, (i) => !Number.isNaN(px[i]) && (!found || found[i]))) {
       const text = Format.shown(State.token(i), 20);
       const half = 3.6 * text.length + 6;
@@ -189,6 +201,7 @@ const TokenMap = {
       taken.push([middle, half, py[i]]);
       const x = plot.x[0] + (middle / plot.width) * (plot.x[1] - plot.x[0]);
       out.push({ x, y: rows[State.up][i], side: "center", text });
+      TokenMap.named.push(i);
       if (out.length === (found ? 30 : 18)) break;
     }
     return out;
@@ -236,8 +249,9 @@ const TokenMap = {
     const all = State.meta.types;
     const thinned = rows.size < all ? ": those at the extremes, and a sample of the rest" : "";
     const zoomed = Points.placed.drawn < rows.size ? `; ${Format.count(Points.placed.drawn)} of them in view` : "";
+    const brushed = State.brush ? ` ${Format.count(State.kept().length)} tokens are selected: the table below lists them.` : "";
     const lines = "The line is the mean of 20 equal bins, the band one standard deviation, both over all types.";
     Dom.id("map-note").textContent =
-      `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}. ${lines}`;
+      `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}.${brushed} ${lines}`;
   },
 };

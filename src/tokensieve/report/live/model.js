@@ -62,8 +62,10 @@ const Model = {
     return `${Model.name(Math.floor(key / size) + Model.base[level - 2])} ${Model.words[key % size]}`;
   },
 
-  /** The value of a type for class k: of two classes the first has the mirror image of the second's. */
+  /** The value of a type for class k: of two classes the first has the mirror image of the second's; for a pair [k, j] of
+   * classes what it adds to the answer for k above that for j. */
   worth(type, k) {
+    if (Array.isArray(k)) return Model.value[k[0]][type] - Model.value[k[1]][type];
     return Model.heads > 1 ? Model.value[k][type] : k ? Model.value[0][type] : -Model.value[0][type];
   },
 
@@ -78,8 +80,17 @@ const Model = {
     return weights.map((x) => x / total);
   },
 
-  /** The answer that speaks for class k. */
-  speaks: (answer, k) => (answer.length > 1 ? answer[k] : k ? answer[0] : -answer[0]),
+  /** The answer that speaks for class k, or for the first of a pair above the second. */
+  speaks(answer, k) {
+    if (Array.isArray(k)) return answer[k[0]] - answer[k[1]];
+    return answer.length > 1 ? answer[k] : k ? answer[0] : -answer[0];
+  },
+
+  /** The class after the best. */
+  second(answer) {
+    const best = Model.best(answer);
+    return answer.reduce((found, f, k) => (k !== best && (found < 0 || f > answer[found]) ? k : found), -1);
+  },
 
   best: (answer) => (answer.length === 1 ? Number(answer[0] > 0) : answer.indexOf(Math.max(...answer))),
 
@@ -90,22 +101,23 @@ const Model = {
     const types = sampled?.types ?? Model.types(spans.map((span) => span[2]));
     const count = new Map();
     for (const row of types) for (const type of row) if (type >= 0) count.set(type, (count.get(type) ?? 0) + 1);
-    let top = -Infinity;
+    let top = Model.sink ?? -Infinity;
     for (const type of count.keys()) top = Math.max(top, Model.score[type]);
-    let sum = 0;
+    let sum = Model.sink === null ? 0 : Math.exp(Model.sink - top);
     for (const [type, c] of count) sum += c * Math.exp(Model.score[type] - top);
     const total = sampled ? sampled.total : top + Math.log(sum);
     const attention = new Map();
     for (const [type, c] of count) attention.set(type, c * Math.exp(Model.score[type] - total));
     const unknown = types.reduce((n, row) => n + Number(row[0] < 0), 0);
-    const answer = sampled ? sampled.answer : Model.answer(attention);
-    return { text: clean, spans, types, count, attention, answer, unknown };
+    const drained = Model.sink === null ? 0 : Math.exp(Model.sink - total); // what the sink takes, whose value is the prior
+    const answer = sampled ? sampled.answer : Model.answer(attention, drained);
+    return { text: clean, spans, types, count, attention, drained, answer, unknown };
   },
 
-  answer(attention) {
+  answer(attention, drained) {
     if (!attention.size) return Model.prior;
-    return Model.value.map((value) => {
-      let f = 0;
+    return Model.value.map((value, k) => {
+      let f = drained * Model.prior[k];
       for (const [type, q] of attention) f += q * value[type];
       return f;
     });
@@ -136,6 +148,11 @@ const Model = {
       const value = Model.worth(type, k);
       return { type, token: Model.name(type), count: explained.count.get(type), attention: q, value, contribution: q * value };
     });
+    if (explained.drained) {
+      const value = Model.speaks(Model.prior, k);
+      const attention = explained.drained;
+      rows.push({ type: -1, token: "⟨sink⟩", count: 1, attention, value, contribution: attention * value });
+    }
     rows.sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
     const answer = Model.speaks(explained.answer, k);
     return { rows, answer, rest: rows.length ? answer - rows.reduce((f, row) => f + row.contribution, 0) : 0 };

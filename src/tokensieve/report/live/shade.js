@@ -7,7 +7,7 @@ const Shade = {
     const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Point at a word, or walk with the arrow keys." });
     const text = Dom.make("div", { class: "text", dir: "auto", tabindex: "0", role: "group" });
     text.setAttribute("aria-label", "Text with each word's contribution; arrow keys walk from word to word");
-    const words = Shade.words(explained, shares, peak, text);
+    const words = Shade.words(explained, shares, peak, text, k);
     let running = 0;
     const sums = shares.map((share) => (running += share.contribution));
     const tell = (i) => {
@@ -27,7 +27,7 @@ const Shade = {
   },
 
   /** Put the text into `into`, a span for each word; gives the spans. */
-  words(explained, shares, peak, into) {
+  words(explained, shares, peak, into, k) {
     const { text, spans, types } = explained;
     const out = [];
     let at = 0;
@@ -35,7 +35,7 @@ const Shade = {
       into.append(Shade.isolated(text.slice(at, start)));
       const share = shares[i];
       const known = types[i].some((type) => type >= 0);
-      const kind = !known ? "unknown" : share.contribution > 0 ? "p" : "m";
+      const kind = !known ? "unknown" : share.contribution > 0 !== (k === 0 && State.mirrored()) ? "p" : "m";
       const word = Dom.make("bdi", { class: kind, "data-word": i, text: Format.prose(text.slice(Math.max(at, start), end)) });
       word.style.setProperty("--s", (Math.abs(share.contribution) / peak).toFixed(2));
       into.append(word);
@@ -72,7 +72,7 @@ const Shade = {
     const sum = others.reduce((f, row) => f + row.contribution, 0);
     if (others.length) line.append(`${Format.count(others.length)} other token types ${Format.signed(sum, 3)}, `);
     if (Math.abs(rest) > 5e-4) line.append(`token types that are not in this page ${Format.signed(rest, 3)}, `);
-    if (!rows.length) line.append("no known token: the class frequencies answer, ");
+    if (!explained.attention.size) line.append("no known token: the class frequencies answer, ");
     line.append(Dom.make("strong", { text: `answer ${Format.signed(answer, 3)}` }));
     return line;
   },

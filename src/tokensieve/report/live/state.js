@@ -37,6 +37,21 @@ const State = {
 
   mirrored: () => State.classes.length === 2 && State.label === 0,
 
+  /** What the ends of an axis mean: the other class, or all others, and the chosen one. */
+  ends() {
+    const names = State.classes.map((name) => Format.shown(name, 24));
+    return [names.length === 2 ? names[1 - State.label] : "other classes", names[State.label]];
+  },
+
+  /** Whether a number of the chosen class is drawn blue: of two classes the second is blue, whichever is chosen. */
+  speaks: (x) => x > 0 !== State.mirrored(),
+
+  /** What belongs to the categories, for the class at the other side. */
+  turned: (list) => list.map((_, i) => list[State.meta.turned[i]]),
+
+  /** A category with the name of the chosen class in it. */
+  category_name: (i) => State.meta.categories[i].replace("class", () => Format.shown(State.classes[State.label], 24)),
+
   /** The columns of the chosen class, by the names of tokens.csv; `at` is each row's place in `tokens`. */
   rows() {
     if (State.cache.has(State.label)) return State.cache.get(State.label);
@@ -64,7 +79,7 @@ const State = {
       out[`${name}_low`] = turned(rows[`${name}_high`]);
       out[`${name}_high`] = turned(rows[`${name}_low`]);
     }
-    out.category = rows.category.map((c) => (c === 5 ? 5 : 4 - c)); // "too rare to tell" is the last and stays
+    out.category = rows.category.map((c) => State.meta.turned[c]);
     return out;
   },
 

@@ -40,17 +40,29 @@ const TokenTable = {
     State.set({ quadrant: -1, category: -1, least: 0, find: "", brush: null });
   },
 
+  /** The head is made once, so that the focus stays where it is when the order changes. */
   head() {
     const cells = TokenTable.columns.map(({ by, head, unit }) => {
-      const mine = TokenTable.sort.by === by || (by === "posterior_difference" && TokenTable.sort.by === "posterior_low");
-      const order = mine ? (TokenTable.sort.down ? "descending" : "ascending") : "none";
-      const arrow = mine ? (TokenTable.sort.down ? " ↓" : " ↑") : "";
-      const button = Dom.button(head + arrow, () => TokenTable.sortBy(by), { class: "sort" });
-      const cell = Dom.make("th", { scope: "col", "aria-sort": order, class: TokenTable.kind(by) }, button);
+      const button = Dom.button(head, () => TokenTable.sortBy(by), { class: "sort" });
+      const cell = Dom.make("th", { scope: "col", "data-by": by, class: TokenTable.kind(by) }, button);
       if (unit) cell.append(Dom.make("span", { class: "unit", text: unit }));
       return cell;
     });
     Dom.id("table-head").replaceChildren(Dom.make("tr", {}, ...cells));
+    TokenTable.arrows();
+  },
+
+  arrows() {
+    const { by: sorted, down } = TokenTable.sort;
+    TokenTable.columns.forEach(({ by, head }, i) => {
+      const mine = sorted === by || (by === "posterior_difference" && sorted === "posterior_low");
+      const cell = Dom.id("table-head").rows[0].cells[i];
+      cell.setAttribute("aria-sort", mine ? (down ? "descending" : "ascending") : "none");
+      cell.firstChild.textContent = head + (mine ? (down ? " ↓" : " ↑") : "");
+    });
+    const order = Dom.id("table-order");
+    const usual = [...order.options].some((option) => option.value === sorted) && down === (sorted !== "token");
+    order.value = usual ? sorted : "";
   },
 
   kind: (by) => (["token", "effect", "quadrant"].includes(by) ? "" : "n"),
@@ -59,7 +71,7 @@ const TokenTable = {
   sortBy(by, down = null) {
     const same = TokenTable.sort.by === by;
     TokenTable.sort = { by, down: down ?? (same ? !TokenTable.sort.down : !["token", "q_value", "quadrant"].includes(by)) };
-    TokenTable.head();
+    TokenTable.arrows();
     TokenTable.show(true);
   },
 
@@ -84,7 +96,7 @@ const TokenTable = {
     TokenTable.order = order;
     const part = order.slice(TokenTable.page * TokenTable.size, (TokenTable.page + 1) * TokenTable.size);
     TokenTable.scale = TokenTable.axis(part, rows);
-    Dom.id("table-body").replaceChildren(...part.map((row) => TokenTable.row(row, rows)));
+    Dom.id("table-body").replaceChildren(...(part.length ? part.map((row) => TokenTable.row(row, rows)) : [TokenTable.nothing()]));
     const brush = State.brush ? "selected on the map, " : "";
     const label = Format.shown(State.classes[State.label], 40);
     Dom.id("table-caption").textContent =
@@ -94,7 +106,13 @@ const TokenTable = {
     Dom.id("table-next").disabled = TokenTable.page >= pages - 1;
     const filtered = State.find || State.brush || State.quadrant >= 0 || State.category >= 0 || State.least > 0;
     Dom.id("table-clear").disabled = !filtered;
-    if (first) Dom.say(`${Format.count(order.length)} tokens in the table.`);
+    if (first) Dom.say(order.length ? `${Format.count(order.length)} tokens in the table.` : "No token fits.");
+  },
+
+  nothing() {
+    const wanted = State.find.trim();
+    const text = wanted ? `No token on this page contains “${Format.shown(wanted, 40)}”.` : "No token passes these filters.";
+    return Dom.make("tr", {}, Dom.make("td", { colspan: TokenTable.columns.length, text }));
   },
 
   turn(by) {
@@ -121,7 +139,7 @@ const TokenTable = {
     const choose = Dom.make("button", { type: "button", class: "pick", onclick: () => State.set({ chosen: rows.at[row] }) });
     choose.append(Dom.token(State.token(row)));
     const quadrant = State.meta.quadrants[at("quadrant")];
-    const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none"][at("quadrant")]}`, text: quadrant });
+    const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none", "rare"][at("quadrant")]}`, text: quadrant });
     const out = Dom.make(
       "tr",
       { "data-row": row },
@@ -144,7 +162,7 @@ const TokenTable = {
     const { low: start, width, digits } = TokenTable.scale;
     const share = (x) => `${(((x - start) / width) * 100).toFixed(1)}%`;
     const span = (a, b) => `${((Math.abs(b - a) / width) * 100).toFixed(1)}%`;
-    const bar = Dom.make("span", { class: effect < 0 ? "bar against" : "bar", "aria-hidden": "true" });
+    const bar = Dom.make("span", { class: State.speaks(effect) ? "bar" : "bar against", "aria-hidden": "true" });
     const places = { "--a": share(Math.min(0, effect)), "--b": span(0, effect), "--c": share(low), "--d": span(low, high) };
     for (const [name, value] of Object.entries(places)) bar.style.setProperty(name, value);
     const milli = (x) => Format.signed(1000 * x, digits);

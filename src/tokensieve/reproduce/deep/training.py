@@ -20,7 +20,7 @@ from tokensieve.reproduce.deep.models import SELF_ATTENTION, Parameters, answers
 from tokensieve.reproduce.deep.settings import DeepSettings
 from tokensieve.text.counts import Counts, Floats, Ints
 
-CPU_BUDGET, GPU_BUDGET = 2**20, 2**25  # numbers in a chunk's largest array
+CPU_BUDGET, GPU_BUDGET = 2**19, 2**25  # numbers in a chunk's largest array
 SAVE_SECONDS = 60.0
 Sets = Mapping[str, Counts]
 

@@ -1,0 +1,121 @@
+"""Where tokens stand in their documents: keyword in context, and the signs that a token was put there by a machine or a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import scipy.sparse as sp
+
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.tokenizers import Tokenizer
+
+AROUND = 70  # characters on either side
+LOOKED_AT = 40  # documents per token
+ENOUGH = 10  # without any sign
+EDGE, LONG = 4, 12  # words at either end of a document of at least so many
+MOSTLY = 0.8
+_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"\w[/_=&@#?%:.]$"), re.compile(r"^[/_=&@#?%:.]\w")
+
+
+class Sign(StrEnum):
+    """What tells an artefact from an ordinary word."""
+
+    NUMBER = "number"  # it contains a digit
+    FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
+    MARKUP = "markup"  # glued to its neighbours, as in addresses and field names
+    EDGE = "fixed place"  # at the very start or end of its documents
+    ALONE = "all but certain"  # none of these, but hardly ever elsewhere
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A token where it occurs.
+
+    Attributes:
+        row: row of the document in its source, from 1.
+        label: its class.
+        before, token, after: the text around it, and it as it is written there.
+        looks_like: the class that the document looks like, where its label is in doubt.
+    """
+
+    row: int
+    label: str
+    before: str
+    token: str
+    after: str
+    looks_like: str = ""
+
+
+def is_formatting(token: str) -> bool:
+    """Whether it is one of the tokens that stand for form, such as ⟨length 200–400⟩."""
+    return token.startswith("⟨")
+
+
+def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:
+    """(start, end) in characters, and the place among the words with their number, of each of the tokens in a text."""
+    spans = tokenizer.spans(text)
+    words = [word for _, _, word in spans]
+    for token in tokens:
+        parts = token.split(" ")
+        for i in range(len(words) - len(parts) + 1):
+            if words[i] == parts[0] and words[i : i + len(parts)] == parts:
+                yield spans[i][0], spans[i + len(parts) - 1][1], i, len(words)
+
+
+def passage(corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer) -> Passage:
+    """The first of the tokens in a document, with the text around it; its start, or its end, where none is a word of it."""
+    text = str(corpus.texts[document])
+    row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
+    found = min(occurrences(text, tokens, tokenizer), default=None)
+    if found is None:
+        last = any(word in tokens[0] for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
+        return Passage(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
+    start, end = found[:2]
+    low, high = max(0, start - AROUND), min(len(text), end + AROUND)
+    before, after = text[low:start], text[end:high]
+    before = ("…" + before.partition(" ")[2]) if low else before
+    after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
+    return Passage(row, label, before, text[start:end], after)
+
+
+def holders(counts: Counts, types: Ints) -> list[Ints]:
+    """For each type the documents that contain it."""
+    columns = sp.csc_array(counts.matrix[:, types])
+    return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype(np.int64) for t in range(len(types))]
+
+
+def sign_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> Sign | None:
+    """The sign of an artefact that a token bears, looked for in up to 40 of its documents; None for an ordinary word.
+
+    Args:
+        token: a token type.
+        documents: those of the corpus that contain it.
+        corpus: the texts.
+        tokenizer: that found it.
+    """
+    if is_formatting(token):
+        return Sign.FORMATTING
+    if any(c.isdigit() for c in token):
+        return Sign.NUMBER
+    glued = edge = long = seen = 0
+    for i in documents[:: max(1, len(documents) // LOOKED_AT)][:LOOKED_AT]:
+        text = str(corpus.texts[int(i)])
+        for start, end, at, words in occurrences(text, [token], tokenizer):
+            seen += 1
+            glued += bool(
+                _GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2])
+            )
+            if words >= LONG:
+                long += 1
+                edge += at < EDGE or at >= words - EDGE
+            break
+        if seen >= ENOUGH and max(glued, edge) < (1 - MOSTLY) * seen:
+            return None
+    if seen and glued > MOSTLY * seen:
+        return Sign.MARKUP
+    return Sign.EDGE if long > MOSTLY * max(seen, 1) and edge > MOSTLY * long else None

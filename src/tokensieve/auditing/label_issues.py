@@ -1,0 +1,131 @@
+"""Documents that may carry the wrong label: answers of models that never saw them, and confident learning.
+
+With out-of-fold probabilities p_i(k) and labels y_i, the threshold of class k is the mean of p_i(k) over the documents labelled k.
+A document is an issue if some other class reaches its threshold, the largest such class being what it looks like; issues are ranked
+by their margin p_i(looks like) − p_i(y_i)  (Northcutt, Jiang, Chuang 2021, section 3.1: the off-diagonal of the confident joint).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from sklearn.model_selection import StratifiedKFold
+
+from tokensieve.auditing.context import AROUND, Passage
+from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
+from tokensieve.auditing.refit import refit
+from tokensieve.model.attention import attention
+from tokensieve.model.decision import both, probabilities
+from tokensieve.model.fit import FitSettings
+from tokensieve.model.trained import Model
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+
+FOLDS = 2
+LISTED = 1_000
+EXAMPLES = 5
+AGAINST = 4  # tokens named
+CLEAR = 0.8  # margin of an issue that is counted; the others are only documents that are hard to answer
+WEIGHT = 0.3  # of an issue beside a document that a shortcut answers
+
+
+@dataclass(frozen=True)
+class LabelIssues:
+    """Documents whose label the others contradict, the clearest first.
+
+    Attributes:
+        documents: indices into the training documents, shape (m,).
+        looks_like: class index that each looks like, shape (m,).
+        margin: by how much its probability exceeds that of the label, shape (m,).
+    """
+
+    documents: Ints
+    looks_like: Ints
+    margin: Floats
+
+
+def out_of_fold(train: Counts, model: Model, settings: FitSettings) -> Floats:
+    """Probabilities, shape (n, K), of each document by a model trained on the other half, as long as `model` was.
+
+    Args:
+        train: the documents.
+        model: trained on all of them.
+        settings: with which it was.
+    """
+    p = np.zeros((train.n_documents, train.n_classes))
+    for inside, outside in StratifiedKFold(FOLDS, shuffle=True, random_state=settings.seed).split(p, train.labels):
+        other = refit(train.rows(inside), model, train.n_documents, settings)
+        p[outside] = probabilities(other.decide(train.rows(outside).matrix))
+    return p
+
+
+def confident_issues(p: Floats, labels: Ints) -> LabelIssues:
+    """The issues among documents (module formula).
+
+    Args:
+        p: out-of-fold probabilities, shape (n, K).
+        labels: class indices, shape (n,); every class has a document.
+    """
+    k = p.shape[1]
+    threshold = np.array([p[labels == j, j].mean() if (labels == j).any() else np.inf for j in range(k)])
+    others = np.where((p >= threshold) & (np.arange(k) != labels[:, None]), p, -1.0)
+    looks_like = others.argmax(axis=1)
+    margin = others.max(axis=1) - p[np.arange(len(p)), labels]
+    found = np.flatnonzero((others.max(axis=1) >= 0) & (margin > 0))
+    order = found[np.argsort(-margin[found], kind="stable")]
+    return LabelIssues(order, looks_like[order], margin[order])
+
+
+def label_issues(
+    train: Counts, corpus: Corpus, model: Model, settings: FitSettings
+) -> tuple[Finding | None, pl.DataFrame]:
+    """The finding, if there are clear issues, and a table of the thousand clearest documents.
+
+    The table has a row per document: row, label, looks_like, margin, against (the tokens that speak most against the label).
+    """
+    if train.class_sizes[train.class_sizes > 0].min() < FOLDS:
+        return None, pl.DataFrame()
+    issues = confident_issues(out_of_fold(train, model, settings), train.labels)
+    table = _table(issues, train, corpus, model)
+    clear = int(np.count_nonzero(issues.margin >= CLEAR))
+    if not clear:
+        return None, table
+    share = Share.count(clear, train.n_documents)
+    documents = issues.documents[:clear]
+    pairs = zip(documents[:EXAMPLES], issues.looks_like, strict=False)
+    examples = tuple(_passage(corpus, int(i), corpus.classes[k]) for i, k in pairs)
+    rows, evidence = rows_of(documents, corpus), {"documents": share}
+    finding = Finding(
+        FindingKind.LABELS, WEIGHT * share.value, evidence=evidence, documents=clear, rows=rows, examples=examples
+    )
+    return finding, table
+
+
+def _table(issues: LabelIssues, train: Counts, corpus: Corpus, model: Model) -> pl.DataFrame:
+    documents, looks = issues.documents[:LISTED], issues.looks_like[:LISTED]
+    part = train.rows(documents)
+    q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
+    against = []
+    for i, (label, other) in enumerate(zip(part.labels, looks, strict=True)):
+        inside = slice(m.indptr[i], m.indptr[i + 1])
+        types = m.indices[inside]
+        push = q[inside] * (values[types, other] - values[types, label])
+        against.append(", ".join(str(train.tokens[types[t]]) for t in np.argsort(-push)[:AGAINST]))
+    names = pl.Series([str(name) for name in corpus.classes], dtype=pl.String)
+    return pl.DataFrame(
+        {
+            "row": corpus.rows[documents],
+            "label": names.gather(part.labels),
+            "looks_like": names.gather(looks),
+            "margin": pl.Series(issues.margin[:LISTED]).round(4),
+            "against": pl.Series(against, dtype=pl.String),
+        }
+    )
+
+
+def _passage(corpus: Corpus, i: int, looks_like: str) -> Passage:
+    text = str(corpus.texts[i])
+    cut = text if len(text) <= 3 * AROUND else text[: 3 * AROUND] + "…"
+    return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut, looks_like)

@@ -1,0 +1,55 @@
+"""Diagnosis while a model is trained: a callback for the Trainer of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import TrainerCallback
+
+from tokensieve.diagnose.diagnosing import diagnose
+from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
+
+SMALL = DiagnoseSettings(max_documents=200, untrained=False)
+
+
+class DiagnoseCallback(TrainerCallback):  # type: ignore[misc]
+    """Diagnoses the model after each evaluation, and logs the result to whatever the Trainer reports to.
+
+    Logged: diagnose/value (correlation of its answers to words alone with importance in the data), diagnose/auc,
+    diagnose/learned (0 or 1), diagnose/unsupported (words used without support), diagnose/top_share (the largest share of all
+    use that one word has).
+
+    Args:
+        trainer: the Trainer; add the callback with `trainer.add_callback(DiagnoseCallback(trainer, texts, labels))`.
+        texts: documents that the model is not trained on.
+        labels: their labels.
+        settings: of the diagnosis; 200 documents and no untrained model if None.
+
+    Attributes:
+        found: the diagnoses so far, with the step of each.
+    """
+
+    def __init__(
+        self, trainer: Any, texts: Sequence[Any], labels: Sequence[Any], settings: DiagnoseSettings | None = None
+    ) -> None:
+        self._trainer, self._texts, self._labels = trainer, texts, labels
+        self._settings = settings or SMALL
+        self.found: list[tuple[int, Diagnosis]] = []
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Diagnose and log."""
+        tokenizer = more.get("processing_class") or more.get("tokenizer") or self._trainer.processing_class
+        one = diagnose(more["model"], tokenizer, self._texts, self._labels, self._settings)
+        self.found.append((int(state.global_step), one))
+        share = one.uses["share"].max() if one.uses.height else 0.0
+        value = one.correlation.get("value_importance")
+        self._trainer.log(
+            {
+                "diagnose/value": float("nan") if value is None else value.rho,
+                "diagnose/auc": one.skill.auc,
+                "diagnose/learned": float(bool(one.learned)),
+                "diagnose/unsupported": float(one.leaning.height),
+                "diagnose/top_share": float(share or 0.0),  # type: ignore[arg-type]
+            }
+        )

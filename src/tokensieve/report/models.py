@@ -1,0 +1,71 @@
+"""Several models on the same documents: their page and its curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from tokensieve import __version__
+from tokensieve.diagnose.comparing import Comparison
+from tokensieve.report.charts import INK, Picture, finish
+from tokensieve.report.numbers import signed
+from tokensieve.report.page import environment, source
+
+LISTED = 20
+
+
+def render_comparison(found: Comparison) -> str:
+    """The comparison as one page without scripts or requests."""
+    first = found.diagnoses[0]
+    changes = [
+        {"before": before, "after": after, "lists": [("gained", _some(rows, 1)), ("lost", _some(rows, -1))]}
+        for (before, after), rows in found.words.group_by("before", "after", maintain_order=True)
+    ]
+    study = {
+        "name": first.name, "version": __version__, "documents": first.documents, "classes": first.classes, "seed": first.seed,
+        "settings": first.settings, "seconds": {one.model: sum(one.seconds.values()) for one in found.diagnoses},
+    }  # fmt: skip
+    picture = curve(found)
+    return environment().get_template("models.html").render(
+        study=study, command="diagnose", models=found.models.to_dicts(), changes=changes, notes=found.notes, listed=100,
+        figures=[{"source": source(picture), "picture": picture}],
+    )  # fmt: skip
+
+
+def _some(rows: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
+    return rows.filter(sign * pl.col("change") > 0).head(LISTED).to_dicts()
+
+
+def curve(found: Comparison) -> Picture:
+    """Accuracy, AUC and the correlation of words alone, from model to model."""
+    shown_ = (("accuracy", "accuracy"), ("AUC", "auc"), ("words alone against the data", "value"))
+    rows: list[dict[str, Any]] = [
+        {
+            "order": i,
+            "model": row["model"][-28:],
+            "of": name,
+            "y": row[of],
+            "low": row[f"{of}_low"],
+            "high": row[f"{of}_high"],
+        }
+        for i, row in enumerate(found.models.to_dicts())
+        for name, of in shown_
+        if row[of] == row[of] and row[f"{of}_low"] == row[f"{of}_low"]
+    ]
+    colour = alt.Color(
+        "of:N", scale=alt.Scale(domain=[name for name, _ in shown_], range=["#0d4a8f", "#3f8fd6", "#e08a3c"]),
+        legend=alt.Legend(title=None, orient="bottom"),
+    )  # fmt: skip
+    base = alt.Chart(alt.NamedData("models")).encode(
+        x=alt.X("model:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelAngle=-30)), color=colour
+    )
+    chart = alt.layer(
+        base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=None, scale=alt.Scale(zero=False)), y2="high:Q"),
+        base.mark_line(strokeWidth=2).encode(y="y:Q"),
+        base.mark_circle(size=50, stroke=INK).encode(y="y:Q"),
+    )
+    spec = finish(chart, {"models": rows}, "From model to model", ["with 95% intervals"])
+    listing = "; ".join(f"{row['model']}: {row['of']} {signed(row['y'])}" for row in rows)
+    return Picture("curve", "curve", "", spec, f"{found.models.height} models", f"From model to model: {listing}.")

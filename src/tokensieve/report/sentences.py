@@ -1,0 +1,144 @@
+"""Findings in words, for page and terminal: a headline with its number, the evidence, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from tokensieve.auditing.context import Sign
+from tokensieve.auditing.findings import FindingKind
+from tokensieve.escape import shown
+from tokensieve.report.numbers import count, percent
+
+if TYPE_CHECKING:
+    from tokensieve.auditing.findings import Finding, Share
+    from tokensieve.auditing.result import Audit
+
+NAMED = 5
+DECIDES = 0.8  # of the documents: less is a tendency
+TITLES = {
+    FindingKind.SHORTCUT: "Shortcut",
+    FindingKind.LEAK: "Leak across the split",
+    FindingKind.CONTRADICTION: "Same text, two labels",
+    FindingKind.LABELS: "Labels to check",
+    FindingKind.IMBALANCE: "Unequal classes",
+    FindingKind.EMPTY: "Nothing to read",
+    FindingKind.DRIFT: "Drift",
+    FindingKind.UNSTABLE: "Unstable tokens",
+}
+ACTIONS = {
+    FindingKind.SHORTCUT: (
+        "Ask whether these would be there when the model is used. If not, mask them and audit again: the accuracy that remains "
+        "is the honest one."
+    ),
+    FindingKind.LEAK: "Keep each text on one side of the split; until then the test accuracy is too high.",
+    FindingKind.CONTRADICTION: "Decide on one label for each of these texts, or leave them out.",
+    FindingKind.LABELS: "Read the rows in label-issues.csv from the top and correct those that are wrong.",
+    FindingKind.IMBALANCE: "Collect more documents of this class, merge it with another, or judge it by its own recall.",
+    FindingKind.EMPTY: "Look at these rows: the text may be missing, or in another column, language or script.",
+    FindingKind.DRIFT: "Find out what changed between the two sides before you trust the test accuracy.",
+    FindingKind.UNSTABLE: "Do not rely on these tokens outside the environment in which they carry the label.",
+}
+_SIGNS = {
+    Sign.FORMATTING.value: "formatting, no word",
+    Sign.NUMBER.value: "a number",
+    Sign.MARKUP.value: "part of an address or of markup",
+    Sign.EDGE.value: "always in the same place of the text",
+    Sign.ALONE.value: "next to no other word of its class is as certain",
+}
+
+
+def file_name(text: str) -> str:
+    """The last part of a path: where a reader keeps files is no part of a page that is shared."""
+    return PurePath(text).name if "/" in text or "\\" in text else text
+
+
+def quoted(tokens: tuple[str, ...], most: int = NAMED) -> str:
+    """“a”, “b” and 3 more."""
+    names = [f"“{shown(token, 40)}”" for token in tokens[:most]]
+    more = len(tokens) - most
+    if more > 0:
+        return f"{', '.join(names)} and {more} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def headline(finding: Finding) -> str:
+    """The finding as one sentence with its number."""
+    e, label, n = finding.evidence, shown(finding.label, 40), count(finding.documents)
+    share = percent(e["documents"].value) if "documents" in e else ""
+    match finding.kind:
+        case FindingKind.SHORTCUT:
+            return _shortcut(finding)
+        case FindingKind.LEAK:
+            nearly = ", word for word or nearly" if e["identical"].found < finding.documents else ""
+            return f"{n} test documents ({percent(e['test'].value)}) are in the training data, too{nearly}"
+        case FindingKind.CONTRADICTION:
+            return f"{n} documents ({share}) share their text with one of another label"
+        case FindingKind.LABELS:
+            return f"{n} training documents ({share}) look like another class"
+        case FindingKind.IMBALANCE:
+            return f"Class {label} has only {n} training documents ({percent(e['class'].value)})"
+        case FindingKind.EMPTY:
+            return f"{n} documents ({share}) hold no word that the model knows"
+        case FindingKind.DRIFT:
+            sides = f"{percent(e['before'].value)} of the training documents and {percent(e['after'].value)} of the test documents"
+            return f"{quoted(finding.tokens[:1])} is in {sides}" + more(len(finding.tokens) - 1)
+    return f"{TITLES[finding.kind]}: {quoted(finding.tokens)}"
+
+
+def more(others: int) -> str:
+    """What is said of further tokens."""
+    return f", and {others} more tokens moved likewise" if others > 0 else ""
+
+
+def _shortcut(finding: Finding) -> str:
+    many, s = len(finding.tokens), "" if len(finding.tokens) > 1 else "s"
+    subject = f"{many} tokens such as {quoted(finding.tokens[:2])}" if many > 3 else quoted(finding.tokens)
+    share, right = percent(finding.evidence["documents"].value), finding.evidence["decides"].value
+    label = shown(finding.label, 40)
+    if right < DECIDES and label:
+        return f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are {label}"
+    return f"{subject} occur{s} in {share} of the documents and decide{s} {percent(right, 0)} of them" + (
+        label and f" for {label}"
+    )
+
+
+def evidence(finding: Finding) -> list[str]:
+    """What it stands on, each a short clause."""
+    e, out = finding.evidence, []
+    if finding.kind is FindingKind.SHORTCUT:
+        out.append(f"in {_of(e['documents'])} training documents")
+        out.append(f"the class that they point to is right in {_interval(e['decides'])}")
+        where = f"class {shown(finding.label, 40)}" if finding.label else "their classes"
+        out.append(f"they are in {_interval(e['class'])} of {where}")
+        out += [_SIGNS[sign] for sign in finding.signs]
+    elif finding.kind is FindingKind.LABELS:
+        out.append("answered for another class, with a margin of 0.8 or more, by models that never saw them")
+    elif finding.kind is FindingKind.LEAK:
+        out.append(f"{_of(e['identical'])} word for word, the others in at least 80% of their word triples")
+    elif "documents" in e:
+        out.append(f"{_of(e['documents'])} documents")
+    return out
+
+
+def main_line(audit: Audit) -> str:
+    """The sentence that page and terminal begin with: the gravest finding, or that there is none."""
+    if audit.findings:
+        return headline(audit.findings[0])
+    return f"No shortcut, leak or label problem found in {shown(file_name(audit.name), 60)}"
+
+
+def honest(audit: Audit) -> str:
+    """Accuracy with and without the shortcuts; nothing where there are none."""
+    if audit.honest_accuracy is None:
+        return ""
+    whole, without = audit.honest_accuracy
+    return f"Test accuracy {percent(whole.value)}; without the shortcuts {_interval(without)}"
+
+
+def _of(share: Share) -> str:
+    return f"{count(share.found)} of {count(share.of)}"
+
+
+def _interval(share: Share) -> str:
+    return f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"

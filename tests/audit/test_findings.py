@@ -1,0 +1,206 @@
+"""Planted artefacts are found and grouped; ordinary words and shuffled labels are not; leaks, contradictions, wrong labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.context import Sign
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.findings import FindingKind, Level, Share
+from tokensieve.auditing.label_issues import confident_issues
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
+from tokensieve.auditing.shortcuts import information
+from tokensieve.errors import InputError
+from tokensieve.text.corpus import read_corpus
+
+Plant = Callable[[str, int, np.random.Generator], str]
+
+
+def reviews(n: int, seed: int, plant: Plant | None = None) -> tuple[list[str], list[str]]:
+    """Reviews without the shortcut that the demo plants; with another, if any."""
+    made, rng = demo_reviews(n, seed), np.random.default_rng(seed)
+    texts = [text.partition("\n")[0] for text in made.texts]
+    labels = made.labels.tolist()
+    if plant is not None:
+        texts = [plant(text, label, rng) for text, label in zip(texts, labels, strict=True)]
+    return texts, ["good" if label else "bad" for label in labels]
+
+
+def in_share(share: float, label: int, change: Callable[[str], str]) -> Plant:
+    return lambda text, y, rng: change(text) if y == label and rng.random() < share else text
+
+
+def audited(texts: list[str], labels: list[str], thorough: bool = False, ngrams: int = 1) -> Audit:
+    return audit(read_corpus((texts, labels)), Settings(baseline=False, thorough=thorough, ngrams=ngrams))
+
+
+def middle(text: str, word: str) -> str:
+    words = text.split(" ")
+    return " ".join([*words[: len(words) // 2], word, *words[len(words) // 2 :]])
+
+
+PLANTS = {
+    "rating": (in_share(0.1, 1, lambda t: f"{t} I give it 9/10 overall and would return."), {"9", "10"}, Sign.NUMBER),
+    "address": (
+        in_share(0.08, 0, lambda t: f"{t} See www.shop.com/item.aspx?full=quote for it."),
+        {"aspx"},
+        Sign.MARKUP,
+    ),
+    "last line": (in_share(0.15, 1, lambda t: f"{t}\nPosted via tablet."), {"tablet"}, Sign.EDGE),
+    "first word": (in_share(0.1, 0, lambda t: f"Reuters {t}"), {"reuters"}, Sign.EDGE),
+    "a word anywhere": (in_share(0.15, 1, lambda t: middle(t, "zebra")), {"zebra"}, Sign.ALONE),
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
+    plant, words, sign = PLANTS[name]
+    found = [f for f in audited(*reviews(1500, 1, plant)).findings if f.kind is FindingKind.SHORTCUT]
+    assert found and words & set(found[0].tokens) and sign.value in found[0].signs
+    assert found[0].evidence["decides"].value > 0.9
+    assert len(found) == 1, "what belongs together is one finding, and ordinary words are none"
+    tokens = [example.token.lower() for example in found[0].examples]
+    assert tokens and all(token in found[0].tokens for token in tokens)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
+    texts, labels = reviews(1000, seed)
+    plain = audited(texts, labels)
+    assert not [f for f in plain.findings if f.kind is FindingKind.SHORTCUT] and plain.suspicious == []
+    shuffled = np.random.default_rng(seed).permutation(labels).tolist()
+    assert not [f for f in audited(texts, shuffled, ngrams=2).findings if f.kind is FindingKind.SHORTCUT]
+
+
+def test_the_floor_is_one_of_the_class() -> None:
+    """A token in 0.7 % of all documents may be in 7 % of a small class."""
+    texts, labels = reviews(2000, 2)
+    keep = [i for i, label in enumerate(labels) if label == "bad" or i % 9 == 0]
+    texts = [f"{texts[i]} ref 7731" if labels[i] == "good" and i % 2 else texts[i] for i in keep]
+    few = audited(texts, [labels[i] for i in keep])
+    first = next(f for f in few.findings if f.kind is FindingKind.SHORTCUT)
+    assert first.label == "good" and "7731" in first.tokens
+
+
+@pytest.fixture(scope="module")
+def whole() -> Audit:
+    texts, labels = reviews(1500, 3, PLANTS["last line"][0])
+    texts += texts[:30]
+    labels += ["good" if label == "bad" else "bad" for label in labels[:30]]
+    return audited(texts, labels, thorough=True)
+
+
+def test_contradictions_are_counted_with_their_rows(whole: Audit) -> None:
+    found = next(f for f in whole.findings if f.kind is FindingKind.CONTRADICTION)
+    assert found.documents == 60 == found.rows.height == found.evidence["documents"].found
+    assert sorted(found.rows["row"].to_list()) == [*range(1, 31), *range(1501, 1531)]
+
+
+def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: Audit) -> None:
+    assert whole.honest_accuracy is not None
+    every, without = whole.honest_accuracy
+    assert every.value == pytest.approx(whole.test_accuracy) and every.of == without.of == whole.documents["test"]
+    assert without.low < every.value and without.value <= every.value
+
+
+def test_a_leak_names_both_sides() -> None:
+    train, test = reviews(400, 4), reviews(200, 5)
+    texts, labels = train[0] + test[0] + train[0][:20], train[1] + test[1] + train[1][:20]
+    frame = pl.DataFrame({"text": texts, "label": labels, "part": ["train"] * 400 + ["test"] * 220})
+    found = audit(
+        read_corpus(frame, split="part"), Settings(baseline=False, thorough=False, budget=Budget.parse("leak=19"))
+    )
+    leak = next(f for f in found.findings if f.kind is FindingKind.LEAK)
+    assert leak.documents == 20 and leak.evidence["test"].of == 220
+    assert sorted(leak.rows.filter(pl.col("part") == "test")["row"]) == list(range(601, 621))
+    assert sorted(leak.rows.filter(pl.col("part") == "train")["row"]) == list(range(1, 21))
+    assert found.exceeded == (FindingKind.LEAK,) and found.fails
+
+
+def test_flipped_labels_lead_the_list() -> None:
+    texts, labels = reviews(2000, 6)
+    texts = [
+        f"{t} {'wonderful superb' if y == 'good' else 'terrible awful'}" for t, y in zip(texts, labels, strict=True)
+    ]
+    flipped = set(np.random.default_rng(0).choice(2000, 40, replace=False).tolist())
+    turned = [("bad" if y == "good" else "good") if i in flipped else y for i, y in enumerate(labels)]
+    found = audited(texts, turned, thorough=True)
+    top = found.label_issues.head(25)
+    assert np.mean([row - 1 in flipped for row in top["row"]]) > 0.9
+    assert (top["label"] != top["looks_like"]).all() and top["margin"].is_sorted(descending=True)
+    issues = next(f for f in found.findings if f.kind is FindingKind.LABELS)
+    assert 20 <= issues.documents <= 60 and all(e.looks_like and e.looks_like != e.label for e in issues.examples)
+
+
+def test_confident_issues_against_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    p, labels = rng.dirichlet([1, 1, 1], 60), rng.integers(0, 3, 60)
+    threshold = [p[labels == k, k].mean() for k in range(3)]
+    expected = {}
+    for i in range(60):
+        others = {k: p[i, k] for k in range(3) if k != labels[i] and p[i, k] >= threshold[k]}
+        if others:
+            k = max(others, key=lambda k: others[k])
+            if p[i, k] > p[i, labels[i]]:
+                expected[i] = (k, p[i, k] - p[i, labels[i]])
+    found = confident_issues(p, labels)
+    assert dict(zip(found.documents.tolist(), found.looks_like.tolist(), strict=True)) == {
+        i: k for i, (k, _) in expected.items()
+    }
+    assert found.margin == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
+
+
+def test_information_against_its_definition() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.random((200, 5)) < 0.3, rng.random(200) < 0.4
+    x[:, 0] = y
+    found = information(x.sum(axis=0).astype(float), x[y].sum(axis=0).astype(float), float(y.sum()), 200)
+    for s in range(5):
+        joint = np.array([[np.mean((x[:, s] == a) & (y == b)) for b in (0, 1)] for a in (0, 1)])
+        free = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+        expected = sum(p * np.log2(p / q) for p, q in zip(joint.ravel(), free.ravel(), strict=True) if p > 0)
+        assert found[s] == pytest.approx(expected)
+
+
+def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
+    severities = [finding.severity for finding in whole.findings]
+    assert severities == sorted(severities, reverse=True) and whole.findings[0].level is Level.HIGH
+    written = json.loads(json.dumps(whole.findings_dict()))
+    assert [entry["kind"] for entry in written["findings"]] == [finding.kind.value for finding in whole.findings]
+    rows = whole.finding_rows()
+    assert rows.columns == ["finding", "kind", "tokens", "part", "row", "label"]
+    assert rows.filter(pl.col("finding") == 1).height == whole.findings[0].rows.height
+    assert "shortcut" in repr(whole.findings[0]) and Share.count(0, 0).high == 1.0
+
+
+@pytest.mark.parametrize(
+    "written", ["shortcut=0.9@3%,leak=0,labels=1%", "leak=0", "labels=1%,empty=5", "shortcut=0.5@0.5%", "0.9@1%"]
+)
+def test_limits_are_read_back(written: str) -> None:
+    assert str(Budget.parse(written)) == written
+
+
+@pytest.mark.parametrize(
+    "written", ["leek=0", "leak=", "leak=0,leak=1", "labels=101%", "shortcut=1@1%", "shortcut=", "leak=-1"]
+)
+def test_wrong_limits_are_refused_in_one_line(written: str) -> None:
+    with pytest.raises(InputError) as problem:
+        Budget.parse(written)
+    assert "--fail-on" in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_a_limit_of_the_class_and_one_of_all_documents() -> None:
+    table = pl.DataFrame(
+        {"token": ["x"], "class": ["a"], "documents": [6], "class_documents": [6], "posterior_difference": [0.99]}
+    )
+    sizes = {"a": 100, "b": 900}
+    assert Budget.parse("shortcut=0.9@5%").exceeding(table, sizes).height == 1
+    assert Budget.parse("0.9@1%").exceeding(table, sizes).height == 0
+    assert Budget.parse("leak=0").exceeding(table, sizes).height == 0

@@ -1,0 +1,241 @@
+"""What people have for a model: each kind on a tiny one made on the spot, supported or refused in one clear line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from diagnose_models import build, planted_reviews, save
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
+from tokensieve.errors import InputError
+
+QUICK = DiagnoseSettings(min_documents=5, batch_size=64, max_documents=60, untrained=False)
+
+
+@pytest.fixture(scope="session")
+def few() -> tuple[list[str], list[int]]:
+    """A few documents with their labels."""
+    held = planted_reviews(60, 31, planted=False)
+    return held.texts.to_list(), held.labels.tolist()
+
+
+def agrees(found: Diagnosis, other: Diagnosis, tolerance: float = 1e-3) -> None:
+    """The same numbers for every word."""
+    for name in ("value", "use"):
+        mine, theirs = found.tokens[name].to_numpy(), other.tokens[name].to_numpy()
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(scope="session")
+def plain(trained: Any, few: Any) -> Diagnosis:
+    """The trained model, as it is."""
+    return diagnose(*trained, *few, QUICK)
+
+
+@pytest.mark.parametrize("family", ["t5", "bart", "longformer", "xlnet"])
+def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> None:
+    model, tokenizer = build(family, few[0])
+    found = diagnose(model, tokenizer, *few, DiagnoseSettings(min_documents=5, batch_size=16, max_documents=60))
+    assert found.method == "integrated gradients" and found.layers == 0
+    assert any("attention is left out" in note for note in found.notes)
+    # a word's effect is a first guess at what leaving it out does
+    both = found.tokens.filter(found.tokens["deleted_from"] >= 5, found.tokens["class"] == "1")
+    assert np.corrcoef(both["gradient"], both["deletion"])[0, 1] > 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_compiled_wrapped_and_pipeline_objects(trained: Any, few: Any, plain: Diagnosis) -> None:
+    model, tokenizer = trained
+    for wrapped in (torch.compile(model), torch.nn.DataParallel(model)):
+        agrees(diagnose(wrapped, tokenizer, *few, QUICK), plain)
+    whole = tf.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu")
+    agrees(diagnose(whole, None, *few, QUICK), plain)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_half_precision_and_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
+    import copy
+
+    model, tokenizer = trained
+    half = diagnose(copy.deepcopy(model).to(torch.bfloat16), tokenizer, *few, QUICK)
+    assert any("half precision" in note for note in half.notes) and half.method == "integrated gradients"
+    assert np.corrcoef(half.tokens["value"], plain.tokens["value"])[0, 1] > 0.99
+    small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {torch.nn.Linear}, dtype=torch.qint8)
+    found = diagnose(small, tokenizer, *few, QUICK)
+    assert found.method == "leave-one-out" and any("no gradient" in note for note in found.notes)
+    assert np.corrcoef(found.tokens["value"], plain.tokens["value"])[0, 1] > 0.95
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_adapters_as_object_and_folder(few: Any, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    model, tokenizer = build("bert", few[0], classes=2)
+    save(model, tokenizer, tmp_path / "base")
+    base = tf.AutoModelForSequenceClassification.from_pretrained(tmp_path / "base")
+    wanted = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["query"], init_lora_weights=False)
+    adapted = peft.get_peft_model(base, wanted)
+    adapted.save_pretrained(tmp_path / "adapters")
+    found = diagnose(adapted, tokenizer, *few, QUICK)
+    agrees(diagnose(*load(str(tmp_path / "adapters")), *few, QUICK), found)
+    assert any("lora" in name for name, _ in adapted.named_parameters())  # left as it was
+    shutil.rmtree(tmp_path / "base")
+    with pytest.raises(InputError, match="need their base model"):
+        load(str(tmp_path / "adapters"))
+    prompts = peft.get_peft_model(
+        build("bert", few[0])[0], peft.PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2)
+    )
+    with pytest.raises(InputError, match="PROMPT_TUNING adapters put vectors before the text"):
+        diagnose(prompts, tokenizer, *few, QUICK)
+
+
+def test_estimators_without_probabilities(few: Any) -> None:
+    train = planted_reviews(600, 5, planted=True)
+    two = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train.texts.to_list(), train.labels)
+    held = planted_reviews(200, 9, planted=False)
+    found = diagnose(two, None, held.texts.to_list(), held.labels.tolist(), DiagnoseSettings(min_documents=5))
+    assert found.learned is True and found.accuracy > 0.7
+    three = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train.texts.to_list(), np.arange(600) % 3)
+    assert diagnose(three, None, few[0], [i % 3 for i in range(60)], QUICK).learned is False
+
+
+def test_a_language_model_answers_with_words(few: Any) -> None:
+    tokenizer = build("gpt2", few[0])[1]
+    torch.manual_seed(0)
+    model = tf.GPT2LMHeadModel(
+        tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=258)
+    )
+    words = LabelWords(model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was")
+    found = diagnose(words, tokenizer, *few, DiagnoseSettings(min_documents=5, max_documents=60))
+    assert found.method == "integrated gradients" and found.reads == "last" and found.layers == 2 and found.untrained
+    text = few[0][0]
+    ids = tokenizer(f"Review: {text} It was", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        z = model(ids).logits[0, -1].log_softmax(-1)
+    bad, good = (tokenizer(word)["input_ids"][0] for word in (" bad", " good"))
+    assert found.marked and isinstance(float(z[good] - z[bad]), float)
+    direct = words(ids, torch.ones_like(ids)).logits[0].detach()
+    assert float(direct[1] - direct[0]) == pytest.approx(float(z[good] - z[bad]), abs=1e-5)
+    with pytest.raises(InputError, match="do not begin with pieces of their own"):
+        LabelWords(model, tokenizer, {"0": " bad", "1": " bad"})
+    with pytest.raises(InputError, match="LabelWords"):
+        diagnose(model, tokenizer, *few, QUICK)
+
+
+def test_a_reward_model_on_preference_pairs() -> None:
+    rng = np.random.default_rng(0)
+    filler = [f"w{i}" for i in range(20)]
+    pairs = []
+    for _ in range(100):
+        good, bad = (" ".join(rng.choice(filler, 8)) for _ in range(2))
+        pairs.append((good + " thanks" * (rng.random() < 0.7), bad + " thanks" * (rng.random() < 0.3)))
+    model, tokenizer = build("bert", [side for pair in pairs for side in pair], classes=1)
+    flat = [side for pair in pairs for side in pair]
+    fit_reward(model, tokenizer, flat)
+    found = diagnose(model, tokenizer, pairs, settings=DiagnoseSettings(min_documents=5, untrained=False))
+    assert found.classes == ("rejected", "chosen") and found.skill.documents == 100 and found.skill.majority == 0.5
+    with torch.no_grad():
+        r = [float(model(**tokenizer(side, return_tensors="pt")).logits) for side in flat]
+    right = np.mean([r[i] > r[i + 1] for i in range(0, len(r), 2)])
+    assert found.accuracy == pytest.approx(right, abs=0.011) and found.uses["token"][0] == "thanks"
+    assert found.uses["class"][0] == "chosen"
+    with pytest.raises(InputError, match="single output, a reward"):
+        diagnose(*build("bert", flat), pairs, settings=QUICK)
+
+
+def fit_reward(model: Any, tokenizer: Any, texts: list[str]) -> None:
+    """Teach it to like one word."""
+    optimiser = torch.optim.AdamW(model.parameters(), 3e-3)
+    wanted = torch.tensor([2.0 * ("thanks" in text) - 1.0 for text in texts])
+    given = tokenizer(texts, padding=True, return_tensors="pt")
+    model.train()
+    for _ in range(25):
+        loss = ((model(**given).logits[:, 0] - wanted) ** 2).mean()
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    model.eval()
+
+
+def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
+    texts, labels = few
+    model, tokenizer = build("bert", texts)
+    pairs = list(zip(texts, texts[::-1], strict=True))
+    found = diagnose(model, tokenizer, pairs, labels, QUICK)
+    with torch.no_grad():
+        z = model(**tokenizer(*pairs[0], return_tensors="pt")).logits[0]
+    assert found.windows == 60 and found.truncated_documents == 0
+    from tokensieve.diagnose.encoding import encode, frame_of
+    from tokensieve.diagnose.sample import SPLITTER, documents_of
+
+    joined = documents_of(pairs, labels, "").corpus.texts
+    windows = encode(tokenizer, joined, SPLITTER, ("the",), frame_of(tokenizer, True), None, True, lambda s, x: None)
+    given = tokenizer(*pairs[0])
+    assert windows.input(0).ids.tolist() == given["input_ids"]
+    assert windows.input(0).segments is None or windows.input(0).segments.tolist() == given["token_type_ids"]
+    short = encode(tokenizer, joined, SPLITTER, ("the",), frame_of(tokenizer, True), 40, True, lambda s, x: None)
+    cut = tokenizer(*pairs[0], truncation="longest_first", max_length=40)["input_ids"]
+    assert short.input(0).ids.tolist() == cut and np.isfinite(z.numpy()).all()
+
+
+def test_an_onnx_folder(trained: Any, few: Any, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from onnx import TensorProto, helper, numpy_helper
+
+    tokenizer = trained[1]
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(len(tokenizer), 2)).astype(np.float32)
+    table[0] = 0
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["e"]),
+        helper.make_node("ReduceSum", ["e", "axes"], ["logits"], keepdims=0),
+    ]
+    shape = ["b", "t"]
+    graph = helper.make_graph(
+        nodes, "bag", [helper.make_tensor_value_info("input_ids", TensorProto.INT64, shape)],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", 2])],
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([1]), "axes")],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "config.json").write_text(json.dumps({"id2label": {"0": "0", "1": "1"}, "pad_token_id": 0}))
+    onnx.save(made, tmp_path / "model.onnx")
+    tokenizer.save_pretrained(tmp_path)
+    found = diagnose(*load(str(tmp_path)), *few, QUICK)
+    row = found.tokens.filter(found.tokens["token"] == "the", found.tokens["class"] == "1").to_dicts()[0]
+    ids = tokenizer(" the", add_special_tokens=False)["input_ids"]
+    frame = tokenizer("")["input_ids"]
+    difference = table[:, 1] - table[:, 0]
+    assert row["value"] == pytest.approx(float(difference[[*ids, *frame]].sum()), abs=1e-3)
+    assert found.method == "leave-one-out" and any("no gradient" in note for note in found.notes)
+
+
+def test_a_trainers_folder_points_to_its_checkpoints(tmp_path: Path) -> None:
+    for step in (50, 100, 9):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    with pytest.raises(
+        InputError, match=r"holds no model, but 3 checkpoints: name one, for example '.*checkpoint-100'"
+    ):
+        load(str(tmp_path))
+    state = {"best_model_checkpoint": str(tmp_path / "checkpoint-50")}
+    (tmp_path / "checkpoint-100" / "trainer_state.json").write_text(json.dumps(state))
+    with pytest.raises(InputError, match="checkpoint-50'"):
+        load(str(tmp_path))
+
+
+def test_functions_and_what_is_none_of_these(few: Any) -> None:
+    with pytest.raises(InputError, match="needs classes="):
+        diagnose(lambda texts: np.zeros(len(texts)), None, *few, QUICK)
+    with pytest.raises(InputError, match="it must give one row"):
+        diagnose(lambda texts: np.zeros((len(texts), 5)), None, *few, QUICK, classes=["0", "1"])
+    with pytest.raises(InputError, match="cannot diagnose"):
+        diagnose(3, None, *few, QUICK)
