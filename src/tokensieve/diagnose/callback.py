@@ -13,7 +13,7 @@ from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 SMALL = DiagnoseSettings(max_documents=200, untrained=False)
 
 
-class DiagnoseCallback(TrainerCallback):  # type: ignore[misc]
+class DiagnoseCallback(TrainerCallback):
     """Diagnoses the model after each evaluation, and logs the result to whatever the Trainer reports to.
 
     Logged: diagnose/value (correlation of its answers to words alone with importance in the data), diagnose/auc,
