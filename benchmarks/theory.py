@@ -1,7 +1,7 @@
 """Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, relaxed
 hypotheses, and the share selected against the first step.
 
-    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size [--seeds 20] [--data FOLDER] [--out FOLDER]
+    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets [--seeds 20] [--data FOLDER] [--out FOLDER]
 
 Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see machine.py).
 """
@@ -9,6 +9,7 @@ Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --
 from __future__ import annotations
 
 import argparse
+import itertools
 import resource
 import tempfile
 import time
@@ -23,10 +24,12 @@ from machine import DATA
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.faces import find_limit
+from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.sweep import grid, run_sweep
-from tokensieve.theory.verify import Verification, verify
+from tokensieve.theory.verify import Verification, default_step_size, verify
 
 RELAXED = {
     "Assumption 1": {},
@@ -36,6 +39,19 @@ RELAXED = {
     "negation": {"label_rule": ["negation"], "n_types": [71]},
     "xor": {"label_rule": ["xor"]},
 }
+
+
+SOURCES = (
+    ("imdb_train.parquet", "label", "text", None),
+    ("yelp.parquet", "stars", "text", {"1.0": "negative", "2.0": "negative", "4.0": "positive", "5.0": "positive"}),
+    ("snli_train.parquet", "label", "hypothesis", {"entailment": "entailment", "contradiction": "contradiction"}),
+)
+# Documents, dimension, and the documents that a word must occur in.
+SIZES = ((60, 32, 3), (100, 64, 5), (200, 128, 10), (400, 256, 20))
+KEPT = (
+    "verdict", "dimension_v", "tied_documents", "curvature_f1", "curvature_f3", "duality_gap", "kkt_residual", "tight_pairs",
+    "pulling_pairs", "is_max_margin", "one_sided_selected", "prediction_error",
+)  # fmt: skip
 
 
 def small(options: argparse.Namespace) -> None:
@@ -133,6 +149,8 @@ def relaxed(options: argparse.Namespace) -> None:
         print(
             f"{name}: {found.outcomes}; one-step R² {rows['r2'].median():.3f}; "
             f"important selected {rows['important_selected'].mean()}; "
+            f"limit {rows['limit_verdict'].value_counts().sort('limit_verdict').rows()}, dim V "
+            f"{rows['limit_dimension_v'].drop_nulls().max()}, prediction error ≤ {rows['limit_prediction_error'].max()}; "
             f"margin {rows['margin_status'].value_counts().sort('margin_status').rows()}; median angle {angles.median()} "
             f"(≤ 0.01 in {(angles <= 0.01).sum()} of {len(rows)}); rises {rows['rises'].sum()}; {rows['seconds'].sum():.0f} s"
         )
@@ -155,6 +173,49 @@ def step_size(options: argparse.Namespace) -> None:
         )
     )
     print(found.outcomes)
+
+
+def subsets(options: argparse.Namespace) -> None:
+    """What becomes of p on real subsets: reviews, restaurants and premises, 60 to 1,000 documents, d = 32 to 512, over seeds."""
+    rows = []
+    for (name, label, text, groups), (size, d, least) in itertools.product(SOURCES, SIZES):
+        for seed in range(options.seeds):
+            counts = subset((options.data or DATA) / name, label, text, groups, size, least, seed)
+            started = time.process_time()
+            step = one_step(counts, *initialise(counts.n_types, d, seed=seed), default_step_size(counts))
+            E = step.embeddings()
+            settings = FlowSettings(tolerance=options.tolerance, max_seconds=options.seconds)
+            flow = gradient_flow(counts, E, E @ step.start.v, step.start.p, settings)
+            middle = time.process_time()
+            limit = find_limit(counts, E, E @ step.start.v, flow, options.seconds)
+            found = limit.to_dict()
+            changes = found["selection_changes"]
+            rows.append(
+                {"source": name.split(".")[0], "n": size, "d": d, "seed": seed, "types": counts.n_types}
+                | {key: found[key] for key in KEPT}
+                | {"changes": len(changes), "last_change": changes[-1]["norm"] if changes else None}
+                | {"flow_s": middle - started, "limit_s": time.process_time() - middle, "reason": found["reason"]}
+            )
+            print({key: f"{x:.3g}" if isinstance(x, float) else str(x) for key, x in rows[-1].items()}, flush=True)
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    options.out.mkdir(parents=True, exist_ok=True)
+    table.write_csv(options.out / "subsets.csv")
+    print(table.group_by("verdict").agg(pl.len(), pl.col("prediction_error").max(), pl.col("duality_gap").max()))
+
+
+def subset(
+    path: Path, label: str, text: str, groups: dict[str, str] | None, size: int, least: int, seed: int
+) -> Counts:
+    """A seeded sample of a file as counts, words in at least `least` documents."""
+    frame = pl.read_parquet(path).with_columns(pl.col(label).cast(pl.String))
+    if groups:
+        frame = frame.filter(pl.col(label).is_in(list(groups))).with_columns(pl.col(label).replace_strict(groups))
+    frame = frame.sample(fraction=1.0, shuffle=True, seed=seed).head(size)
+    vectorizer = CountVectorizer(lowercase=True, min_df=least, token_pattern=r"[a-z0-9']+")
+    matrix = vectorizer.fit_transform(frame[text].to_list())
+    classes = frame[label].unique().sort()
+    labels = frame[label].cast(pl.Enum(classes)).to_physical().cast(pl.Int64).to_list()
+    return Counts.from_matrix(matrix, labels, tuple(classes), vectorizer.get_feature_names_out().tolist())
 
 
 def budget(options: argparse.Namespace) -> FlowSettings:
@@ -202,6 +263,7 @@ def main() -> None:
         "imdb": imdb,
         "relaxed": relaxed,
         "step-size": step_size,
+        "subsets": subsets,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figure", choices=runs)

@@ -341,7 +341,20 @@ def odd_texts(n: int, words: list[str], seed: int = 1) -> list[str]:
     """Texts of known words, strange words and strange characters, joined in strange ways."""
     rng = np.random.default_rng(seed)
     odd = [
-        *("İstanbul", "ΟΔΟΣ", "ΣΑΣ", "Straße", "don’t", "rock'n'roll", "e\u0301a", "日本語", "👩🏽‍⚕️", "🇩🇪🇫🇷🇦", "☀️"),
+        *(
+            "İstanbul",
+            "ΟΔΟΣ",
+            "ΣΑΣ",
+            "Straße",
+            "don’t",
+            "rock'n'roll",
+            "e\u0301a",
+            "日本語がスキー",
+            "กำลัง",
+            "👩🏽‍⚕️",
+            "🇩🇪🇫🇷🇦",
+            "☀️",
+        ),
         *("می\u200cخواهم", "हिन्दी", "שלום\u200f", "\u202eabc\u202c", "ǅungla", "ﬁn", "x\u00adz", "_a_", "٣٤", "½"),
         *("a\ufeffb", "\x00", "\u0085", "K", "ſ", "<br\u00a0/>", "<BR>", "<br\u2003/>", "</br>", "\ufffd", "𝔘𝔫𝔦"),
         *("Ⅷ", "ª", "ⓐ", "\U0001f3f4\U000e0067", "👍🏽👍🏿", "\u200d", "🤷🏾‍♂️"),

@@ -302,7 +302,7 @@ def test_split_is_stratified_and_seeded() -> None:
 def test_split_refusals() -> None:
     same = read_corpus((["a", "b"] * 10, ["x", "y"] * 10))
     for corpus, share, part in [
-        (same, 0.2, "no class has two different texts"),
+        (same, 0.2, "within each class all texts are the same"),
         (same, 1.5, "between 0 and 1"),
         (read_corpus((TEXTS, LABELS), test=(TEXTS, LABELS)), 0.2, "has a test set already"),
         (read_corpus(labelled(["a"] * 98 + ["b"] * 2)), 0.97, "no training document of class"),

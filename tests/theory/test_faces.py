@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
@@ -142,3 +146,122 @@ def signed_example() -> tuple[Counts, np.ndarray, np.ndarray]:
     for j, k in enumerate((4.0, -5.0, 2.0)):
         w[2 * j + 1] = -k * 0.1  # K = σ(−f*) (f* − w_r)/n with f* = 0
     return counts, E, w
+
+
+def high_precision_curve(
+    counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, span: tuple[float, float]
+) -> list:
+    """p at the end of a span of log t in 300-digit arithmetic, by implicit Euler steps extrapolated to third order.
+
+    Nothing of the log domain, of faces or of floating point: the model's formula, and its derivative by differences.
+    """
+    mpmath.mp.dps = 300
+    documents = [
+        (int(y), [(int(s), int(c)) for s, c in enumerate(row) if c])
+        for y, row in zip(counts.signs, counts.matrix.toarray(), strict=True)
+    ]
+    E_, w_ = [[mpmath.mpf(float(x)) for x in row] for row in E], [mpmath.mpf(float(x)) for x in w]
+    d = E.shape[1]
+
+    def slope(z: list) -> list:
+        out = [mpmath.mpf(0)] * d
+        u = [sum(a * b for a, b in zip(row, z, strict=True)) for row in E_]
+        for y, held in documents:
+            weight = {s: c * mpmath.exp(u[s]) for s, c in held}
+            total = sum(weight.values())
+            f = sum(q * w_[s] for s, q in weight.items()) / total
+            g = -y / (1 + mpmath.exp(y * f)) / len(documents)
+            for s, q in weight.items():
+                a = g * q / total * (w_[s] - f)
+                out = [x + a * e for x, e in zip(out, E_[s], strict=True)]
+        return out
+
+    def euler(steps: int) -> mpmath.matrix:
+        z = [mpmath.mpf(float(x)) for x in p]
+        h = (mpmath.mpf(span[1]) - span[0]) / steps
+        tiny = mpmath.mpf(10) ** -140
+        for k in range(1, steps + 1):
+            t, old = mpmath.exp(span[0] + k * h), list(z)
+            for _ in range(40):
+                here = slope(z)
+                J = mpmath.matrix(d, d)
+                for j in range(d):
+                    near = slope([x + tiny * (i == j) for i, x in enumerate(z)])
+                    for i in range(d):
+                        J[i, j] = (i == j) + h * t * (near[i] - here[i]) / tiny
+                miss = mpmath.matrix([z[i] - old[i] + h * t * here[i] for i in range(d)])
+                step = mpmath.lu_solve(J, -miss)
+                z = [z[i] + step[i] for i in range(d)]
+                if mpmath.norm(step) < mpmath.mpf(10) ** -40:
+                    break
+        return mpmath.matrix(z)
+
+    table = [euler(20 * 2**k) for k in range(3)]
+    for order in range(1, 3):
+        table = [(2**order * fine - coarse) / (2**order - 1) for coarse, fine in itertools.pairwise(table)]
+    return [float(x) for x in table[0]]
+
+
+@pytest.mark.slow
+def test_the_prediction_against_300_digits_at_log_t_200() -> None:
+    counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
+    E = np.array([[1.0, 0.2], [0.3, 1.0], [-0.5, -0.4]])
+    w, p = np.array([1.5, -1.0, -3.0]), np.array([0.1, -0.2])
+    flow = gradient_flow(counts, E, w, p, FlowSettings(tolerance=1e-9))
+    limit = find_limit(counts, E, w, flow)
+    assert limit.fate is Fate.FINITE_GAPS and limit.prediction is not None
+    start = float(limit.prediction.log_time[0])
+    exact = high_precision_curve(counts, E, w, limit.prediction.points[0], (start, 200.0))
+    assert limit.prediction.at(np.array([200.0]))[0] == pytest.approx(exact, rel=1e-5)
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 5]))
+def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int) -> None:
+    """Every certificate again, by the definitions: restricted softmax, differences, all pairs, and whether a verdict is reached."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, 2, (5, 5))
+    matrix[:, 0] |= matrix.sum(axis=1) == 0
+    counts = Counts.from_matrix(matrix, rng.integers(0, 2, 5))
+    E, w, p = rng.standard_normal((5, d)), 2 * rng.standard_normal(5), 0.3 * rng.standard_normal(d)
+    limit = limit_of(counts, E, w, p, max_norm=1e4)
+    if limit.fate is Fate.UNDECIDED:
+        assert limit.reason
+        return
+    if limit.finite is None or limit.face is None:
+        return
+    m, y = counts.matrix, counts.signs
+    chosen = [
+        set(m.indices[m.indptr[k] : m.indptr[k + 1]][limit.face.mask[m.indptr[k] : m.indptr[k + 1]]]) for k in range(5)
+    ]
+    if limit.fate is not Fate.POINT or limit.prediction is None:
+
+        def loss(z: np.ndarray) -> float:
+            total = 0.0
+            for k in range(5):
+                held = np.array(sorted(chosen[k]))
+                q = matrix[k, held] * np.exp(E[held] @ z)
+                total += np.logaddexp(0, -y[k] * (q @ w[held]) / q.sum()) / 5
+            return total
+
+        z, h = limit.finite.z, 1e-4
+        V = limit.face.inside
+        slopes = [(loss(z + h * v) - loss(z - h * v)) / (2 * h) for v in V.T]
+        bends = [(loss(z + h * v) - 2 * loss(z) + loss(z - h * v)) / h**2 for v in V.T]
+        assert np.abs(slopes).max(initial=0.0) < 1e-7 and np.min(bends, initial=1.0) > -1e-6
+    if limit.direction is not None:
+        u = E @ limit.direction
+        for k in range(5):
+            others = set(np.flatnonzero(matrix[k])) - chosen[k]
+            assert np.ptp(u[list(chosen[k])]) < 1e-7 * max(1, np.abs(u).max())
+            assert all(u[s] - u[r] >= 1 - 1e-6 for s in chosen[k] for r in others)
+
+
+def test_most_random_data_are_decided() -> None:
+    fates = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        counts = Counts.from_matrix(rng.integers(0, 2, (6, 6)) | np.eye(6, dtype=int), rng.integers(0, 2, 6))
+        E, w = rng.standard_normal((6, 4)), 2 * rng.standard_normal(6)
+        fates.append(limit_of(counts, E, w, 0.3 * rng.standard_normal(4), max_norm=1e4).fate)
+    assert sum(fate is Fate.UNDECIDED for fate in fates) <= 1

@@ -147,7 +147,9 @@ def predict(
     source: SourceArgument,
     files: Files,
     text: TextOption = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for predictions.csv.", metavar="FOLDER")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for predictions.csv, to the letter.", metavar="FOLDER")
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Answer new documents: one line of CSV each (row, class, probability, answer, unknown words)."""

@@ -97,31 +97,33 @@ def _check_numbers(words: int, classes: int, numbers: dict[str, Any]) -> None:
         _must(bool((np.abs(array) <= LARGEST).all()), name)
 
 
-def _tokenizer(described: dict[str, Any], nested: bool = False) -> Tokenizer:
-    """A tokenizer from the file itself; the text of word pieces must be JSON, so that it is never taken for a path."""
-    kind, usual = described.get("kind"), WordTokenizer().to_dict()
-    if kind == "pieces":
-        text = described.get("json")
-        _must(described.keys() == {"kind", "json"} and isinstance(text, str) and text.startswith("{"), "tokenizer")
-    elif kind == "fields" and not nested:
-        fields, base = described.get("fields"), described.get("base")
-        _must(described.keys() == {"kind", "fields", "base"} and isinstance(base, dict), "tokenizer")
-        _must(_texts(fields) and len(set(fields or [])) == len(fields or []) > 0, "tokenizer")
-        _tokenizer(described["base"], nested=True)
-    else:
-        _must(described.keys() == usual.keys() and kind == "words", "tokenizer")
-        _must(all(type(described[name]) is type(value) for name, value in usual.items()), "tokenizer")
-        _must(len(described["pattern"]) <= LONGEST_PATTERN and _texts(described["stop_words"]), "tokenizer")
+def _tokenizer(described: dict[str, Any]) -> Tokenizer:
+    """A tokenizer from the file itself, one that splits a text without an error."""
+    _check_tokenizer(described, fields=True)
     try:
         tokenizer = tokenizer_from_dict(described)
-        tokenizer.split(pl.Series(["a pattern that does not compile fails here"]))
+        tokenizer.split(pl.Series(["a pattern that cannot be used fails here"]))
     except (pl.exceptions.PolarsError, ValueError) as error:
         raise Damaged(f"tokenizer: {' '.join(str(error).split())[:100]}") from None
     return tokenizer
 
 
-def _texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+def _check_tokenizer(described: Any, fields: bool) -> None:
+    """Words, pieces (whose text must be JSON, so that it is never taken for a path), or, where allowed, fields of one of them."""
+    _must(isinstance(described, dict), "tokenizer")
+    if described.get("kind") == "pieces":
+        text = described.get("json")
+        _must(described.keys() == {"kind", "json"} and isinstance(text, str) and text.startswith("{"), "tokenizer")
+    elif described.get("kind") == "fields":
+        _must(
+            fields and described.keys() == {"kind", "fields", "base"} and _are_words(described["fields"]), "tokenizer"
+        )
+        _check_tokenizer(described["base"], fields=False)
+    else:
+        usual = WordTokenizer().to_dict()
+        _must(described.keys() == usual.keys() and described["kind"] == "words", "tokenizer")
+        _must(all(type(described[name]) is type(value) for name, value in usual.items()), "tokenizer")
+        _must(len(described["pattern"]) <= LONGEST_PATTERN and all(map(_is_text, described["stop_words"])), "tokenizer")
 
 
 def _must(holds: bool, part: str) -> None:

@@ -33,7 +33,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.curve import Flow, FlowSettings, Track, Verdict
 from tokensieve.theory.landscape import Landscape, Point, coordinates, gap_basis
-from tokensieve.theory.log_time import STEEP, log_time_solver
+from tokensieve.theory.log_time import STEEP, advance, log_time_solver
 
 # Steps between two checkpoints.
 LEG = 50
@@ -67,6 +67,7 @@ class _State:
     solver: BDF | None = None
     patience: float = PATIENCE
     limit: tuple[Floats, float] | None = None
+    failed: bool = False
     seconds: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
@@ -166,10 +167,8 @@ def _init(problem: _Problem, z: Floats, kept: Track | None) -> _State:
 def _step(problem: _Problem, state: _State) -> None:
     """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
     solver = state.solver = state.solver or _solver(problem, state)
-    # BDF differences rows of its table that it has not filled yet.
-    with np.errstate(invalid="ignore", over="ignore"):
-        solver.step()
-    if solver.status == "failed":
+    if not advance(solver):
+        state.failed = True
         return
     z, tau, most = solver.y, float(solver.t), problem.settings.max_norm
     if _norm(problem, z) > most:
@@ -191,15 +190,14 @@ def _terminate(problem: _Problem, state: _State) -> tuple[Verdict, str] | None:
         return _at_the_end(state, norm)
     speed = math.exp(min(state.log_time + here.log_gradient, STEEP))
     rounding = speed * float(np.finfo(float).eps) / max(here.coherence, 1e-300) > settings.tolerance * (1 + norm)
-    failed = state.solver is not None and state.solver.status == "failed"
-    if rounding or failed or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
+    if rounding or state.failed or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
         state.patience = GROWTH * state.steps
         state.limit = finite_limit(problem.land, here.p, state.log_time)
         if state.limit is not None:
             distance = float(np.linalg.norm(state.limit[0] - here.p))
             return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
     at = f"at ‖p‖ = {norm:.6g}, log t = {state.log_time:.4g}"
-    if rounding or failed:
+    if rounding or state.failed:
         return Verdict.UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
     spent = time.monotonic() - state.started > settings.max_seconds or state.steps >= settings.max_steps
     if spent or state.log_time >= settings.max_log_time:

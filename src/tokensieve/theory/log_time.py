@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Protocol
 
 import numpy as np
 from scipy.integrate import BDF
+from scipy.linalg import LinAlgError, LinAlgWarning
 
 from tokensieve.text.counts import Floats
 
@@ -51,3 +53,15 @@ def log_time_solver(loss: LogLoss, p: Floats, log_time: float, step: float, tole
         log_time = math.log(FIRST / bend) - log_size
         p = p + FIRST / bend * downhill
     return BDF(curve, log_time, p, math.inf, rtol=tolerance[0], atol=tolerance[1], jac=jacobian, first_step=step)
+
+
+def advance(solver: BDF) -> bool:
+    """One step; whether it was accepted."""
+    # BDF differences rows of its table that it has not filled yet; a trial step that is much too long overflows.
+    with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        try:
+            solver.step()
+        except (ValueError, LinAlgError):
+            return False
+    return bool(solver.status != "failed")

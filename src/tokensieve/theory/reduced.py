@@ -28,6 +28,8 @@ SETTLED = 5.0
 LOOSE = 1e-4
 # Newton's method on V may move a score gap by this many nats in all.
 REACH = 1.0
+# Pairs of types whose embeddings are held at once.
+BLOCK = 20_000
 
 
 @dataclass(frozen=True)
@@ -152,13 +154,26 @@ def settled_face(
         if not loose.any():
             found = equilibrium(counts, E, w, face, z)
             return None if found is None else (face, found)
-        views = E @ (face.inside @ axes[:, loose])
-        top = top_types(counts, E @ z)[document]
-        apart = np.linalg.norm(views[m.indices] - views[top], axis=1)
-        mask = face.mask & ((apart <= LOOSE * np.linalg.norm(E[m.indices] - E[top], axis=1)) | (m.indices == top))
+        tied = np.flatnonzero(face.mask)
+        top = top_types(counts, E @ z)[document[tied]]
+        stays = _along(E, face.inside @ axes[:, loose], m.indices[tied], top) <= LOOSE
+        mask = face.mask.copy()
+        mask[tied[~stays]] = False
         if np.array_equal(mask, face.mask):
             return None
     return None
+
+
+def _along(E: Floats, directions: Floats, types: Ints, others: Ints) -> Floats:
+    """Share of each ‖E_s − E_r‖ that lies along some orthonormal directions, shape (m,); zero for a type and itself."""
+    pairs, where = np.unique(np.stack([types, others], axis=1), axis=0, return_inverse=True)
+    share = np.zeros(len(pairs))
+    for first in range(0, len(pairs), BLOCK):
+        part = slice(first, first + BLOCK)
+        apart = E[pairs[part, 0]] - E[pairs[part, 1]]
+        length = np.linalg.norm(apart, axis=1)
+        share[part] = np.linalg.norm(apart @ directions, axis=1) / np.where(length > 0, length, 1.0)
+    return share[where.ravel()]
 
 
 def _nothing_finite(counts: Counts, E: Floats, w: Floats, face: Face) -> Equilibrium:

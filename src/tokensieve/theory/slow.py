@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.landscape import span_of
-from tokensieve.theory.log_time import log_time_solver
+from tokensieve.theory.log_time import advance, log_time_solver
 from tokensieve.theory.reduced import SETTLED, Equilibrium, Face, log_total
 from tokensieve.theory.selection import documents_of
 
@@ -202,9 +202,7 @@ def follow(
             return SlowPath(End.STILL, np.array(points), np.array(times), clock)
         if solver is None:
             solver = log_time_solver(phi, q, clock, 0.1, tolerance)
-        with np.errstate(invalid="ignore", over="ignore"):
-            solver.step()
-        if solver.status == "failed":
+        if not advance(solver):
             # A gap closes faster than this clock can show, or has just been let go: set it back.
             if clock == -math.inf:
                 return SlowPath(End.STEPS, np.array(points), np.array(times), clock)

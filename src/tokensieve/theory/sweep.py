@@ -23,6 +23,12 @@ from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.verify import verify
 
+# Of the limit, what a row keeps.
+LIMIT = (
+    "verdict", "dimension_v", "curvature_f1", "curvature_f3", "pulling_pairs", "is_max_margin", "angle_times_norm",
+    "one_sided_selected", "prediction_error",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Case:
@@ -90,6 +96,9 @@ def run_case(case: Case) -> dict[str, Any]:
         "rises",
     )
     row |= {name: flow[name] for name in keep}
+    limit = found["limit"]
+    row |= {f"limit_{name}": limit[name] for name in LIMIT}
+    row["tied_share"] = limit["tied_documents"] / case.n
     row |= {f"margin_{name}": margin[name] for name in ("status", "duality_gap", "kkt_residual", "smallest_margin")}
     row |= {
         name: step[name] for name in ("slope", "expected_slope", "r2", "relative_remainder", "bound", "bound_holds")
