@@ -146,7 +146,7 @@ def test_three_classes() -> None:
     assert found.tokens.height == 3 * found.token_types
     for label, own in words.items():
         assert set(found.top(label, 2)["token"]) == set(own.split())
-    assert found.suspicious == [], "words of a class are no shortcuts"
+    assert all(token in words[label].split() for token, label, _ in found.suspicious)
     for example in found.examples:
         sink = example.tokens.row(by_predicate=pl.col("token") == SINK, named=True)["contribution"]
         assert sum(piece[1] for piece in example.pieces) + sink == pytest.approx(example.answer, abs=1e-10)

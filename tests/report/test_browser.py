@@ -282,7 +282,7 @@ def test_the_keyboard_keeps_its_place(opened: Opened, audited: Audit) -> None:
     page.keyboard.press("Enter")
     assert page.evaluate(focused).startswith("Documents") and page.input_value("#table-order") == "documents"
     page.keyboard.press("Enter")
-    assert page.evaluate(focused) == "Documents ↑" and page.input_value("#table-order") == ""
+    assert page.evaluate(focused) == "Documents\u00a0↑" and page.input_value("#table-order") == ""
     page.locator("#documents-tabs button").nth(1).focus()
     name = page.evaluate(focused)
     page.keyboard.press("Enter")

@@ -16,6 +16,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokensieve.auditing.agreement import Quadrant
+from tokensieve.auditing.context import is_formatting
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
 from tokensieve.report import charts, data, numbers, script
@@ -166,19 +167,24 @@ def _recall(audit: Audit) -> list[tuple[str, float]]:
 
 def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
     """What the page shows of one finding."""
-    masked = finding.kind is FindingKind.SHORTCUT
-    words = " ".join(f"--token {shlex.quote(shown(token, 40))}" for token in finding.tokens[:MASKED])
+    maskable = [token for token in finding.tokens if not is_formatting(token)][:MASKED]
+    masked = finding.kind is FindingKind.SHORTCUT and maskable
+    words = " ".join(f"--token {shlex.quote(shown(token, 40))}" for token in maskable)
     return {
         "finding": finding,
         "title": TITLES[finding.kind],
         "headline": headline(finding),
         "evidence": evidence(finding),
         "action": ACTIONS[finding.kind],
-        "command": f"tokensieve mask {shlex.quote(shown(file_name(audit.name)))} {words} --out masked.csv"
-        if masked
-        else "",
+        "command": f"tokensieve mask {_source(audit.name)} {words} --out masked.csv" if masked else "",
         "lines": 4 if finding.kind is FindingKind.LABELS else 2,
     }
+
+
+def _source(name: str) -> str:
+    """The source as a command names it: its file, or SOURCE where it was none."""
+    last = shown(file_name(name))
+    return shlex.quote(last) if "." in last and " " not in last else "SOURCE"
 
 
 def one_line(text: str) -> str:
@@ -217,7 +223,7 @@ def _next_steps(audit: Audit) -> list[str]:
     if audit.disagreement(Quadrant.MODEL, 1).height:
         steps.append(
             "Go through the tokens that are attended without evidence: the model looks there more than elsewhere, and"
-            " the data gives no significant reason."
+            " the data gives no reason for it."
         )
     return steps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tokensieve.auditing.context import Sign
+from tokensieve.auditing.context import Sign, is_formatting
 from tokensieve.auditing.findings import FindingKind
 from tokensieve.escape import shown
 from tokensieve.report.numbers import count, percent
@@ -55,7 +55,7 @@ def file_name(text: str) -> str:
 
 def quoted(tokens: tuple[str, ...], most: int = NAMED) -> str:
     """“a”, “b” and 3 more."""
-    names = [f"“{shown(token, 40)}”" for token in tokens[:most]]
+    names = [shown(token, 40) if is_formatting(token) else f"“{shown(token, 40)}”" for token in tokens[:most]]
     more = len(tokens) - most
     if more > 0:
         return f"{', '.join(names)} and {more} more"
@@ -97,7 +97,7 @@ def _shortcut(finding: Finding) -> str:
     share, right = percent(finding.evidence["documents"].value), finding.evidence["decides"].value
     label = shown(finding.label, 40)
     if right < DECIDES and label:
-        return f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are {label}"
+        return f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are of class {label}"
     return f"{subject} occur{s} in {share} of the documents and decide{s} {percent(right, 0)} of them" + (
         label and f" for {label}"
     )

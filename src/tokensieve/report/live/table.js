@@ -58,7 +58,7 @@ const TokenTable = {
       const mine = sorted === by || (by === "posterior_difference" && sorted === "posterior_low");
       const cell = Dom.id("table-head").rows[0].cells[i];
       cell.setAttribute("aria-sort", mine ? (down ? "descending" : "ascending") : "none");
-      cell.firstChild.textContent = head + (mine ? (down ? " ↓" : " ↑") : "");
+      cell.firstChild.textContent = head + (mine ? (down ? "\u00a0↓" : "\u00a0↑") : "");
     });
     const order = Dom.id("table-order");
     const usual = [...order.options].some((option) => option.value === sorted) && down === (sorted !== "token");
