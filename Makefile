@@ -12,7 +12,7 @@ test: .deps-test chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n auto --maxprocesses 4
+	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 test-all: test
 	$(BIN)/pytest -q -m slow

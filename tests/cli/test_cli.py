@@ -36,7 +36,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
 
 def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
-    status, out, err = run("audit", "reviews.csv", "--out", "found", "--seed", "3")
+    status, out, err = run("audit", "reviews.csv", "--out", "found", "--seed", "3", "--no-pictures")
     assert (status, err) == (0, "")
     summary = json.loads((tmp_path / "found" / "summary.json").read_text())
     assert f"test accuracy {summary['test_accuracy']:.1%}" in out
@@ -77,7 +77,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         for i, (t, s) in enumerate(zip(reviews.texts, stars, strict=True))
     ]
     (tmp_path / "r.jsonl").write_text("\n".join(lines))
-    options = "--group negative=1,2 --group positive=4,5 --drop 3 --split part --no-baseline".split()
+    options = "--group negative=1,2 --group positive=4,5 --drop 3 --split part --no-baseline --no-pictures".split()
     status, out, err = run("audit", "r.jsonl", *options, "--out", "o")
     assert (status, err) == (0, "")
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
@@ -141,7 +141,7 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
         for i in range(60)
     ]
     (tmp_path / "h.jsonl").write_text("\n".join(rows))
-    status, out, err = run("audit", "h.jsonl", "--out", "o")
+    status, out, err = run("audit", "h.jsonl", "--out", "o", "--no-pictures")
     assert (status, err) == (0, "")
     assert "\x1b[31m" not in out
     assert "documents with lone surrogates" in out
@@ -220,7 +220,8 @@ def test_no_arguments_show_the_help(run: Run) -> None:
 
 def test_a_terminal_without_unicode(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "tokensieve", "demo", "--out", "o"]
+    write_reviews(tmp_path / "good.csv", 40)
+    command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--out", "o", "--no-pictures", "--no-baseline"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"test accuracy" in done.stdout

@@ -17,7 +17,7 @@ EARLY, LATE = 1_200, 3  # rows without the late field, and with it
 
 
 def rows() -> list[dict[str, Any]]:
-    early: list[dict[str, Any]] = [{"text": f"good film {i}", "id": i} for i in range(EARLY)]
+    early: list[dict[str, Any]] = [{"text": f"{'' if i % 50 else 'good '}film {i}", "id": i} for i in range(EARLY)]
     return early + [{"text": f"good end {i}", "id": EARLY + i, "late": f"kept {i}"} for i in range(LATE)]
 
 

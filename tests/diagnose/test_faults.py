@@ -196,7 +196,7 @@ def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
         return np.array([3.0 * ("好" in text) - 3.0 * ("坏" in text) for text in given])
 
     with pytest.raises(InputError, match="--tokenizer"):
-        diagnose(answer, None, texts, labels, classes=["0", "1"])
+        diagnose(answer, None, [f"run{i}on" for i in range(len(texts))], labels, classes=["0", "1"])
     from diagnose_models import train_tokenizer
 
     made = train_tokenizer("unigram", texts, size=60)

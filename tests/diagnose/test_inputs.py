@@ -114,6 +114,7 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
     model = tf.GPT2LMHeadModel(
         tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=258)
     )
+    model.eval()
     words = LabelWords(model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was")
     found = diagnose(words, tokenizer, *few, DiagnoseSettings(min_documents=5, max_documents=60))
     assert found.method == "integrated gradients" and found.reads == "last" and found.layers == 2 and found.untrained

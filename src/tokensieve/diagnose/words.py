@@ -44,6 +44,7 @@ class LabelWords(torch.nn.Module):
                 "cannot tell them apart: choose others"
             )
         self._chosen, self._template, self._tokenizer = chosen, template, tokenizer
+        self.train(model.training)
 
     def frame(self, tokenizer: Any) -> Frame:
         """The template as what stands before and after a document."""

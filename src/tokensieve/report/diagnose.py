@@ -81,7 +81,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         lists=[(str(status), used.filter(pl.col("status") == str(status)).to_dicts()) for status in STATUSES],
         confusion=_confusion(found),
         quadrants=quadrant_sizes(found.tokens) if "quadrant" in found.tokens.columns else {},
-        dots_of=dict(zip(Quadrant, ("both", "data", "model", "none"), strict=True)),
+        dots_of={**dict.fromkeys(Quadrant, "none"), Quadrant.BOTH: "both", Quadrant.DATA: "data", Quadrant.MODEL: "model"},
         tables=[(label, _top(found, label)) for label in found.classes[:CLASSES]],
         marked=[_marked(one) for one in found.marked],
         special=[(f"layer {i + 1}", x) for i, x in enumerate(found.on_special[:-1])],
