@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from calls import Run
 from tokensieve import __main__
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import Run
+from calls import Run
 from tokensieve import demo_reviews
 
 ROOT = Path(__file__).parents[1]

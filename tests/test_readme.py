@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 
-from conftest import Run
+from calls import Run
 from tokensieve.auditing.demo import demo_reviews
 
 HOME = Path(__file__).parents[1]

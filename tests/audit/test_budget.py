@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import Run
+from calls import Run
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.mask import mask_texts

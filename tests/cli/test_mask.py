@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from conftest import Run
+from calls import Run
 
 EARLY, LATE = 1_200, 3  # rows without the late field, and with it
 

@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from conftest import Run
+from calls import Run
 from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Settings

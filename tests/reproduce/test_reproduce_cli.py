@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import Run as Call
+from calls import Run as Call
 from tokensieve.report.reproduce import markdown, render_reproduction
 from tokensieve.reproduce import registry, synthetic
 from tokensieve.reproduce.result import Check, Experiment, Finding, Reading

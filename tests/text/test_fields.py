@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers
 
-from conftest import Run
+from calls import Run
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files

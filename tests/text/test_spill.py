@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import Run
+from calls import Run
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
