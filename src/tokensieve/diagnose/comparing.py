@@ -59,8 +59,8 @@ class Comparison:
 
 
 NOTE = (
-    "the correlation of what a model does with words and what the data says tells whether it has learned, not which of two trained "
-    "models is better: accuracy tells that"
+    "The correlation of what a model does with words and what the data says tells whether it has learned, not which of two trained "
+    "models is better: accuracy tells that."
 )
 
 

@@ -28,7 +28,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
   const find = document.querySelector(`input[data-table="${table.id}"]`);
   if (!find) continue;
-  find.parentElement.hidden = false;
+  find.closest("[hidden]").hidden = false;
   find.addEventListener("input", () => {
     const wanted = find.value.trim().toLowerCase();
     for (const row of body.rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
