@@ -281,3 +281,16 @@ def test_a_process_leaves_no_folder_behind(tmp_path: Path, end: str) -> None:
     command = [sys.executable, "-c", program]
     subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_that_ends_early_closes_its_files() -> None:
+    import gc
+
+    from tokensieve.text.spill import TextWriter
+
+    writer = TextWriter()
+    writer.append("a text")
+    file = writer._file
+    del writer
+    gc.collect()
+    assert file.closed

@@ -135,6 +135,7 @@ class TextWriter:
         self._path = self.folder.new()
         with storing():
             self._file = self._path.open("wb")
+        weakref.finalize(self, self._file.close)  # bad input may end the reading before `finish`
         self._ends, self._digests = array("q", [0]), bytearray()
 
     def append(self, text: str) -> None:
@@ -188,6 +189,8 @@ class MatrixWriter:
         self._needed = most * (np.dtype(self._kind).itemsize + 8)
         with storing(self._needed):
             self._files = [path.open("wb") for path in self._paths]
+        for file in self._files:
+            weakref.finalize(self, file.close)
         self._starts = [np.zeros(1, np.int64)]
 
     def append(self, block: sp.csr_array) -> None:
