@@ -11,6 +11,7 @@ import gzip
 import json
 from base64 import b64encode
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -233,12 +234,16 @@ def _grams(vocabulary: Vocabulary, kept: NDArray[np.int64]) -> dict[str, NDArray
     return out
 
 
+@cache
+def _usual(lowercase: bool, line_breaks: bool) -> WordTokenizer:
+    """The usual words; made once, since a page is rendered many times until it fits."""
+    return WordTokenizer(lowercase, line_breaks)
+
+
 def _portable(vocabulary: Vocabulary) -> dict[str, Any] | None:
     """Settings of a tokenizer that the page can run; None where it cannot."""
     tokenizer = vocabulary.tokenizer
-    if not isinstance(tokenizer, WordTokenizer) or tokenizer != WordTokenizer(
-        tokenizer.lowercase, tokenizer.line_breaks
-    ):
+    if not isinstance(tokenizer, WordTokenizer) or tokenizer != _usual(tokenizer.lowercase, tokenizer.line_breaks):
         return None
     return {"lowercase": tokenizer.lowercase, "lineBreaks": tokenizer.line_breaks}
 
