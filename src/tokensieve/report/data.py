@@ -182,7 +182,7 @@ def model_block(audit: Audit, order: NDArray[np.int64], tabled: NDArray[np.int64
         block = _model(audit, kept, tabled)
         if len(block) <= budget or size == 0:
             break
-        size = min(int(0.98 * size * budget / len(block)), size - 1)
+        size = max(min(int(0.98 * size * budget / len(block)), size - 1), 0)  # the rest alone may exceed the budget
     notes = [f"those in {documents[order[size]]:,} training documents or fewer"] if size < len(order) else []
     if len(order) < len(documents) // len(audit.classes):
         notes.append(f"those longer than {LONGEST} characters")
