@@ -418,7 +418,6 @@ def test_long_document_says_how_much_was_left_out(plain_page: tuple[Audit, Page]
     assert len(html) < 2_000_000
 
 
-@pytest.mark.slow  # a finding writes such a token whole: to be mended
 def test_a_token_of_a_megabyte_is_shortened_with_its_length_stated() -> None:
     audit = make_audit(["é" * 1_000_000, "short", "<" * 500_000], ("bad", "good"))
     html = render(audit)

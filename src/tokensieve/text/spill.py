@@ -12,9 +12,9 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, overload
+from typing import IO, Any, overload
 
 import numpy as np
 import polars as pl
@@ -64,6 +64,16 @@ def storing(needed: int | None = None) -> Iterator[None]:
             f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
             "folder on a larger disk"
         ) from None
+
+
+def close_with(owner: object, file: IO[bytes]) -> None:
+    """Close a file when its writer goes, as bad input or a full disk may end the writing before `finish`."""
+
+    def close() -> None:
+        with suppress(OSError):  # what could not be written was reported when it was written
+            file.close()
+
+    weakref.finalize(owner, close)
 
 
 def digest(text: str) -> bytes:
@@ -135,7 +145,7 @@ class TextWriter:
         self._path = self.folder.new()
         with storing():
             self._file = self._path.open("wb")
-        weakref.finalize(self, self._file.close)  # bad input may end the reading before `finish`
+        close_with(self, self._file)
         self._ends, self._digests = array("q", [0]), bytearray()
 
     def append(self, text: str) -> None:
@@ -190,7 +200,7 @@ class MatrixWriter:
         with storing(self._needed):
             self._files = [path.open("wb") for path in self._paths]
         for file in self._files:
-            weakref.finalize(self, file.close)
+            close_with(self, file)
         self._starts = [np.zeros(1, np.int64)]
 
     def append(self, block: sp.csr_array) -> None:
