@@ -119,7 +119,7 @@ def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> 
     frame.write_parquet(tmp_path / "a.parquet")
     assert run("mask", "a.parquet", "--token", "good", "--token", "\U0001f600", "--out", "b.parquet")[0] == 0
     back = pl.read_parquet(tmp_path / "b.parquet")
-    assert back.schema == frame.schema and back["text"].to_list() == [" film", "foo bar", None]
+    assert back.schema == frame.schema and back["text"].to_list() == ["film", "foo bar", None]
     status, _, said = run("mask", "a.parquet", "--token", "good", "--text", "n", "--out", "c.parquet")
     assert status == 2 and "row 1: 'n' holds 1, no text" in said and not (tmp_path / "c.parquet").exists()
     lines = ['{"text": "good film"}', '{"text": "bad film", "late": [1, {"a": null}]}', '{"other": 1}']
