@@ -126,7 +126,7 @@ def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> 
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     assert run("mask", "a.jsonl", "--token", "good", "--out", "b.jsonl", "--text", "text")[0] == 0
     assert [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()] == [
-        {"text": " film"}, {"text": "bad film", "late": [1, {"a": None}]}, {"other": 1}
+        {"text": "film"}, {"text": "bad film", "late": [1, {"a": None}]}, {"other": 1}
     ]  # fmt: skip
     reviews = demo_reviews(seed=2)
     masked, _ = mask_texts(reviews.texts, [reviews.shortcut], WordTokenizer())
