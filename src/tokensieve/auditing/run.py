@@ -11,10 +11,11 @@ from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.baseline import baseline_accuracy
 from tokensieve.auditing.budget import rows_to_review
 from tokensieve.auditing.documents import Answered, examples, sample
-from tokensieve.auditing.findings import FindingKind
+from tokensieve.auditing.findings import FindingKind, ranked
 from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
+from tokensieve.auditing.stability import stability
 from tokensieve.data.formatting import importance_of_all
 from tokensieve.data.importance import Importance
 from tokensieve.model.classifier import AttentionClassifier
@@ -66,7 +67,7 @@ def audit(
     splitter = learned.model.vocabulary and learned.model.vocabulary.tokenizer
     model = AttentionClassifier.of(learned.model, tokenizer=splitter)
     tell("importance", 0.0)
-    importance = importance_of_all(train.counts, train.features)
+    importance = importance_of_all(train.counts, train.features, train.corpus.units)
     clock.lap("importance")
     baseline = None
     if settings.baseline and isinstance(corpus.texts, StoredTexts):
@@ -77,6 +78,9 @@ def audit(
         clock.lap("baseline")
     tell("agreement", 0.0)
     table, shares = token_frame(importance, learned)
+    stable = stability(train, importance)
+    if stable is not None:
+        table = table.with_columns(stable.columns)
     answered, summary = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict()
     budget = settings.budget
     over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
@@ -87,6 +91,7 @@ def audit(
         FitSettings(value_rate=settings.value_rate, seed=settings.seed), settings.thorough,
         corpus.test is not None,
     )  # fmt: skip
+    findings = ranked([*found.findings, *([stable.finding] if stable and stable.finding else [])])
     clock.lap("findings")
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
@@ -104,10 +109,11 @@ def audit(
         sample=sample(model, answered, table, settings.seed),
         over_budget=over,
         to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
-        findings=found.findings,
+        findings=findings,
+        environments=pl.DataFrame() if stable is None else stable.table,
         label_issues=found.label_issues,
         honest_accuracy=found.honest,
-        exceeded=() if budget is None else budget.exceeded(found.findings),
+        exceeded=() if budget is None else budget.exceeded(findings),
     )
     clock.lap("agreement")
     return result

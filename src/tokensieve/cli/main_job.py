@@ -13,6 +13,7 @@ import typer
 
 from tokensieve.cli.options import (
     FORMATTING,
+    Audited,
     Intake,
     NgramsOption,
     QuietOption,
@@ -26,7 +27,7 @@ from tokensieve.cli.options import (
 from tokensieve.errors import InputError
 from tokensieve.progress import Clock
 
-OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = r"(over-budget|label-issues|environments)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def demo(
 
 @command
 def audit(
-    documents: Intake,
+    documents: Audited,
     tokens: Tokens,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")
@@ -210,6 +211,8 @@ def _audit(job: _Job) -> Any:
         files["findings.csv"] = csv_table(result.finding_rows())
         if not result.label_issues.is_empty():
             files["label-issues.csv"] = csv_table(result.label_issues)
+        if not result.environments.is_empty():
+            files["environments.csv"] = csv_table(result.environments)
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap

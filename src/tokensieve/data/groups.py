@@ -8,12 +8,8 @@ is one merged document in each of its classes; these share what the unit shares,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.errors import InputError
@@ -30,11 +26,17 @@ def merge_units(counts: Counts, units: Ints) -> Counts:
     Raises:
         InputError: there is not one unit for each document.
     """
+    return merged(counts, units)[0]
+
+
+def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
+    """`merge_units`, and the number of documents that each merged document is made of."""
     cells, where = np.unique(_cells(counts, units), return_inverse=True)
     member = sp.csr_array((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(cells), len(where)))
     matrix = sp.csr_array(member @ counts.matrix)
     matrix.sort_indices()
-    return Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
+    whole = Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
+    return whole, np.bincount(where, minlength=len(cells)).astype(np.int64)
 
 
 def unit_importance(counts: Counts, units: Ints) -> Importance:

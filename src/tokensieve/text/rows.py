@@ -185,9 +185,7 @@ class Named:
         return pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.codes, dtype=np.int64))
 
 
-def collect(
-    table: Table, columns: Sequence[int], stream: bool = False, more: Mapping[str, int] | None = None
-) -> Rows:
+def collect(table: Table, columns: Sequence[int], stream: bool = False, more: Mapping[str, int] | None = None) -> Rows:
     """All rows of a table.
 
     Args:
