@@ -16,7 +16,8 @@ from tokensieve.auditing.findings import FindingKind
 from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
-from tokensieve.data.importance import Importance, token_importance
+from tokensieve.data.formatting import importance_of_all
+from tokensieve.data.importance import Importance
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
@@ -63,7 +64,12 @@ def audit(
     elif reading:
         raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
     how = TrainSettings(
-        settings.ngrams, settings.min_documents, settings.seed, settings.value_rate, settings.test_share
+        settings.ngrams,
+        settings.min_documents,
+        settings.seed,
+        settings.value_rate,
+        settings.test_share,
+        settings.formatting,
     )
     learned = train_corpus(corpus, how, tokenizer, tell, clock)
     train, test, notes = learned.train, learned.test, list(learned.notes)
@@ -71,14 +77,14 @@ def audit(
     splitter = learned.model.vocabulary and learned.model.vocabulary.tokenizer
     model = AttentionClassifier.of(learned.model, tokenizer=splitter)
     tell("importance", 0.0)
-    importance = token_importance(train.counts)
+    importance = importance_of_all(train.counts, train.features)
     clock.lap("importance")
     baseline = None
     if settings.baseline and isinstance(corpus.texts, StoredTexts):
         notes.append("TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory")
     elif settings.baseline:
         tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline = baseline_accuracy(train.counts, test.counts, settings.seed)
+        baseline = baseline_accuracy(train.plain, test.plain, settings.seed)
         clock.lap("baseline")
     tell("agreement", 0.0)
     table, shares = token_frame(importance, learned)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
+    FORMATTING,
     Intake,
     NgramsOption,
     QuietOption,
@@ -22,6 +23,7 @@ from tokensieve.cli.options import (
     progress,
     say,
 )
+from tokensieve.errors import InputError
 from tokensieve.progress import Clock
 
 
@@ -83,6 +85,7 @@ def audit(
             "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
         ),
     ] = None,
+    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = True,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
     ] = True,
@@ -95,7 +98,7 @@ def audit(
 
     read = documents.reader()
     documents.advise(quiet)
-    settings: dict[str, Any] = {"seed": seed, "baseline": baseline}
+    settings: dict[str, Any] = {"seed": seed, "baseline": baseline, "formatting": formatting}
     if fail_on is not None:
         from tokensieve.auditing.budget import Budget
 
@@ -115,6 +118,7 @@ def train(
         str | None,
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
+    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = False,
     table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
@@ -123,6 +127,8 @@ def train(
     """Train the classifier and save it (no pickle), with its table for other languages."""
     read = documents.reader()
     documents.advise(quiet)
+    if cluster is not None and formatting:
+        raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
@@ -130,7 +136,8 @@ def train(
             read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed, tokens.value_rate
         )
         return
-    _train(_Job(read, tokens, out, quiet, {"seed": seed}, documents.as_given()), table)
+    settings: dict[str, Any] = {"seed": seed, "formatting": formatting}
+    _train(_Job(read, tokens, out, quiet, settings, documents.as_given()), table)
 
 
 def _train(job: _Job, table: bool) -> None:
@@ -152,9 +159,10 @@ def _train(job: _Job, table: bool) -> None:
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
             from tokensieve.auditing.run import token_frame
-            from tokensieve.data.importance import token_importance
+            from tokensieve.data.formatting import importance_of_all
 
-            files["tokens.csv"] = csv_table(token_frame(token_importance(learned.train.counts), learned)[0])
+            importance = importance_of_all(learned.train.counts, learned.train.features)
+            files["tokens.csv"] = csv_table(token_frame(importance, learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= job.documents | job.tokens.as_given()
