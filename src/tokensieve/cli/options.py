@@ -188,10 +188,7 @@ class Intake(Documents):
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        given = {
-            name: getattr(self, name)
-            for name in ("text", "label", "group", "drop", "test", "split", "by", "environments")
-        }
+        given = {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split", "by")}
         return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
 
 
