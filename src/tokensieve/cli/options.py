@@ -127,6 +127,10 @@ class Columns:
             groups.setdefault(new, []).extend(old.split(","))
         return groups
 
+    def dropped(self) -> list[str]:
+        """--drop as a list of labels."""
+        return [name for item in self.drop or [] for name in item.split(",")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Documents(Columns, Files):
@@ -142,8 +146,7 @@ class Documents(Columns, Files):
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """Check the options now, read later; `more` goes to `read_corpus` as it is."""
-        groups = self.groups()
-        dropped = [name for item in self.drop or [] for name in item.split(",")]
+        groups, dropped = self.groups(), self.dropped()
 
         def read() -> Any:
             from tokensieve.text.corpus import read_corpus
