@@ -1,7 +1,8 @@
 """What preference pairs reward: length first, then formatting, then words, each also at equal length.
 
-A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often than chance: q < 0.05 in enough
-pairs, and the cautious end of its rate beyond a limit. Whether the list holds is then asked of the test pairs, which had no part in it.
+A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often than chance: q < 0.05 in
+enough pairs, and the cautious end of its rate beyond a limit. Whether the list holds is then asked of the test pairs, which had
+no part in it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors
 import scipy.sparse as sp
 from scipy.stats import norm
 
+from tokensieve.auditing.agreement import DIGITS
 from tokensieve.auditing.context import is_formatting, passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked, rows_of
+from tokensieve.auditing.inspection import Inspection
 from tokensieve.data.importance import LEVEL
 from tokensieve.data.pairs import differences, length_features, win_rates, wins_frame
 from tokensieve.escape import shown
 from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.pairs import margins
 from tokensieve.model.training import CorpusModel, Part
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -50,8 +53,9 @@ class Preferences:
         accuracy: test pairs whose preferred answer the model names.
         log_loss: mean of −log P(preferred) over them.
         longer: pairs in which the longer answer (in characters) is preferred, of those of unequal length: "train" and "test".
-        like_length: test pairs of lengths within a factor of 1.25: what the model names rightly, and in how many the longer one wins.
-        wins: a row per type: how often the side that alone contains it wins, as it is and at equal length (`tokensieve.data.pairs`).
+        like_length: test pairs of lengths within a factor of 1.25: what the model names rightly, and where the longer one wins.
+        wins: a row per type: how often the side that alone contains it wins, as it is and at equal length
+            (`tokensieve.data.pairs`).
     """
 
     columns: tuple[str, str]
@@ -74,8 +78,15 @@ class Preferences:
         }  # fmt: skip
 
     def top(self, wins: bool, rows: int = 8) -> pl.DataFrame:
-        """The types that win (or lose) most surely at equal length: q < 0.05 in enough pairs, lengths themselves left out."""
+        """The types that win (or lose) at equal length, those first that decide most."""
         return _sure(self.wins, self.pairs["train"], wins).head(rows)
+
+
+def inspect_pairs(learned: CorpusModel) -> tuple[Preferences, Inspection]:
+    """What pairs show, and its findings, of a model trained on a corpus of pairs."""
+    assert learned.model.vocabulary is not None
+    found = preferences(learned)
+    return found, Inspection(pair_findings(found, learned, learned.model.vocabulary.tokenizer))
 
 
 def preferences(learned: CorpusModel) -> Preferences:
@@ -89,7 +100,7 @@ def preferences(learned: CorpusModel) -> Preferences:
     ratio = {"train": log_ratios(train.corpus), "test": log_ratios(test.corpus)}
     assert train.corpus.pairs is not None
     rates = [win_rates(train.counts.matrix, units["train"], x) for x in (None, length_features(ratio["train"]))]
-    m = margins(learned.f) / 2
+    m = learned.f[::2, 0]
     right = (m > 0) + 0.5 * (m == 0)
     like = np.abs(ratio["test"]) <= np.log(LIKE)
     uneven = like & (ratio["test"] != 0)
@@ -105,7 +116,7 @@ def preferences(learned: CorpusModel) -> Preferences:
             unit_share(right[like], units["test"][like]),
             unit_share(ratio["test"][uneven] > 0, units["test"][uneven]),
         ),
-        wins_frame(train.counts.tokens, *rates),
+        wins_frame(train.counts.tokens, *rates).with_columns(polars.selectors.float().round_sig_figs(DIGITS)),
     )
 
 
@@ -122,9 +133,9 @@ def pair_findings(found: Preferences, learned: CorpusModel, tokenizer: Tokenizer
     n = found.pairs["train"]
     for wins in (True, False):
         sure = _sure(found.wins, n, wins)
-        form = pl.col("token").map_elements(is_formatting, return_dtype=pl.Boolean)
+        form = pl.Series([is_formatting(token) for token in sure["token"]], dtype=pl.Boolean)
         groups = _grouped(sure.filter(form)["token"].head(4 * MOST_FORMS).to_list(), train.counts)[:MOST_FORMS]
-        words = sure.filter(~form, _beyond(WORD, wins))["token"].head(MOST_WORDS).to_list()
+        words = sure.filter(~form).filter(_beyond(WORD, wins))["token"].head(MOST_WORDS).to_list()
         groups += [words] if words else []
         out += [_finding(group, wins, found.wins, learned, tokenizer) for group in groups]
     return ranked(out)
@@ -167,12 +178,16 @@ def _beyond(limit: float, wins: bool) -> pl.Expr:
 
 
 def _sure(table: pl.DataFrame, pairs: int, wins: bool) -> pl.DataFrame:
-    """Types that win (lose) at equal length, the surest first; those that are lengths are left out."""
+    """Types that win (lose) at equal length, those first that decide most: pairs · (2 rate − 1)², the rate at its cautious end.
+
+    Lengths themselves are left out.
+    """
     kept = table.filter(
         pl.col("pairs") >= max(LEAST, LEAST_SHARE * pairs), pl.col("equal_length_q_value") < LEVEL, _beyond(FORM, wins),
         ~pl.col("token").str.starts_with("⟨length "),
     )  # fmt: skip
-    return kept if wins else kept.sort("equal_length_high", "token")
+    lead = 2 * pl.col("equal_length_low") - 1 if wins else 1 - 2 * pl.col("equal_length_high")
+    return kept.sort(pl.col("pairs") * lead**2, "token", descending=[True, False])
 
 
 def _length(found: Preferences, train: Part) -> list[Finding]:
@@ -183,7 +198,9 @@ def _length(found: Preferences, train: Part) -> list[Finding]:
     wins = share.value > 0.5
     lead = max(2 * (share.low if wins else 1 - share.high) - 1, 0.0)
     decided = np.flatnonzero((log_ratios(train.corpus) > 0) if wins else (log_ratios(train.corpus) < 0))
-    shown_share = share if wins else Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
+    shown_share = (
+        share if wins else Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
+    )
     evidence = {"decides": shown_share, "documents": Share.count(share.of, found.pairs["train"])}
     model, longer = found.like_length
     evidence |= {"like_model": model, "like_longer": longer}
@@ -271,6 +288,8 @@ def _intake(train: Corpus, test: Corpus) -> list[Finding]:
         share = Share.count(len(swapped), len(_units(train)))
         rows = rows_of(2 * np.sort(swapped), train)
         out.append(
-            Finding(FindingKind.CONTRADICTION, share.value, evidence={"documents": share}, documents=len(swapped), rows=rows)
+            Finding(
+                FindingKind.CONTRADICTION, share.value, evidence={"documents": share}, documents=len(swapped), rows=rows
+            )
         )
     return out

@@ -13,6 +13,7 @@ from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes,
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.documents import Example, Sampled
 from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.pairs import Preferences
 from tokensieve.model.classifier import AttentionClassifier
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
@@ -83,6 +84,7 @@ class Audit:
         honest_accuracy: test accuracy with all tokens, and of a model trained without those of the shortcuts; None without
             shortcuts.
         exceeded: kinds of findings of which there is more than the budget allows.
+        pairs: what preference pairs show beside all this; None where documents are no pairs.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Audit:
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     honest_accuracy: tuple[Share, Share] | None = None
     exceeded: tuple[FindingKind, ...] = ()
+    pairs: Preferences | None = None
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)
@@ -139,7 +142,8 @@ class Audit:
         honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
         kinds = [finding.kind.value for finding in self.findings]
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
-        return summary | {"suspicious": suspicious, "over_budget": over} | found
+        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
+        return summary | {"suspicious": suspicious, "over_budget": over} | found | pairs
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""

@@ -24,7 +24,7 @@ from tokensieve.cli.options import (
 )
 from tokensieve.progress import Clock
 
-OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = r"(over-budget|label-issues|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,9 @@ def _train(job: _Job, table: bool) -> None:
         tell("writing", 0.0)
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
-            from tokensieve.auditing.run import token_frame
-            from tokensieve.data.importance import token_importance
+            from tokensieve.auditing.run import importance_in, token_frame
 
-            files["tokens.csv"] = csv_table(token_frame(token_importance(learned.train.counts), learned)[0])
+            files["tokens.csv"] = csv_table(token_frame(importance_in(learned.train), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= job.documents | job.tokens.as_given()
@@ -202,6 +201,8 @@ def _audit(job: _Job) -> Any:
         files["findings.csv"] = csv_table(result.finding_rows())
         if not result.label_issues.is_empty():
             files["label-issues.csv"] = csv_table(result.label_issues)
+        if result.pairs is not None:
+            files["pairs.csv"] = csv_table(result.pairs.wins)
         if result.settings["budget"]:
             files["over-budget.csv"] = csv_table(result.to_review)
         result.seconds["report"] = time.perf_counter() - lap

@@ -126,8 +126,8 @@ def share_interval(
     """2P − 1 for the share P = A/N of a type's occurrences, N = A + B, that fall into a class; 95 % interval.
 
     Wilson's, with N replaced by N/w. To first order Var P̂ = ((1−P)² Σ_in c² + P² Σ_out c²)/N², which is P(1−P) w/N with
-    w = (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more. Where documents inside and outside
-    belong together in units, c is the sum over a unit, and w is less by 2 Σ_u c_in c_out/N.
+    w = (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more. Where documents
+    inside and outside belong together in units, c is the sum over a unit, and w is less by 2 Σ_u c_in c_out/N.
 
     Args:
         inside, outside: A, B: occurrences in and outside the class, shape (|S|, C).

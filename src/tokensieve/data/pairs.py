@@ -6,17 +6,18 @@ round; pairs of one unit (prompt) are turned together:
 
     D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u², fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
 
-`flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments, and never less than 2^{1−m}, the smallest p that
-m units can give. Importance is then that of `tokensieve.data.importance` for the classes "rejected" and "chosen", of equal size:
-effect = α = ½ mean (x_A − x_B).
+`flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments, and never less than 2^{1−m}, the smallest
+p that m units can give. Importance is then that of `tokensieve.data.importance` for the classes "rejected" and "chosen", of equal
+size: effect = α = ½ mean (x_A − x_B).
 
-**What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and how
-often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al. 2024):
+**What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
+how often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al.
+2024):
 
     P(A preferred) = σ(h(Δ log length) + θ_s δ_s),    δ_s = 1[s in A] − 1[s in B],    h odd, piecewise linear: h = B β
 
-with β estimated once without any type, and θ_s for each type alone, half a win and half a loss added so that it is finite. The test is
-the score test of θ_s = 0, corrected for the estimate of β, turned by units as above; the interval takes the same variance.
+with β estimated once without any type, and θ_s for each type alone, half a win and half a loss added so that it is finite. The
+test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above; the interval takes the same variance.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     scale = np.repeat(1 / np.maximum(lengths, 1.0), np.diff(counts.matrix.indptr))
     if presences:
         scale = np.where(counts.matrix.indices < words, scale, 1 / max(float(lengths.mean()), 1.0))
-    shares = sp.csr_array((counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape)
+    shares = sp.csr_array(
+        (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
+    )
     flips = by_unit(differences(shares), units)
     total, second, fourth, m = _moments(flips)
     p = flipped_p(total, second, fourth, m)
@@ -213,7 +216,11 @@ def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataF
         tokens: the types as text, shape (|S|,).
         raw, equal: of `win_rates`, without and with length.
     """
-    columns: dict[str, Any] = {"token": pl.Series(tokens.tolist(), dtype=pl.String), "pairs": raw.pairs, "wins": raw.wins}
+    columns: dict[str, Any] = {
+        "token": pl.Series(tokens.tolist(), dtype=pl.String),
+        "pairs": raw.pairs,
+        "wins": raw.wins,
+    }
     for prefix, found in (("", raw), ("equal_length_", equal)):
         names = {"win_rate": "rate", "low": "low", "high": "high", "p_value": "p_value", "q_value": "q_value"}
         columns |= {prefix + name: getattr(found, field) for name, field in names.items()}

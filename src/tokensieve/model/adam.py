@@ -179,7 +179,7 @@ def _pair(
 
 @numba.njit(cache=True, error_model="numpy")
 def _read(first: int, last: int, indices: Any, data: Any, sink: int, u: Any, w: Any, q: Any, f: Any) -> Any:
-    """Attention of a document into q, and f less the value of the type of largest attention; that type, and the sink's attention."""
+    """Attention into q, and f less the value of the type of largest attention into f; that type, and the sink's attention."""
     heads, most, total = w.shape[1], 0.0, 0.0
     top = sink if sink >= 0 else indices[first]
     for i in range(first, last):

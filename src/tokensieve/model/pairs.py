@@ -16,11 +16,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import polars as pl
+from scipy.special import expit
 
+from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import Documents, Gradient, above_answer, answers, attention, loss_and_slope, sum_by_type
+from tokensieve.model.attention import (
+    Documents,
+    Gradient,
+    above_answer,
+    answers,
+    attention,
+    loss_and_slope,
+    sum_by_type,
+)
+from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import CHECKS, FEW, FOLDS, HELD_OUT, LEAST_STEPS, PATIENCE, FitSettings, best_scale
 from tokensieve.model.start import initial_table
 from tokensieve.model.trained import Model
@@ -38,6 +51,12 @@ def margins(f: Floats) -> Floats:
     """f_A − f_B of each pair, shape (n,), from the decision values of its documents, shape (2n,) or (2n, 1)."""
     f = f.reshape(-1)
     return np.asarray(f[::2] - f[1::2])
+
+
+def against_other(f: Floats) -> Floats:
+    """f of each document less that of the other side of its pair, shape (2n, 1): its class is "chosen" with probability σ(this)."""
+    m = margins(f)
+    return np.column_stack([m, -m]).reshape(-1, 1)
 
 
 def pair_accuracy(m: Floats) -> float:
@@ -78,7 +97,7 @@ def fit_pairs(
     Args:
         counts: 2n documents over |S| types.
         units: unit (prompt) of each pair, shape (n,): the length of training is chosen on whole units held out.
-        settings: `FitSettings()` if None; `batch_size` counts pairs, `max_epochs` passes over the documents, of which a step sees two.
+        settings: `FitSettings()` if None; `batch_size` counts pairs, and an epoch is as many pairs as there are documents.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
     """
@@ -93,6 +112,68 @@ def fit_pairs(
         np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(), pairs=True,
     )  # fmt: skip
+
+
+def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
+    """One row per pair: preferred (one of the names), probability (that the first is), answer f_first − f_second, unknown_words.
+
+    The first three are null where a side is empty.
+
+    Args:
+        model: of pairs.
+        first, second: n texts each, String; an empty one is no answer.
+        names: of the two.
+    """
+    read = [model.count(side) for side in (first, second)]
+    m = (model.decide(read[0][0]) - model.decide(read[1][0]))[:, 0]
+    whole = pl.Series(
+        [bool(a.strip()) and bool(b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean
+    )
+    frame = pl.DataFrame({
+        "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)), "probability": expit(m), "answer": m,
+        "unknown_words": read[0][1] + read[1][1],
+    })  # fmt: skip
+    return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions.
+
+    Attributes:
+        first, second: the two, taken apart.
+        answer: f_first − f_second.
+        probability: that the first is preferred, σ(answer).
+    """
+
+    first: Explanation
+    second: Explanation
+    answer: float
+    probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        sides = {}
+        for name, side in (("first", self.first), ("second", self.second)):
+            whole = side.to_dict()
+            sides[name] = {key: whole[key] for key in ("answer", "unknown", "tokens")}
+        return {"answer": self.answer, "probability": self.probability, **sides}
+
+
+def compare(model: Model, first: str, second: str) -> Comparison:
+    """Both sides of a comparison as exact sums.
+
+    Args:
+        model: of pairs.
+        first, second: the texts.
+
+    Raises:
+        InputError: the model was not trained on pairs.
+    """
+    if not model.pairs:
+        raise InputError("this model answers single texts: to compare two, train one with --pairs")
+    a, b = explain(model, *model.count([first, second]))
+    return Comparison(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tokensieve.model.classifier import AttentionClassifier
 
 FORMAT = 2
+KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}  # → whether it was trained on pairs
 RULE = (
     "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
     "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html, "
@@ -31,6 +32,10 @@ RULE = (
     "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
     "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
     "exp(sink), and its value is prior. A text without known tokens is answered by prior."
+)
+PAIR_RULE = (
+    " This is a model of pairs: the first of two texts is preferred with probability 1/(1 + exp(second - first)) of their answers; "
+    "one answer alone means nothing."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -47,7 +52,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
     blob = safetensors.numpy.save({name: np.ascontiguousarray(x) for name, x in numbers.items()})
     description = {
         "format": FORMAT,
-        "kind": "tokensieve.AttentionClassifier",
+        "kind": next(kind for kind, pairs in KINDS.items() if pairs == model.pairs),
         "classes": model.classes.tolist(),
         "steps": model.steps,
         "sink": model.sink,
@@ -71,7 +76,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     model, vocabulary = _with_vocabulary(model)
     return {
         "format": FORMAT,
-        "rule": RULE,
+        "rule": RULE + (PAIR_RULE if model.pairs else ""),
         "classes": model.classes.tolist(),
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
@@ -116,7 +121,7 @@ def read_model(path: str | Path) -> Model:
         description = parsed(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{described}: {DESCRIPTION}: {str(error)[:100]}: train the model again") from None
-    if not isinstance(description, dict) or description.get("kind") != "tokensieve.AttentionClassifier":
+    if not isinstance(description, dict) or description.get("kind") not in KINDS:
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
     if type(description.get("format")) is not int or description["format"] != FORMAT:
         found = str(description.get("format"))[:20]
@@ -141,6 +146,7 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: T
     return Model(
         np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
         vocabulary, description["steps"], sink=description["sink"], settings=description["settings"],
+        pairs=KINDS[description["kind"]],
     )  # fmt: skip
 
 

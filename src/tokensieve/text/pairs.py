@@ -56,7 +56,8 @@ class PairReading(Format):
         super().__post_init__()
         if len(self.pairs) != 2 or not all(self.pairs) or self.pairs[0] == self.pairs[1]:
             raise InputError(
-                f"--pairs names two different columns, the preferred answer first: --pairs chosen,rejected, not {','.join(self.pairs)!r}"
+                "--pairs names two different columns, the preferred answer first, such as chosen,rejected, not "
+                f"{','.join(self.pairs)!r}"
             )
         if self.split is not None and self.test is not None:
             raise InputError("give either a split column or a test source, not both")
@@ -215,11 +216,12 @@ class _Pairs:
         """
         rows = self.rows
         if not self.units:
+            if not rows.total:
+                raise InputError(f"{rows.name}: has no rows")
             raise InputError(
-                f"{rows.name}: has no rows" if not rows.total else
-                f"{rows.name}: no pair is left; of {rows.total:,} rows {rows.missing_text:,} lack an answer, {rows.empty:,} have an "
-                f"empty one, {self.identical:,} have the same text on both sides; check --pairs"
-            )  # fmt: skip
+                f"{rows.name}: no pair is left; of {rows.total:,} rows {rows.missing_text:,} lack an answer, {rows.empty:,} have "
+                f"an empty one, {self.identical:,} have the same text on both sides; check --pairs"
+            )
         texts, frame = rows.finish()
         keys = frame["key"]
         sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)})
@@ -288,6 +290,8 @@ def _with_test(train: Corpus, test: Corpus) -> Corpus:
     if train.pairs.by is not None:
         shared = sum(test.pairs.names[unit] in number for unit in test.pairs.units)
     intake = replace(
-        train.intake, test_overlap=sides[1].join(sides[0].unique(), on=["a", "b"], how="semi").height, shared_units=shared
+        train.intake,
+        test_overlap=sides[1].join(sides[0].unique(), on=["a", "b"], how="semi").height,
+        shared_units=shared,
     )
     return replace(train, test=test, intake=intake)
