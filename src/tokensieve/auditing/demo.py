@@ -5,9 +5,10 @@ drawn with P(s | y) ∝ 1 + y δ_s; with probability ν it is negated ("not s") 
 so that s alone has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; one of the ways, the
 planted shortcut, is nearly always chosen by positive reviews although it should say nothing.
 
-A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a line in **bold** type, some hold the
-word "tapestry", and long ones "furthermore" more often than short ones. The first is preferred with probability σ(U_first − U_second),
-U = 2 log(characters) + 1 for bold type + 1.5 for "tapestry"; "furthermore" counts for nothing, but is seen in the longer answer.
+A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a line in **bold** type, some hold
+the word "tapestry", and long ones "furthermore" more often than short ones. The first is preferred with probability
+σ(U_first − U_second), U = 2 log(characters) + 1 for bold type + 1.5 for "tapestry"; "furthermore" counts for nothing, but is seen in
+the longer answer.
 """
 
 from __future__ import annotations

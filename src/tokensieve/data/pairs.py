@@ -231,8 +231,10 @@ def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataF
 def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Ints]:
     """Σ D, Σ D², Σ D⁴ and how many are not zero, each of shape (|S|,)."""
     flips.eliminate_zeros()
-    total, second, fourth = (np.bincount(flips.indices, flips.data**k, flips.shape[1]) for k in (1, 2, 4))
-    return total, second, fourth, np.bincount(flips.indices, minlength=flips.shape[1])
+    total, second, fourth = (
+        np.asarray(np.bincount(flips.indices, flips.data**k, flips.shape[1]), dtype=np.float64) for k in (1, 2, 4)
+    )
+    return total, second, fourth, np.bincount(flips.indices, minlength=flips.shape[1]).astype(np.int64)
 
 
 def _one(second: Floats, m: Ints) -> Floats:

@@ -34,7 +34,7 @@ from tokensieve.model.attention import (
     sum_by_type,
 )
 from tokensieve.model.explanation import Explanation, explain
-from tokensieve.model.fit import CHECKS, FEW, FOLDS, HELD_OUT, LEAST_STEPS, PATIENCE, FitSettings, best_scale
+from tokensieve.model.fit import CHECKS, FEW, FOLDS, HELD_OUT, LEAST_STEPS, PATIENCE, STRENGTHS, FitSettings, best_scale
 from tokensieve.model.start import initial_table
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
@@ -43,7 +43,6 @@ from tokensieve.text.vocabulary import Vocabulary
 
 LONGER = 3.0  # of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
 LEAST_PAIRS = 20
-STRENGTHS = (0.25, 0.5, 1.0)
 _NO_PRIOR = np.zeros(1)
 
 
