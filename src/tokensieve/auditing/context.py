@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
 AROUND = 70  # characters on either side
@@ -49,11 +50,6 @@ class Passage:
     token: str
     after: str
     looks_like: str = ""
-
-
-def is_formatting(token: str) -> bool:
-    """Whether it is one of the tokens that stand for form, such as ⟨length 200–400⟩."""
-    return token.startswith("⟨")
 
 
 def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:

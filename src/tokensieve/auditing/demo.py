@@ -7,8 +7,8 @@ planted shortcut, is nearly always chosen by positive reviews although it should
 
 A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a line in **bold** type, some hold
 the word "tapestry", and long ones "furthermore" more often than short ones. The first is preferred with probability
-σ(U_first − U_second), U = 2 log(characters) + 1 for bold type + 1.5 for "tapestry"; "furthermore" counts for nothing, but is seen in
-the longer answer.
+σ(U_first − U_second), U = 2 log(characters) + 1 for bold type + 1.5 for "tapestry"; "furthermore" counts for nothing, but is seen
+in the longer answer.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.stats import norm
 
 from tokensieve.auditing.agreement import DIGITS
-from tokensieve.auditing.context import is_formatting, passage
+from tokensieve.auditing.context import passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked, rows_of
 from tokensieve.auditing.inspection import Inspection
 from tokensieve.data.importance import LEVEL
@@ -27,6 +27,7 @@ from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.training import CorpusModel, Part
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.pairs import PairIntake
 from tokensieve.text.spill import characters
 from tokensieve.text.tokenizers import Tokenizer

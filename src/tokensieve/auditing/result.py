@@ -35,6 +35,7 @@ class Settings:
         value_rate: initial step size of the classifier's values.
         test_share: share of the documents set aside for testing where the corpus has no test set.
         baseline: whether TF-IDF + logistic regression is trained beside the model.
+        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
         budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
         thorough: also look for wrong labels, and measure accuracy without the shortcuts: about three more trainings.
     """
@@ -45,6 +46,7 @@ class Settings:
     value_rate: float = 0.1
     test_share: float = 0.2
     baseline: bool = True
+    formatting: bool = True
     budget: Budget | None = None
     thorough: bool = True
 

@@ -16,7 +16,8 @@ from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.pairs import inspect_pairs
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
-from tokensieve.data.importance import Importance, token_importance
+from tokensieve.data.formatting import importance_of_all
+from tokensieve.data.importance import Importance
 from tokensieve.data.pairs import pair_importance
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
@@ -54,7 +55,12 @@ def audit(
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
     how = TrainSettings(
-        settings.ngrams, settings.min_documents, settings.seed, settings.value_rate, settings.test_share
+        settings.ngrams,
+        settings.min_documents,
+        settings.seed,
+        settings.value_rate,
+        settings.test_share,
+        settings.formatting,
     )
     learned = train_corpus(corpus, how, tokenizer, tell, clock)
     train, test, notes = learned.train, learned.test, list(learned.notes)
@@ -117,15 +123,15 @@ def audit(
 def importance_in(part: Part) -> Importance:
     """Importance in the documents of one side of a split; in pairs by turning them round."""
     if part.corpus.pairs is None:
-        return token_importance(part.counts)
-    return pair_importance(part.counts, part.corpus.pairs.units)
+        return importance_of_all(part.counts, part.features)
+    return pair_importance(part.counts, part.corpus.pairs.units, part.features)
 
 
 def baseline_in(train: Part, test: Part, seed: int) -> float:
     """Test accuracy of TF-IDF + logistic regression on the same counts; of pairs on their differences."""
     if train.corpus.pairs is None:
-        return baseline_accuracy(train.counts, test.counts, seed)
-    return pair_baseline(train.counts, test.counts, train.corpus.pairs.units, seed)
+        return baseline_accuracy(train.plain, test.plain, seed)
+    return pair_baseline(train.plain, test.plain, train.corpus.pairs.units, seed)
 
 
 def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:

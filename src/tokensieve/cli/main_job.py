@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
+    FORMATTING,
     Intake,
     NgramsOption,
     QuietOption,
@@ -22,6 +23,7 @@ from tokensieve.cli.options import (
     progress,
     say,
 )
+from tokensieve.errors import InputError
 from tokensieve.progress import Clock
 
 OURS = r"(over-budget|label-issues|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
@@ -85,6 +87,7 @@ def audit(
             "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
         ),
     ] = None,
+    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = True,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
     ] = True,
@@ -97,7 +100,7 @@ def audit(
 
     read = documents.reader()
     documents.advise(quiet)
-    settings: dict[str, Any] = {"seed": seed, "baseline": baseline}
+    settings: dict[str, Any] = {"seed": seed, "baseline": baseline, "formatting": formatting}
     if fail_on is not None:
         from tokensieve.auditing.budget import Budget
 
@@ -117,6 +120,9 @@ def train(
         str | None,
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
+    formatting: Annotated[
+        bool | None, typer.Option("--formatting/--no-formatting", help=f"{FORMATTING} On for --pairs.")
+    ] = None,
     table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
@@ -125,6 +131,10 @@ def train(
     """Train the classifier and save it (no pickle), with its table for other languages."""
     read = documents.reader()
     documents.advise(quiet)
+    if cluster is not None and formatting:
+        raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
+    if cluster is not None and documents.pairs:
+        raise InputError("--pairs are learned here, not on a cluster: leave out --cluster")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
@@ -132,7 +142,9 @@ def train(
             read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed, tokens.value_rate
         )
         return
-    _train(_Job(read, tokens, out, quiet, {"seed": seed}, documents.as_given()), table)
+    asked = bool(documents.pairs) if formatting is None else formatting
+    settings: dict[str, Any] = {"seed": seed, "formatting": asked}
+    _train(_Job(read, tokens, out, quiet, settings, documents.as_given()), table)
 
 
 def _train(job: _Job, table: bool) -> None:

@@ -94,8 +94,9 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
     """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
 
     Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
-    attention and contributions add up to one and to the answer f, less what the sink takes. Text between tokens and words that
-    the model does not know carries zero, so a text without any known token carries none although it is answered, by the prior.
+    attention and contributions add up to one and to the answer f, less what the sink and formatting take. Text between tokens and
+    words that the model does not know carries zero, so a text without any known token carries none although it is answered, by the
+    prior.
 
     Args:
         model: trained on texts.
@@ -107,7 +108,7 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
     stream = tokenize(text_series([text]), vocabulary.tokenizer)
     spans = vocabulary.tokenizer.spans(text)
     types = vocabulary.positions(stream)
-    matrix, _ = vocabulary.count(stream)
+    matrix, _ = vocabulary.read([text])
     share, values = np.zeros(len(model.scores)), model.class_values(k)
     full = matrix if model.sink is None else with_sink(matrix)
     share[matrix.indices] = attention(full, model.table[0])[: matrix.nnz] / matrix.data

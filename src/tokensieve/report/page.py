@@ -16,11 +16,11 @@ import polars as pl
 from markupsafe import Markup
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.context import is_formatting
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
 from tokensieve.report import charts, data, numbers, pairs, script
 from tokensieve.report.sentences import TITLES, action, evidence, file_name, headline, honest, main_line
+from tokensieve.text.formatting import is_formatting
 
 if TYPE_CHECKING:
     from tokensieve.auditing.documents import Example

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 from rich.text import Text
 
-from tokensieve.auditing.context import is_formatting
 from tokensieve.auditing.findings import Finding, FindingKind, Share
 from tokensieve.auditing.pairs import LIKE, LONGER, Preferences, unit_share
 from tokensieve.escape import shown
@@ -16,6 +15,7 @@ from tokensieve.model.pairs import Comparison
 from tokensieve.model.trained import Model
 from tokensieve.report.console import Console
 from tokensieve.report.numbers import count, percent, signed
+from tokensieve.text.formatting import is_formatting
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

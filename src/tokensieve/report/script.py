@@ -10,7 +10,7 @@ from pathlib import Path
 import vl_convert
 
 FOLDER = Path(__file__).parent / "live"
-FILES = "codec format words model state points map hand card theme table shade documents box main"
+FILES = "codec format words formatting model state points map hand card theme table shade documents box main"
 
 
 @cache
