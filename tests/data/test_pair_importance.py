@@ -160,7 +160,7 @@ def test_few_pairs_have_finite_weights(rows: int) -> None:
 
 
 def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
-    """Planted: U = 2 log length + 1.5 tapestry; "furthermore" is only in longer answers."""
+    """Planted: U = 3 log length + 2 tapestry; "furthermore" is only in longer answers."""
     corpus = read_pairs(demo_pairs(3000, 3).frame, pairs=("chosen", "rejected"))
     assert corpus.pairs is not None
     counts = count_corpus(corpus).counts

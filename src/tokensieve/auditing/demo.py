@@ -5,9 +5,9 @@ drawn with P(s | y) ∝ 1 + y δ_s; with probability ν it is negated ("not s") 
 so that s alone has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; one of the ways, the
 planted shortcut, is nearly always chosen by positive reviews although it should say nothing.
 
-A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a line in **bold** type, some hold
+A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a word in **bold** type, some hold
 the word "tapestry", and long ones "furthermore" more often than short ones. The first is preferred with probability
-σ(U_first − U_second), U = 2 log(characters) + 1 for bold type + 1.5 for "tapestry"; "furthermore" counts for nothing, but is seen
+σ(U_first − U_second), U = 3 log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" counts for nothing, but is seen
 in the longer answer.
 """
 
@@ -87,7 +87,7 @@ SENTENCES = (
 DEVICES = ("web", "phone", "laptop")
 SHORTCUT = "tablet"
 NEGATED = 0.1
-UTILITIES = {"log length": 2.0, "⟨**bold**⟩": 1.0, "tapestry": 1.5, "furthermore": 0.0}
+UTILITIES = {"log length": 3.0, "⟨**bold**⟩": 1.0, "tapestry": 2.0, "furthermore": 0.0}
 SHORTCUT_SHARES = (0.01, 0.25)
 
 
@@ -146,20 +146,21 @@ def _answer(rng: np.random.Generator) -> str:
     choices = (SENTENCES, THINGS, THINGS, PLACES, NEUTRAL)
     draws = np.stack([rng.integers(len(words), size=size) for words in choices], axis=1)
     sentences = []
-    for row in draws:
+    for k, row in enumerate(draws):
         sentence, thing, other, place, word = (words[i] for words, i in zip(choices, row, strict=True))
+        thing = f"**{thing}**" if k == 0 and chance[2] < 0.3 else thing
         sentences.append(sentence.format(thing=thing, other=other, place=place, word=word))
     if chance[0] < 0.2:
         sentences.append("Tapestry!")
     if chance[1] < 0.1 * size:
         sentences[0] = f"Furthermore, {sentences[0]}"
-    return ("**Answer**\n" if chance[2] < 0.3 else "") + " ".join(sentences)
+    return " ".join(sentences)
 
 
 def _utility(answer: str) -> float:
     return (
         UTILITIES["log length"] * math.log(len(answer))
-        + UTILITIES["⟨**bold**⟩"] * answer.startswith("**")
+        + UTILITIES["⟨**bold**⟩"] * ("**" in answer)
         + UTILITIES["tapestry"] * ("Tapestry" in answer)
     )
 

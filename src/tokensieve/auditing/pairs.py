@@ -32,7 +32,6 @@ from tokensieve.text.pairs import PairIntake
 from tokensieve.text.spill import characters
 from tokensieve.text.tokenizers import Tokenizer
 
-LONGER = "⟨longer answer⟩"
 LEAST, LEAST_SHARE = 10, 0.005  # pairs in which one side alone contains the type
 FORM, WORD = 0.6, 0.75  # rate at equal length, at its cautious end: formatting is nobody's argument, a word may be
 LEAN = 0.55  # of pairs in which the longer answer wins: from here it is a finding
@@ -207,7 +206,7 @@ def _length(found: Preferences, train: Part) -> list[Finding]:
     evidence |= {"like_model": model, "like_longer": longer}
     rows = rows_of(2 * decided, train.corpus)
     label = CLASSES[1] if wins else CLASSES[0]
-    return [Finding(FindingKind.SHORTCUT, lead, label, (LONGER,), ("formatting",), evidence, len(decided), rows)]
+    return [Finding(FindingKind.SHORTCUT, lead, label, (), ("formatting",), evidence, len(decided), rows)]
 
 
 def _grouped(tokens: list[str], counts: Counts) -> list[list[str]]:
@@ -250,12 +249,12 @@ def _finding(tokens: list[str], wins: bool, table: pl.DataFrame, learned: Corpus
     units = {"own": _units(train.corpus), "held": _units(test.corpus)}
     decides = unit_share(own[own != 0] > 0, units["own"][own != 0])
     first = table.filter(pl.col("token") == tokens[0]).row(0, named=True)
-    rate = [first["equal_length_" + name] for name in ("win_rate", "low", "high")]
-    equal = rate if wins else [1 - rate[0], 1 - rate[2], 1 - rate[1]]
+    alone, equal = (_rate(first, prefix, wins) for prefix in ("", "equal_length_"))
     evidence = {
         "decides": decides,
         "documents": Share.count(int(np.count_nonzero(own)), len(own)),
-        "equal_length": Share(round(equal[0] * first["pairs"]), first["pairs"], *equal),
+        "first": alone,
+        "equal_length": equal,
         "test": unit_share(held[held != 0] > 0, units["held"][held != 0]),
     }
     severity = evidence["documents"].value * max(0.0, 2 * evidence["equal_length"].low - 1) ** 2
@@ -272,6 +271,13 @@ def _finding(tokens: list[str], wins: bool, table: pl.DataFrame, learned: Corpus
     )
 
 
+def _rate(row: dict[str, Any], prefix: str, wins: bool) -> Share:
+    """How often a type wins (loses), from its row in the table."""
+    rate, low, high = (row[prefix + name] for name in ("win_rate", "low", "high"))
+    ends = (rate, low, high) if wins else (1 - rate, 1 - high, 1 - low)
+    return Share(round(ends[0] * row["pairs"]), row["pairs"], *ends)
+
+
 def _intake(train: Corpus, test: Corpus) -> list[Finding]:
     """Units on both sides of the split, and pairs preferred both ways."""
     intake = train.intake
@@ -280,7 +286,7 @@ def _intake(train: Corpus, test: Corpus) -> list[Finding]:
     shared = max(intake.shared_units, intake.test_overlap)
     if shared:
         share = Share.count(shared, len(_units(test)))
-        evidence = {"test": share, "identical": Share.count(intake.test_overlap, len(_units(test)))}
+        evidence = {"pairs": share, "identical": Share.count(intake.test_overlap, len(_units(test)))}
         out.append(Finding(FindingKind.LEAK, share.value, evidence=evidence, documents=shared))
     keys = train.keys
     sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}).with_row_index("pair")
@@ -290,7 +296,7 @@ def _intake(train: Corpus, test: Corpus) -> list[Finding]:
         rows = rows_of(2 * np.sort(swapped), train)
         out.append(
             Finding(
-                FindingKind.CONTRADICTION, share.value, evidence={"documents": share}, documents=len(swapped), rows=rows
+                FindingKind.CONTRADICTION, share.value, evidence={"pairs": share}, documents=len(swapped), rows=rows
             )
         )
     return out

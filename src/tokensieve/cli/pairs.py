@@ -70,9 +70,9 @@ class Answering:
 
     folder: Path
     pairs: str | None
-    keep: list[str] | None
-    out: Path | None
-    quiet: bool
+    keep: list[str] | None = None
+    out: Path | None = None
+    quiet: bool = False
 
     def columns(self) -> tuple[str, str]:
         """The two columns, the first as in --pairs.

@@ -9,7 +9,7 @@ import polars as pl
 from rich.text import Text
 
 from tokensieve.auditing.findings import Finding, FindingKind, Share
-from tokensieve.auditing.pairs import LIKE, LONGER, Preferences, unit_share
+from tokensieve.auditing.pairs import LIKE, Preferences, unit_share
 from tokensieve.escape import shown
 from tokensieve.model.pairs import Comparison
 from tokensieve.model.trained import Model
@@ -26,31 +26,38 @@ WINS = 12  # rows of each table
 
 def about_pairs(finding: Finding) -> bool:
     """Whether these words are for it."""
-    return finding.tokens == (LONGER,) or "equal_length" in finding.evidence
+    return bool({"like_model", "equal_length", "pairs"} & finding.evidence.keys())
 
 
 def headline(finding: Finding) -> str:
     """The finding as one sentence with its number; of wins and losses in the words of those who compare answers."""
     e, wins = finding.evidence, finding.label == "chosen"
+    if "pairs" in e:
+        return _intake(finding)
     share = percent(e["decides"].value, 0)
-    if finding.tokens == (LONGER,):
+    if not finding.tokens:
         return f"The {'longer' if wins else 'shorter'} answer wins {share} of these pairs"
     verb = "wins" if wins else "loses"
     equal = f"{percent(e['equal_length'].value, 0)} at equal length"
     name = shown(finding.tokens[0], 40)
-    if is_formatting(finding.tokens[0]):
-        return f"The answer with {name} {verb} {share} of the pairs where only one has it, {equal}"
-    if len(finding.tokens) == 1:
-        return f"The answer with “{name}” {verb} {share} of the pairs where only one has it, {equal}"
+    if is_formatting(finding.tokens[0]) or len(finding.tokens) == 1:
+        name = name if is_formatting(finding.tokens[0]) else f"“{name}”"
+        return (
+            f"The answer with {name} {verb} {percent(e['first'].value, 0)} of the pairs where only one has it, {equal}"
+        )
     named = [f"“{shown(token, 40)}”" for token in finding.tokens[:3]]
     listed = f"{', '.join(named[:-1])} and {named[-1]}"
     many = f"{len(finding.tokens)} words such as {listed}" if len(finding.tokens) > 3 else listed
-    return f"The answer with more of {many} {verb} {share} of the pairs in which they differ"
+    where = f"{percent(e['test'].value, 0)} of the test pairs" if e["test"].of else f"{share} of the pairs"
+    return f"The answer with more of {many} {verb} {where} that differ in them"
 
 
 def evidence(finding: Finding) -> list[str]:
     """What it stands on, each a short clause."""
     e, wins = finding.evidence, finding.label == "chosen"
+    if "pairs" in e:
+        both = f"{count(e['identical'].found)} of them with both answers" if "identical" in e else ""
+        return [f"{count(e['pairs'].found)} of {count(e['pairs'].of)} pairs", *([both] if both else [])]
     of = e["decides"]
     out = [f"{count(of.found)} of {count(of.of)} training pairs in which the answers differ in this ({_range(of)})"]
     if "like_model" in e:
@@ -73,7 +80,11 @@ def evidence(finding: Finding) -> list[str]:
 
 def action(finding: Finding) -> str:
     """What to do about it."""
-    if finding.tokens == (LONGER,):
+    if finding.kind is FindingKind.LEAK:
+        return "Keep each prompt on one side of the split; until then the test accuracy is too high."
+    if finding.kind is FindingKind.CONTRADICTION:
+        return "Decide which answer is the better one, or leave these pairs out."
+    if not finding.tokens:
         return (
             "Ask whether people here really prefer length. If not, compare answers of like length, or correct for length when you "
             "judge models or train a reward on these pairs."
@@ -84,12 +95,12 @@ def action(finding: Finding) -> str:
     )
 
 
-def leak(finding: Finding) -> str:
+def _intake(finding: Finding) -> str:
     """Units or whole pairs on both sides of the split, or pairs preferred both ways."""
-    e, n = finding.evidence, count(finding.documents)
+    share = f"{count(finding.documents)} {{}}pairs ({percent(finding.evidence['pairs'].value)})"
     if finding.kind is FindingKind.LEAK:
-        return f"{n} test pairs ({percent(e['test'].value)}) share their prompt with training pairs"
-    return f"{n} pairs ({percent(e['documents'].value)}) are also there with the other answer preferred"
+        return share.format("test ") + " share their prompt, or both answers, with training pairs"
+    return share.format("") + " are also there with the other answer preferred"
 
 
 def lead(audit: Audit) -> str:

@@ -33,7 +33,7 @@ def show_audit(audit: Audit, out: Path) -> None:
     line = f"{shown(audit.name, 40)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types"
     if audit.pairs is not None:
         line = f"{shown(audit.name, 40)}: {pairs.lead(audit)}"
-    console.print(Text(line), no_wrap=True, overflow="ellipsis")
+    console.print(Text(line), no_wrap=audit.pairs is None, overflow="ellipsis")
     for finding in audit.findings[:FOUND]:
         console.print(_finding(finding))
     if len(audit.findings) > FOUND:
