@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,13 +20,16 @@ from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.data.formatting import importance_of_all
 from tokensieve.data.importance import Importance
 from tokensieve.data.pairs import pair_importance
+from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
 from tokensieve.model.effects import attention_sums
 from tokensieve.model.fit import FitSettings
 from tokensieve.model.training import CorpusModel, Part, TrainSettings, train_corpus
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.text.corpus import Corpus
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.pairs import read_pairs
+from tokensieve.text.sources import Source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
 
@@ -35,25 +39,33 @@ SHARED = (
 
 
 def audit(
-    corpus: Corpus,
+    corpus: Corpus | Source,
     settings: Settings | None = None,
     tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
     seconds: dict[str, float] | None = None,
+    **reading: Any,
 ) -> Audit:
     """Importance, classifier, selection and their agreement on one corpus.
 
     Args:
-        corpus: with its test set, or without: then a seeded, stratified share is set aside.
+        corpus: with its test set, or without: then a seeded, stratified share is set aside. Or what `read_corpus` reads: a data
+            frame, an Arrow table, a data set, a file, (texts, labels).
         settings: `Settings()` if None.
         tokenizer: words if None.
         progress: called with (stage, share done).
         seconds: times of earlier stages, to be reported with the others.
+        reading: text, label, test and whatever else `read_corpus` takes, where it is to read; with `pairs`, `read_pairs`.
 
     Raises:
-        InputError: the corpus cannot be split, or no token is frequent enough.
+        InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
+    if not isinstance(corpus, Corpus):
+        corpus = (read_pairs if "pairs" in reading else read_corpus)(corpus, **reading)
+        clock.lap("reading")
+    elif reading:
+        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
     how = TrainSettings(
         settings.ngrams,
         settings.min_documents,

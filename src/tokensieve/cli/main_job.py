@@ -26,8 +26,6 @@ from tokensieve.cli.options import (
 from tokensieve.errors import InputError
 from tokensieve.progress import Clock
 
-OURS = r"(over-budget|label-issues|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
-
 
 @dataclass(frozen=True)
 class _Job:
@@ -185,9 +183,8 @@ def _audit(job: _Job) -> Any:
     """Read, audit, write everything or nothing, and show the result."""
     from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.storage import model_files
-    from tokensieve.report import charts, render
+    from tokensieve.files import check_writable, write_all
+    from tokensieve.report.save import OURS, audit_files
     from tokensieve.report.terminal import show_audit
 
     start = time.perf_counter()
@@ -203,23 +200,7 @@ def _audit(job: _Job) -> Any:
         result = run(corpus, settings, splitter, tell, {"reading": time.perf_counter() - start})
         result.settings.update(job.documents | job.tokens.as_given())
         tell("writing", 0.0)
-        lap = time.perf_counter()
-        files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
-        figures = charts.draw(result)
-        files["report.html"] = render(result, figures)
-        drawn = charts.drawn(figures if job.draw else [])
-        files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
-        files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
-        files["findings.csv"] = csv_table(result.finding_rows())
-        if not result.label_issues.is_empty():
-            files["label-issues.csv"] = csv_table(result.label_issues)
-        if result.pairs is not None:
-            files["pairs.csv"] = csv_table(result.pairs.wins)
-        if result.settings["budget"]:
-            files["over-budget.csv"] = csv_table(result.to_review)
-        result.seconds["report"] = time.perf_counter() - lap
-        result.seconds["total"] = time.perf_counter() - start
-        files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)
+        files = audit_files(result, job.draw, start)
         write_all(job.out, files, ours=OURS)
     if not job.quiet:
         show_audit(result, job.out)

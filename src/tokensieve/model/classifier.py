@@ -25,6 +25,7 @@ from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import FitSettings, fit
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.labels import missing
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, count_texts
 
@@ -108,6 +109,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if _is_text(X):
             texts = text_series(X)
+            _check_labels(labels)
             counted = count_texts(
                 texts, tokenizer=self._tokenizer(), ngrams=self.ngrams, min_documents=self.min_documents,
                 formatting=self.formatting,
@@ -266,6 +268,18 @@ def _as_counts(X: Any) -> sp.csr_array:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
+
+
+def _check_labels(labels: NDArray[Any]) -> None:
+    """Refuse missing labels by their place, before a library says something else.
+
+    Raises:
+        ValueError: a label is missing.
+    """
+    if labels.ndim == 1 and labels.dtype.kind in "fO":
+        at = next((i for i, label in enumerate(labels) if missing(label)), None)
+        if at is not None:
+            raise ValueError(f"label {at} is missing: leave its text out")
 
 
 def is_text(X: Any) -> bool:

@@ -10,6 +10,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.errors import InputError
+from tokensieve.escape import html_table
 from tokensieve.model.attention import attention, with_sink
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.trained import Model
@@ -18,10 +19,11 @@ from tokensieve.text.tokenizers import text_series
 from tokensieve.text.tokens import tokenize
 
 SINK = "⟨sink⟩"
+SHOWN = 30  # contributions in a notebook
 Piece = tuple[str, float, float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """One answer as a sum: Σ contribution = answer, to rounding; the sink is a term of its own.
 
@@ -41,6 +43,17 @@ class Explanation:
     answer: float
     unknown: int
     table: pl.DataFrame
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, answer {self.answer:+.4f}, "
+            f"the sum of {self.table.height} contributions, {self.unknown} unknown words)"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = self.table.head(SHOWN).iter_rows()
+        more = f"; the {SHOWN} largest" if self.table.height > SHOWN else ""
+        return html_table(repr(self) + more, self.table.columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
