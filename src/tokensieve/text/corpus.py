@@ -117,6 +117,10 @@ class Corpus:
     fields: tuple[str, ...] = ()
     pairs: Pairing | None = None
 
+    def __repr__(self) -> str:
+        test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
+        return f"Corpus({shown(self.name)!r}: {len(self.texts):,} documents{test}, {len(self.classes)} classes)"
+
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
@@ -133,10 +137,6 @@ class Pairing:
     by: str | None
     units: Ints
     names: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
-        return f"Corpus({shown(self.name)!r}: {len(self.texts):,} documents{test}, {len(self.classes)} classes)"
 
 
 @dataclass(frozen=True, kw_only=True)
