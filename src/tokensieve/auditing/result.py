@@ -14,6 +14,7 @@ from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes,
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.documents import Example, Sampled
 from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.pairs import Preferences
 from tokensieve.escape import html_table, shown
 from tokensieve.model.classifier import AttentionClassifier
 
@@ -89,6 +90,7 @@ class Audit:
         environments: per token type and class, its effect in each environment and whether that is the same everywhere; empty
             without environments.
         exceeded: kinds of findings of which there is more than the budget allows.
+        pairs: what preference pairs show beside all this; None where documents are no pairs.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Audit:
     honest_accuracy: tuple[Share, Share] | None = None
     exceeded: tuple[FindingKind, ...] = ()
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)
+    pairs: Preferences | None = None
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)
@@ -169,7 +172,8 @@ class Audit:
         honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
         kinds = [finding.kind.value for finding in self.findings]
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
-        return summary | {"suspicious": suspicious, "over_budget": over} | found
+        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
+        return summary | {"suspicious": suspicious, "over_budget": over} | found | pairs
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""

@@ -174,8 +174,17 @@ class Intake(Documents):
         bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
     ] = False
 
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", help="Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED"),
+    ] = None
+
     def reader(self, **more: Any) -> Callable[[], Any]:
         """As for `Documents`, duplicates and streaming included."""
+        if self.pairs is not None:
+            from tokensieve.cli.pairs import pair_reader
+
+            return pair_reader(self)
         return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **more)
 
     def advise(self, quiet: bool) -> None:
@@ -188,7 +197,8 @@ class Intake(Documents):
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        given = {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split", "by")}
+        names = ("text", "label", "group", "drop", "test", "split", "by", "pairs")
+        given = {name: getattr(self, name) for name in names}
         return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
 
 
@@ -203,6 +213,8 @@ class Audited(Intake):
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """As for `Intake`, environments included."""
+        if self.pairs is not None and self.environments is not None:
+            raise InputError("--environments is for labelled documents, not for --pairs: leave one of the two out")
         return super().reader(environments=self.environments, **more)
 
     def as_given(self) -> dict[str, Any]:

@@ -106,6 +106,7 @@ class Corpus:
         fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
         by: the unit of each document, String, n, where documents belong together; a document without one is a unit of its own.
         environments: the environment of each document, String with nulls, n; None where none were read.
+        pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
     """
 
     texts: pl.Series | StoredTexts
@@ -119,6 +120,7 @@ class Corpus:
     fields: tuple[str, ...] = ()
     by: pl.Series | None = None
     environments: pl.Series | None = None
+    pairs: Pairing | None = None
 
     @cached_property
     def units(self) -> Ints | None:
@@ -128,6 +130,23 @@ class Corpus:
     def __repr__(self) -> str:
         test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
         return f"Corpus({shown(self.name)!r}: {len(self.texts):,} documents{test}, {len(self.classes)} classes)"
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Documents 2i and 2i + 1 are the preferred and the other side of pair i, of n pairs.
+
+    Attributes:
+        columns: where they were read.
+        by: the column of the units, or None where every pair is one.
+        units: unit (prompt) of each pair, shape (n,): place in `names`.
+        names: the units as text.
+    """
+
+    columns: tuple[str, str]
+    by: str | None
+    units: Ints
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
