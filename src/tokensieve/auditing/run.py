@@ -10,6 +10,8 @@ import polars as pl
 from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.baseline import baseline_accuracy
 from tokensieve.auditing.budget import rows_to_review
+from tokensieve.auditing.card import learning_curve, model_card
+from tokensieve.auditing.concordance import concordance
 from tokensieve.auditing.documents import Answered, examples, sample
 from tokensieve.auditing.findings import FindingKind
 from tokensieve.auditing.inspection import inspect
@@ -76,12 +78,16 @@ def audit(
     over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
     clock.lap("agreement")
     tell("findings", 0.0)
+    fitting = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
     found = inspect(
         table, {"train": train.counts, "test": test.counts}, {"train": train.corpus, "test": test.corpus}, learned.model,
-        FitSettings(value_rate=settings.value_rate, seed=settings.seed), settings.thorough,
-        corpus.test is not None,
+        fitting, settings.thorough, corpus.test is not None,
     )  # fmt: skip
     clock.lap("findings")
+    tell("learning curve", 0.0)
+    curve = learning_curve(train.counts, test.counts, learned.model, fitting) if settings.thorough else None
+    clock.lap("learning curve")
+    assert splitter is not None
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         **{name: summary[name] for name in SHARED},
@@ -101,6 +107,8 @@ def audit(
         findings=found.findings,
         label_issues=found.label_issues,
         honest_accuracy=found.honest,
+        lines=concordance(table, found.findings, train.counts, train.corpus, splitter, settings.seed),
+        card=model_card(f, test.counts, train.counts.class_sizes, curve),
         exceeded=() if budget is None else budget.exceeded(found.findings),
     )
     clock.lap("agreement")
