@@ -119,14 +119,14 @@ def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> 
     frame.write_parquet(tmp_path / "a.parquet")
     assert run("mask", "a.parquet", "--token", "good", "--token", "\U0001f600", "--out", "b.parquet")[0] == 0
     back = pl.read_parquet(tmp_path / "b.parquet")
-    assert back.schema == frame.schema and back["text"].to_list() == [" film", "foo bar", None]
+    assert back.schema == frame.schema and back["text"].to_list() == ["film", "foo bar", None]
     status, _, said = run("mask", "a.parquet", "--token", "good", "--text", "n", "--out", "c.parquet")
     assert status == 2 and "row 1: 'n' holds 1, no text" in said and not (tmp_path / "c.parquet").exists()
     lines = ['{"text": "good film"}', '{"text": "bad film", "late": [1, {"a": null}]}', '{"other": 1}']
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     assert run("mask", "a.jsonl", "--token", "good", "--out", "b.jsonl", "--text", "text")[0] == 0
     assert [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()] == [
-        {"text": " film"}, {"text": "bad film", "late": [1, {"a": None}]}, {"other": 1}
+        {"text": "film"}, {"text": "bad film", "late": [1, {"a": None}]}, {"other": 1}
     ]  # fmt: skip
     reviews = demo_reviews(seed=2)
     masked, _ = mask_texts(reviews.texts, [reviews.shortcut], WordTokenizer())

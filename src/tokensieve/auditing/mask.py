@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from tokensieve.auditing.seam import Seam
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
@@ -52,7 +53,8 @@ def mask_fields(
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
     """Cut every occurrence of the tokens out of the texts, n-grams as runs of words, until none is left.
 
-    The place stays empty: a word put there would carry the label as well as the one that was cut.
+    The place stays empty: a word put there would carry the label as well as the one that was cut. Around it nothing is left that
+    shows where it was (`tokensieve.auditing.seam`); all else stays as it is.
 
     Args:
         texts: String, without nulls.
@@ -95,14 +97,10 @@ def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokeni
         }  # fmt: skip
         if not cut:
             return text
-        kept, at = [], 0
+        seam = Seam(text)
         for i in sorted(cut):
-            start, end = spans[i][:2]
-            kept.append(text[at:start])
-            if text[max(start - 1, 0) : start].isalnum() and text[end : end + 1].isalnum():
-                kept.append(" ")  # neighbours without a space between them would become one word
-            at = max(at, end)
-        shorter = "".join([*kept, text[at:]])
+            seam.cut(*spans[i][:2])
+        shorter = seam.finish()
         if shorter == text:
             return text
         text = shorter

@@ -1,9 +1,8 @@
-"""demo, audit, train, predict, explain."""
+"""demo, audit, train."""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,21 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
-    Files,
     Intake,
     NgramsOption,
     QuietOption,
     SeedOption,
-    SourceArgument,
-    TextOption,
     Tokens,
     command,
     out_option,
     progress,
     say,
 )
-from tokensieve.errors import InputError
-from tokensieve.escape import printable
 from tokensieve.progress import Clock
 
 OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
@@ -139,68 +133,6 @@ def train(
         )
         return
     _train(_Job(read, tokens, out, quiet, {"seed": seed}, documents.as_given()), table)
-
-
-@command
-def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
-    source: SourceArgument,
-    files: Files,
-    text: TextOption = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for predictions.csv, to the letter.", metavar="FOLDER")
-    ] = None,
-    quiet: QuietOption = False,
-) -> None:
-    """Answer new documents: one line of CSV each (row, class, probability, answer, unknown words)."""
-    import polars as pl
-
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.storage import read_model
-    from tokensieve.text.corpus import read_texts
-
-    if out:
-        check_writable(out)
-    classifier = read_model(model)
-    fields = getattr(classifier.vocabulary and classifier.vocabulary.tokenizer, "fields", None)
-    texts = read_texts(source, text=text or fields, **files.form())
-    answered = classifier.answer(*classifier.count(texts.texts))
-    frame = answered.insert_column(0, pl.Series("row", texts.rows))
-    table = csv_table(frame)
-    if out:
-        write_all(out, {"predictions.csv": table})
-        say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
-    else:
-        sys.stdout.buffer.write(printable(table.decode()).encode())
-
-
-@command
-def explain(
-    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
-    text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
-    label: Annotated[
-        str | None,
-        typer.Option("--label", help="Class to explain (else the second of two, or the answer).", metavar="CLASS"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
-) -> None:
-    """Take one answer apart: the contribution of every token, which add up to the answer."""
-    from tokensieve.model.explanation import explain as take_apart
-    from tokensieve.model.storage import read_model
-    from tokensieve.report.terminal import show_explanation
-
-    classifier = read_model(model)
-    if text == "-":
-        text = sys.stdin.buffer.read().decode(errors="replace")
-    classes = [str(c) for c in classifier.classes]
-    if label is not None and label not in classes:
-        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")
-    wanted = None if label is None else classifier.classes[classes.index(label)]
-    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
-    if as_json:
-        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
-    else:
-        show_explanation(classifier, text, found)
 
 
 def _train(job: _Job, table: bool) -> None:

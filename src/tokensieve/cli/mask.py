@@ -1,25 +1,21 @@
-"""mask: a source without certain tokens."""
+"""mask: a source without certain tokens, and without documents whose label is wrong."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tokensieve.cli.options import (
-    Files,
-    QuietOption,
-    SourceArgument,
-    Splitting,
-    TextOption,
-    command,
-    say,
-)
+from tokensieve.cli.options import Files, QuietOption, SourceArgument, Splitting, TextOption, command, out_option, say
 from tokensieve.errors import InputError
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @command
@@ -27,44 +23,157 @@ def mask(
     source: SourceArgument,
     splitting: Splitting,
     files: Files,
-    out: Annotated[Path, typer.Option("--out", help="File to write: .csv .tsv .jsonl or .parquet.", metavar="FILE")],
+    out: Annotated[Path, out_option("tokensieve-mask")] = Path("tokensieve-mask"),
     token: Annotated[list[str] | None, typer.Option("--token", help="Token to cut out (repeatable).")] = None,
     audit: Annotated[
         Path | None,
         typer.Option("--audit", help="Folder of an audit with --fail-on: cut what exceeded it.", metavar="FOLDER"),
     ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option("--decisions", help="What was decided on the audit's page, exported there.", metavar="FILE"),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="Which side of the audit SOURCE is, where --test gave the other.", metavar="PART"),
+    ] = None,
     text: TextOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the documents again with certain tokens cut out, all other columns as they were."""
+    """Write the documents again without certain tokens and without those whose label is wrong, all else as it was.
+
+    --out may also name the file to write: .csv .tsv .jsonl or .parquet.
+    """
+    from tokensieve.auditing.decisions import Decisions
     from tokensieve.auditing.mask import mask_fields
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
 
-    if out.suffix.lower() not in (".csv", ".tsv", ".jsonl", ".parquet"):
-        raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet")
-    check_writable(out.parent)
+    target = _Target.of(out, source)
+    check_writable(target.folder)
+    if part not in (None, "train", "test"):
+        raise InputError(f"--part is train or test, not {part!r}")
+    decided = Decisions() if decisions is None else Decisions.read(decisions)
     tokens, likely, splitter = list(token or []), None, splitting.splitter()
     if audit is not None:
-        found, likely = _exceeding(audit)
-        tokens += found
+        found, likely = _exceeding(audit, must=decisions is None)
+        tokens += [one for one in found if one not in decided.keep]
         vocabulary = read_model(audit).vocabulary
         if vocabulary is not None and splitting == Splitting():
             splitter = vocabulary.tokenizer
+    tokens, formatting = _words([*tokens, *decided.mask], asked=token or [])
     fields = text or list(getattr(splitter, "fields", [])) or likely
     rows, columns = _rows(source, files, fields, must=bool(text))
-    texts = {column: _texts(source, rows, column) for column in columns}
-    masked, changed = mask_fields(texts, tokens, splitter)
-    for column, shorter in masked.items():
-        for row, value in zip(rows, shorter, strict=True):
-            if value is not None:
-                row[column] = value
-    write_all(out.parent, {out.name: _written(rows, out.suffix.lower(), source)})
-    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out: {out}")
+    left_out = _left_out(source, rows, decided.wrong, part)
+    changed = 0
+    if tokens or not any(left_out):
+        texts = {column: _texts(source, [row for _, _, row in rows], column) for column in columns}
+        masked, changed = mask_fields(texts, tokens, splitter)
+        for column, shorter in masked.items():
+            for (_, _, row), value in zip(rows, shorter, strict=True):
+                if value is not None:
+                    row[column] = value
+    kept, wrong = (
+        [row for (_, _, row), gone in zip(rows, left_out, strict=True) if gone is which] for which in (False, True)
+    )
+    summary = {
+        "documents": len(kept),
+        "changed": changed,
+        "left_out": len(wrong),
+        "tokens": list(dict.fromkeys(tokens)),
+    }
+    write_all(target.folder, target.files(kept, wrong, summary, source), ours=target.ours)
+    for name in formatting:
+        say(quiet, f"not cut: {name} is formatting, no token of the text")
+    gone = f", {len(wrong):,} with a wrong label left out" if wrong else ""
+    say(
+        quiet,
+        f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out{gone}: {target.folder / target.name}",
+    )
 
 
-def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tuple[list[dict[str, Any]], list[str]]:
-    """All rows with all their fields, a split of the source's own as one more, and the names of the text columns.
+@dataclass(frozen=True)
+class _Target:
+    """Where the documents go: a folder with them and a summary, or one file that --out names.
+
+    Attributes:
+        folder: to write into.
+        name: of the file with the documents.
+        whole: whether the folder is the result, so that a summary belongs to it.
+    """
+
+    folder: Path
+    name: str
+    whole: bool
+
+    @classmethod
+    def of(cls, out: Path, source: str) -> _Target:
+        if out.suffix.lower() in SUFFIXES and not out.is_dir():
+            return cls(out.parent, out.name, False)
+        if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
+            raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
+        likely = Path(source.lower().removesuffix(".gz")).suffix
+        same = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(likely, likely)
+        return cls(out, f"masked{same if same in SUFFIXES else '.csv'}", True)
+
+    @property
+    def review(self) -> str:
+        """The file of the documents that were left out."""
+        path = Path(self.name)
+        return f"wrong-label{path.suffix}" if self.whole else f"{path.stem}-wrong-label{path.suffix}"
+
+    @property
+    def ours(self) -> str:
+        """What an earlier run may have left and would contradict this one."""
+        return r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)" if self.whole else re.escape(self.review)
+
+    def files(self, kept: list[Any], wrong: list[Any], summary: dict[str, Any], source: str) -> dict[str, Any]:
+        """Name → content."""
+        suffix = Path(self.name).suffix.lower()
+        files: dict[str, Any] = {self.name: _written(kept, suffix, source)}
+        if wrong:
+            files[self.review] = _written(wrong, suffix, source)
+        if self.whole:
+            files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        return files
+
+
+def _words(tokens: list[str], asked: list[str]) -> tuple[list[str], list[str]]:
+    """The tokens that stand in the text, and those that describe how it is written; what the user typed counts as text."""
+    from tokensieve.auditing.context import is_formatting
+
+    formatting = [one for one in tokens if one not in asked and is_formatting(one)]
+    return [one for one in tokens if one not in formatting], list(dict.fromkeys(formatting))
+
+
+def _left_out(source: str, rows: list[Any], wrong: dict[str, frozenset[int]], part: str | None) -> list[bool]:
+    """Which rows have a wrong label. A source with training and test documents of its own has rows of either side; any other is
+    the side that `part` names, or holds the documents of both.
+
+    Args:
+        source: for messages.
+        rows: (side, or "" where the source has no sides, row number, the row).
+        wrong: of the decisions.
+        part: side of the audit that the source is, or None.
+    """
+    sides = {side for side, _, _ in rows}
+    if sides <= {""}:
+        numbers = wrong.get(part, frozenset()) if part else frozenset().union(*wrong.values())
+        wrong = {"": numbers}
+    have = {(side, number) for side, number, _ in rows}
+    for side, numbers in wrong.items():
+        missing = sorted(number for number in numbers if (side, number) not in have)
+        if missing:
+            raise InputError(
+                f"{source}: there is no {f'{side} ' if side else ''}row {missing[0]}, which --decisions names: give the source of "
+                "the audit, and --part train or --part test where the audit had --test"
+            )
+    return [number in wrong.get(side, ()) for side, number, _ in rows]
+
+
+def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tuple[list[Any], list[str]]:
+    """All rows, each with its side ("" where the source has none of its own), its number there and all its fields, a split of the
+    source's own as one more; and the names of the text columns.
 
     Args:
         source: as for every command.
@@ -80,11 +189,12 @@ def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tu
     columns = opened.train.columns
     wanted: list[str | None] = [*fields] if fields and (must or set(fields) <= set(columns)) else [None]
     chosen = [columns[choose_text(opened.train, name)] for name in wanted]
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[str, int, dict[str, Any]]] = []
     for part, table in (("train", opened.train), ("test", opened.test)):
         if table is not None:
             split = {} if opened.test is None else {"split": part}
-            rows += [row | split for row in table.records()]
+            side = part if split else ""
+            rows += [(side, number, row | split) for number, row in enumerate(table.records(), 1)]
     return rows, list(dict.fromkeys(chosen))
 
 
@@ -99,8 +209,8 @@ def _texts(source: str, rows: list[dict[str, Any]], column: str) -> Any:
     return text_series(values)
 
 
-def _exceeding(folder: Path) -> tuple[list[str], list[str]]:
-    """Tokens over the budget of an audit, and its text column."""
+def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
+    """Tokens over the budget of an audit, of which there must be some where nothing else names any, and its text column."""
     try:
         found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         over = [str(row["token"]) for row in found["over_budget"]]
@@ -111,7 +221,7 @@ def _exceeding(folder: Path) -> tuple[list[str], list[str]]:
         raise InputError(
             f"--audit {str(folder)!r} is no folder of an audit: its summary.json lacks {problem}"
         ) from None
-    if not over:
+    if not over and must:
         raise InputError(f"the audit in {str(folder)!r} found no token over a budget: run it with --fail-on first")
     return list(dict.fromkeys(over)), [column]
 

@@ -127,6 +127,10 @@ class Columns:
             groups.setdefault(new, []).extend(old.split(","))
         return groups
 
+    def dropped(self) -> list[str]:
+        """--drop as a list of labels."""
+        return [name for item in self.drop or [] for name in item.split(",")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Documents(Columns, Files):
@@ -142,8 +146,7 @@ class Documents(Columns, Files):
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """Check the options now, read later; `more` goes to `read_corpus` as it is."""
-        groups = self.groups()
-        dropped = [name for item in self.drop or [] for name in item.split(",")]
+        groups, dropped = self.groups(), self.dropped()
 
         def read() -> Any:
             from tokensieve.text.corpus import read_corpus
@@ -264,7 +267,7 @@ ONE_MORE = {  # command → where a second argument goes
     "diagnose": "test documents go with --test SOURCE",
     "explain": "put the text in quotes",
     "predict": "one source at a time",
-    "mask": "one source at a time; --out names the file to write",
+    "mask": "one source at a time; --out names the folder or file to write",
     "verify": "one source at a time",
 }
 

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import choose_columns, choose_text, one_text, position
+from tokensieve.text.columns import choose_columns, one_text, position
 from tokensieve.text.counts import Ints
 from tokensieve.text.formats import Format
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
@@ -111,25 +111,6 @@ class Corpus:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """Documents without labels: every row of the source, in its order.
-
-    Attributes:
-        texts: n texts, String; a missing text is "".
-        rows: row number of each document in its source, shape (n,): 1 … n.
-        name: the source, for messages.
-        missing: rows that hold no text.
-        replaced_surrogates: documents with lone surrogates, each now U+FFFD.
-    """
-
-    texts: pl.Series
-    rows: Ints
-    name: str
-    missing: int
-    replaced_surrogates: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reading(Format):
     """How labelled documents are read.
@@ -204,33 +185,6 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     if held is None:
         return corpus
     return _with_test(corpus, replace(_assemble(held, final, how.duplicates, {}, corpus.classes), fields=fields))
-
-
-def read_texts(source: Source, *, text: str | Sequence[str] | None = None, **how: Any) -> Texts:
-    """Read documents whose labels, if there are any, do not matter.
-
-    Every row is kept, so that answers can be set beside the source. Of a source with a train and a test part, the test
-    part is read.
-
-    Args:
-        source: as for `read_corpus`; also a folder that holds .txt files.
-        text: the column of the texts, or several fields; guessed when there is one good candidate.
-        how: fields of `tokensieve.text.formats.Format` by name.
-
-    Raises:
-        InputError: the source cannot be read, has no rows, or the text column is not clear.
-    """
-    table, text, _ = one_text(_test_table(open_source(source, Format(**how), labelled=False)), text)
-    column = choose_text(table, text)
-    documents = Rows(table.name, (table.columns[column],))
-    texts = [documents.text_of(row, value) for row, (value,) in enumerate(table.read([column]), 1)]
-    return Texts(
-        pl.Series("text", ["" if t is None else t for t in texts], dtype=pl.String),
-        np.arange(1, len(texts) + 1),
-        table.name,
-        texts.count(None),
-        documents.replaced,
-    )
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:

@@ -1,0 +1,185 @@
+"""predict, explain: a trained model on new documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tokensieve.cli.options import Columns, Files, QuietOption, TextOption, command, say
+from tokensieve.errors import InputError
+from tokensieve.escape import printable
+from tokensieve.text.columns import TEXT_NAMES
+
+
+@command
+def predict(
+    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
+    source: Annotated[
+        str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, or - for standard input.")
+    ],
+    files: Files,
+    text: TextOption = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="Column of the true labels, to score (else as in training).", metavar="COLUMN"),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep", help="Column to carry along (repeatable; else `id`, if there is one).", metavar="COLUMN"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results (else standard output).", metavar="FOLDER")
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Answer new documents: a line of CSV each with class, probabilities and answer; where labels are there, score them."""
+    from tokensieve.auditing.score import score
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model.storage import read_model
+    from tokensieve.report.terminal_predict import show_score
+    from tokensieve.text.texts import texts_of
+
+    if out:
+        check_writable(out)
+    classifier = read_model(model)
+    trained = _Training.of(model, classifier)
+    with _table(source, files, [*(text or trained.text), *(keep or []), label or ""]) as table:
+        there = set(table.columns)
+        likely = trained.text if set(trained.text) <= there else None
+        labelled = label or (trained.label if trained.label in there and trained.label not in (text or []) else None)
+        kept = _kept(table.columns, keep, labelled)
+        texts = texts_of(table, text or likely, labelled, kept)
+    matrix, unknown = classifier.count(texts.texts)
+    f = classifier.decide(matrix)
+    found = None if texts.labels is None else score(f, trained.named(texts.labels), list(map(str, classifier.classes)))
+    if label and found is None:
+        raise InputError(
+            f"{texts.name}: column {label!r} holds no label that the model knows: choose another with --label"
+        )
+    frame = _answers(texts, classifier, matrix, unknown, f, found is not None)
+    answers = csv_table(frame)
+    if out:
+        summary = {"documents": len(frame), "missing_texts": texts.missing, "score": found and found.to_dict()}
+        written: dict[str, Any] = {
+            "predictions.csv": answers,
+            "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
+        }
+        write_all(out, written)
+        say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
+    else:
+        sys.stdout.buffer.write(printable(answers.decode()).encode())
+    if found and not quiet:
+        show_score(found)
+
+
+@command
+def explain(
+    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
+    text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="Class to explain (else the second of two, or the answer).", metavar="CLASS"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Take one answer apart: the contribution of every token, which add up to the answer."""
+    from tokensieve.model.explanation import explain as take_apart
+    from tokensieve.model.storage import read_model
+    from tokensieve.report.terminal import show_explanation
+
+    classifier = read_model(model)
+    if text == "-":
+        text = sys.stdin.buffer.read().decode(errors="replace")
+    classes = [str(c) for c in classifier.classes]
+    if label is not None and label not in classes:
+        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")
+    wanted = None if label is None else classifier.classes[classes.index(label)]
+    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
+    if as_json:
+        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
+    else:
+        show_explanation(classifier, text, found)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What the model's folder remembers of the documents that it was trained on.
+
+    Attributes:
+        text, label: columns.
+        final: label as it stands in the source → label after --group and --drop.
+    """
+
+    text: list[str]
+    label: str | None
+    final: dict[str, str | None]
+
+    @classmethod
+    def of(cls, folder: Path, model: Any) -> _Training:
+        """From summary.json, as far as it is there and whole: without it columns are guessed."""
+        from tokensieve.model.schema import parsed, read_regular
+        from tokensieve.text.labels import destinations
+
+        fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))
+        try:
+            settings = parsed(read_regular(folder / "summary.json"))["settings"]
+            text, label = map(str, settings["columns"][:2])
+            given = Columns(group=settings.get("group"), drop=settings.get("drop"))
+            final = destinations(given.groups(), given.dropped())
+        except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            return cls(fields, None, {})
+        return cls(fields or [text], label, final)
+
+    def named(self, labels: Any) -> Any:
+        """Labels of a source as the model knows them; one that training dropped stays as it is, and the model does not know it."""
+        import polars as pl
+
+        return pl.Series([x if x is None else self.final.get(x) or x for x in labels], dtype=pl.String)
+
+
+@contextmanager
+def _table(source: str, files: Files, columns: Sequence[str]) -> Iterator[Any]:
+    from tokensieve.text.formats import Format
+    from tokensieve.text.texts import standard_input, table_of
+
+    how = Format(**files.form())
+    if source == "-":
+        with standard_input(how, [*columns, *TEXT_NAMES]) as table:
+            yield table
+    else:
+        yield table_of(source, how)
+
+
+def _kept(columns: Sequence[str], keep: list[str] | None, label: str | None) -> list[str]:
+    """The columns to carry along; those of an identifier where none is named."""
+    from tokensieve.text.texts import IDS
+
+    wanted = [name for name in columns if name.lower() in IDS] if keep is None else keep
+    return [name for name in dict.fromkeys(wanted) if name != label]
+
+
+def _answers(texts: Any, model: Any, matrix: Any, unknown: Any, f: Any, labelled: bool) -> Any:
+    """A row per document: row, columns carried along, label, class, probability, answer, unknown_words, P(…) of each class."""
+    import polars as pl
+
+    from tokensieve.model.decision import probabilities
+
+    frame, p = model.answer(matrix, unknown), probabilities(f)
+    beside = {"row": pl.Series(texts.rows)} | {name: texts.kept[name] for name in texts.kept.columns}
+    own = {name: frame[name] for name in frame.columns}
+    own |= {f"P({name})": pl.Series(p[:, k]) for k, name in enumerate(map(str, model.classes))}
+    if labelled:
+        own = {"label": texts.labels} | own
+    taken = [name for name in texts.kept.columns if name in own or name == "row"]
+    if taken:
+        raise InputError(f"--keep {taken[0]!r}: the results have a column of that name: rename it in the source")
+    return pl.DataFrame(beside | own)

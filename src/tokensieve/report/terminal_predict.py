@@ -1,0 +1,38 @@
+"""How well new documents were answered, in the terminal."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from tokensieve.auditing.score import Score
+from tokensieve.escape import shown
+from tokensieve.report.console import Console
+from tokensieve.report.numbers import percent, plain
+
+SHOWN = 8  # classes of the table
+
+
+def show_score(score: Score) -> None:
+    """Accuracy, log loss and the confusion matrix, on standard error: standard output is for the answers."""
+    console = Console(stderr=True)
+    right = score.accuracy
+    console.print(
+        Text(f"accuracy {percent(right.value)} ({percent(right.low)} to {percent(right.high)})", style="bold")
+        + Text(f" of {right.of:,} labelled documents answered right")
+    )
+    console.print(f"always the largest class {percent(score.majority)}; log loss {plain(score.log_loss, 4)}")
+    for name, n in list(score.unknown.items())[:3]:
+        console.print(Text(f"left out, {n:,}: label {shown(name, 30)!r} is none of the model's"))
+    if score.unlabelled:
+        console.print(Text(f"left out, {score.unlabelled:,}: no label"))
+    if len(score.classes) > SHOWN:
+        console.print(Text(f"the confusion matrix of {len(score.classes)} classes is in summary.json, with --out"))
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column(Text("label ↓ answer →", style="dim"))
+    for name in score.classes:
+        table.add_column(Text(shown(name, 14)), justify="right")
+    for name, row in zip(score.classes, score.confusion.tolist(), strict=True):
+        table.add_row(Text(shown(name, 24)), *(f"{n:,}" for n in row))
+    console.print(table)

@@ -1,0 +1,154 @@
+"""Masked texts: what is cut leaves no debris, and what is not cut stays letter for letter; decisions are read strictly."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calls import Run
+from tokensieve.auditing.decisions import Decisions
+from tokensieve.auditing.mask import mask_texts
+from tokensieve.errors import InputError
+from tokensieve.text.tokenizers import WordTokenizer
+
+CASES = {
+    "Tablet, I loved it": "I loved it",
+    "I loved the tablet.": "I loved the.",
+    "the film, tablet, was": "the film, was",
+    "Great. Tablet. More": "Great. More",
+    "good, tablet.": "good.",
+    "(tablet, good)": "(good)",
+    "(good, tablet)": "(good)",
+    "a (tablet) b": "a b",
+    'he said "tablet" and': "he said and",
+    "“Tablet”, he said": "he said",
+    "**tablet** yes": "yes",
+    "anti-tablet-good": "anti-good",
+    "I give it 7/10.": "I give it.",
+    "costs 3.5 euros, 10% off": "costs 5 euros, off",
+    "#tablet rocks": "rocks",
+    "x\n\ntablet\n\ny": "x\n\ny",
+    "- tablet good\n- tablet\n- foo": "- good\n- foo",
+    "good - tablet - bad": "good - bad",
+    "tablet :)": ":)",
+    "Great tablet. Tablet rocks!": "Great. rocks!",
+    "really? Tablet?": "really?",
+    "foo tablet\n": "foo\n",
+    "好tablet坏": "好坏",
+    "a 😀 tablet, 😀": "a 😀, 😀",
+    "phone/tablet": "phone",
+    "tablet": "",
+    "keeps  its   own , odd ( ) marks": "keeps  its   own , odd ( ) marks",
+}
+CUT = ["tablet", "7", "10", "3"]
+PART = st.sampled_from(
+    ["tablet", "Tablet", "good", "film", "x7", "10", ", ", ". ", "! ", " (", ") ", " - ", "-", "/", "\n", " ", "  ", '"', "“", "”",
+     " #", "%", "😀", "'", ":", " :) ", "é", "好"]
+)  # fmt: skip
+DEBRIS = (r"  ", r"\(\s*\)", r"“\s*”", r",\s*,", r" ,", r" \.(?!\w)", r"\(\s*,", r",\s*\)", r"^\s*[,.]")
+
+
+@pytest.mark.parametrize("before", CASES)
+def test_a_cut_leaves_no_debris(before: str) -> None:
+    assert mask_texts(pl.Series([before]), CUT, WordTokenizer())[0].to_list() == [CASES[before]]
+
+
+@settings(deadline=None, derandomize=True, max_examples=120)
+@given(parts=st.lists(PART, max_size=14))
+def test_what_is_not_cut_is_there_in_its_order_and_debris_does_not_grow(parts: list[str]) -> None:
+    before, tokenizer = "".join(parts), WordTokenizer()
+    after = mask_texts(pl.Series([before], dtype=pl.String), CUT, tokenizer)[0][0]
+    spans = tokenizer.spans(before)
+    gone = {i for start, end, word in spans if word in CUT for i in range(start, end)}
+    kept = "".join(c for i, c in enumerate(before) if i not in gone)
+    solid = re.compile(r"[^\w😀]|_")
+    assert solid.sub("", after) == solid.sub("", kept)  # letters, digits and symbols: all, in order
+    if not gone:
+        assert after == before
+    marks = iter(before)
+    assert all(c in marks for c in after if c != " ")  # nothing is added but a space between two words
+    assert [w for *_, w in tokenizer.spans(after)] == [w for *_, w in spans if w not in CUT]
+    for pattern in DEBRIS:
+        assert len(re.findall(pattern, after)) <= len(re.findall(pattern, before)), (pattern, before, after)
+    words = [(s, e) for s, e, word in spans if word not in CUT]
+    near = [i for i, (*_, word) in enumerate(spans) if word in CUT]
+    for (_, a), (b, _) in pairwise(words):  # between words that no cut parts, every character stays
+        if not any(a <= spans[i][0] < b for i in near):
+            assert before[a:b] in after
+
+
+def write(path: Path, **changes: Any) -> Path:
+    content: dict[str, Any] = {"tokensieve": "decisions", "version": 1, "tokens": {}, "documents": []} | changes
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_decisions_are_followed(run: Run) -> None:
+    Path("a.csv").write_text('id,text,label\n1,"a tablet, good",p\n2,bad,n\n3,tablet good,p\n4,tablet bad,n\n')
+    documents = [{"part": "train", "row": 2, "decision": "wrong label"}, {"part": "test", "row": 4, "decision": "keep"}]
+    write(Path("d.json"), tokens={"tablet": "mask", "good": "keep", "⟨emoji⟩": "mask"}, documents=documents)
+    status, out, err = run("mask", "a.csv", "--text", "text", "--decisions", "d.json")
+    assert (status, out) == (0, "") and "not cut: ⟨emoji⟩" in err and "1 with a wrong label left out" in err
+    folder = Path("tokensieve-mask")
+    assert (folder / "masked.csv").read_text().splitlines() == ["id,text,label", '1,"a, good",p', "3,good,p", "4,bad,n"]
+    assert (folder / "wrong-label.csv").read_text().splitlines() == ["id,text,label", "2,bad,n"]
+    found = json.loads((folder / "summary.json").read_text())
+    assert found == {"documents": 3, "changed": 3, "left_out": 1, "tokens": ["tablet"]}
+    assert run("mask", "a.csv", "--text", "text", "--token", "bad")[0] == 0
+    assert not (folder / "wrong-label.csv").exists()  # of an earlier run
+    status, _, err = run(
+        "mask", "a.csv", "--text", "text", "--decisions", "d.json", "--part", "test", "--out", "b.jsonl"
+    )
+    assert status == 0 and "left out" not in err and not Path("b-wrong-label.jsonl").exists()
+
+
+def test_rows_belong_to_their_side(run: Run) -> None:
+    for side in ("train", "test"):
+        for label in "np":
+            Path(side, label).mkdir(parents=True)
+            Path(side, label, "1.txt").write_text(f"{side} {label} tablet")
+    write(Path("d.json"), documents=[{"part": "test", "row": 1, "decision": "wrong label"}])
+    Path("all").mkdir()
+    for side in ("train", "test"):
+        Path(side).rename(Path("all", side))
+    assert run("mask", "all", "--decisions", "d.json", "--out", "b.csv")[0] == 0
+    assert Path("b-wrong-label.csv").read_text().splitlines()[1:] == ["test n tablet,n,test"]
+    assert len(Path("b.csv").read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokensieve": "x"}, "holds no decisions"), ({"version": 2}, "version 2"), ({"version": True}, "version True"),
+        ({"tokens": []}, "must be an object"), ({"tokens": {"a": "wrong label"}}, "kept or masked"),
+        ({"tokens": {"a": ["mask"]}}, "kept or masked"), ({"documents": [3]}, "document 1 needs a part"),
+        ({"documents": [{"part": "train", "row": True, "decision": "keep"}]}, "needs a row"),
+        ({"documents": [{"part": "train", "row": 0, "decision": "keep"}]}, "needs a row"),
+        ({"documents": [{"part": "train", "row": 1, "decision": "mask"}]}, "keep or wrong label"),
+        ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "there is no row 9"),
+        ({}, "no token to mask"),
+    ],
+)  # fmt: skip
+def test_bad_decisions_are_one_line(run: Run, changes: dict[str, Any], message: str) -> None:
+    Path("a.csv").write_text("text,label\na b,1\nc d,0\n")
+    write(Path("d.json"), **changes)
+    status, out, err = run("mask", "a.csv", "--text", "text", "--decisions", "d.json")
+    assert (status, out, err.count("\n")) == (2, "", 1) and message in err
+    assert not Path("tokensieve-mask").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"[" * 10**5, b"\xff", b'{"tokensieve": "decisions", "version": NaN}', b"[]"])
+def test_files_that_are_no_decisions(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "d.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"d\.json"):
+        Decisions.read(tmp_path / "d.json")
+    with pytest.raises(InputError, match="cannot read"):
+        Decisions.read(tmp_path / "none.json")

@@ -1,0 +1,128 @@
+"""predict: all probabilities, what stays beside them, the score where labels are there, and standard input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
+
+from calls import Run
+from reviews import write_reviews
+from tokensieve.auditing.score import score
+from tokensieve.model.storage import load_model
+from tokensieve.text.formats import Format
+from tokensieve.text.texts import table_of, texts_of
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained on `review` and `stars`, grouped to bad and good."""
+    from tokensieve.cli import app
+
+    folder = tmp_path_factory.mktemp("predict")
+    source = write_reviews(folder / "reviews.csv", 200, stars=True)
+    source.write_text(source.read_text().replace("text,stars", "review,stars", 1))
+    groups = ["--group", "bad=1,2", "--group", "good=4,5"]
+    app(args=["train", str(source), *groups, "--out", str(folder / "model"), "-q"], standalone_mode=False)
+    return folder
+
+
+def rows_of(out: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def test_columns_and_groups_of_training_are_remembered_and_the_score_is_scikit_learns(model: Path, run: Run) -> None:
+    status, out, err = run("predict", str(model / "model"), str(model / "reviews.csv"))
+    rows, loaded = rows_of(out), load_model(model / "model")
+    assert status == 0 and list(rows[0]) == "row label class probability answer unknown_words P(bad) P(good)".split()
+    frame = pl.read_csv(model / "reviews.csv")
+    p = loaded.predict_proba(frame["review"].to_list())
+    np.testing.assert_allclose([[float(r["P(bad)"]), float(r["P(good)"])] for r in rows], p, rtol=1e-12)
+    true = ["bad" if stars < 3 else "good" for stars in frame["stars"]]
+    assert run("predict", str(model / "model"), str(model / "reviews.csv"), "--out", "there")[:2] == (0, "")
+    found = json.loads(Path("there/summary.json").read_text())["score"]
+    assert found["accuracy"]["value"] == accuracy_score(true, [r["class"] for r in rows])
+    assert found["confusion"] == confusion_matrix(true, [r["class"] for r in rows]).tolist()
+    assert found["log_loss"] == pytest.approx(log_loss(true, p), rel=1e-12)
+    assert f"log loss {found['log_loss']:.4f}" in err and f"{found['accuracy']['value']:.1%}" in err
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_the_log_loss_of_many_classes_is_scikit_learns(k: int) -> None:
+    rng = np.random.default_rng(k)
+    f, labels = 3 * rng.normal(size=(40, k)), [None, "strange", *map(str, rng.integers(0, k, 38))]
+    found = score(f, pl.Series(labels, dtype=pl.String), [str(i) for i in range(k)])
+    p = np.exp(f[2:]) / np.exp(f[2:]).sum(axis=1, keepdims=True)
+    assert found is not None and (found.unlabelled, found.unknown) == (1, {"strange": 1})
+    assert found.log_loss == pytest.approx(log_loss(labels[2:], p, labels=[str(i) for i in range(k)]), rel=1e-12)
+    assert found.confusion.sum() == found.accuracy.of == 38
+    assert score(f[:1], pl.Series([None], dtype=pl.String), ["0", "1", "2"]) is None
+
+
+def test_an_identifier_stays_and_other_columns_on_request(model: Path, run: Run) -> None:
+    Path("a.jsonl").write_text(
+        '{"ID": "x", "review": "great", "tags": ["a"], "at": 1.5}\n{"ID": null, "review": null, "at": true}\n'
+    )
+    rows = rows_of(run("predict", str(model / "model"), "a.jsonl")[1])
+    assert [row["ID"] for row in rows] == ["x", ""] and "label" not in rows[0] and "tags" not in rows[0]
+    rows = rows_of(run("predict", str(model / "model"), "a.jsonl", "--keep", "tags", "--keep", "at")[1])
+    assert [(row["tags"], row["at"]) for row in rows] == [('["a"]', "1.5"), ("", "True")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"great film\r\nbad film\n", b"review\ngreat film\nbad film\n", b"id\treview\n1\tgreat film\n2\tbad film\n",
+        b'\xef\xbb\xbftext,id\n"great film",1\nbad film,2', b'{"review": "great film"}\n{"review": "bad film"}',
+        b' [{"text": "great film"}, {"text": "bad film"}]',
+    ],
+)  # fmt: skip
+def test_standard_input_of_every_kind(model: Path, run: Run, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    status, out, err = run("predict", str(model / "model"), "-")
+    expected = load_model(model / "model").predict_proba(["great film", "bad film"])
+    assert (status, err) == (0, "")
+    np.testing.assert_allclose([float(row["P(good)"]) for row in rows_of(out)], expected[:, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "decompress it first"), (b"\xff\xfe", [], "utf-8"),
+        (b"id,review\n1,x\n", ["--keep", "other"], "standard input: there is no column 'other'"),
+        (b"row,review\n1,x\n", ["--keep", "row"], "the results have a column of that name"),
+        (b"stars,review\n9,x\n", ["--label", "stars"], "holds no label that the model knows"),
+        (b"{oops", [], "is not JSON"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_answered_is_one_line(
+    model: Path, run: Run, monkeypatch: pytest.MonkeyPatch, content: bytes, options: list[str], message: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    status, out, err = run("predict", str(model / "model"), "-", *options)
+    assert (status, out, err.count("\n")) == (2, "", 1) and message in err
+
+
+@pytest.mark.parametrize(
+    "summary", ['{"settings": {"columns": [[], 3], "group": 7}}', "[" * 100_000, "", '{"settings"']
+)
+def test_a_damaged_memory_is_no_memory(model: Path, run: Run, tmp_path: Path, summary: str) -> None:
+    (tmp_path / "m").mkdir()
+    for path in (model / "model").iterdir():
+        (tmp_path / "m" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "m" / "summary.json").write_text(summary)
+    assert run("predict", "m", str(model / "reviews.csv"))[0] == 0
+
+
+def test_labels_and_kept_columns_beside_several_fields() -> None:
+    table = table_of(pl.DataFrame({"title": ["a"], "body": ["b"], "id": [4], "y": [1.0]}), Format())
+    found = texts_of(table, ["title", "body"], "y", ["id"])
+    assert found.texts.to_list() == ["⟦title⟧ a\n⟦body⟧ b"]
+    assert found.labels is not None and found.labels.to_list() == ["1"] and found.kept["id"].to_list() == ["4"]
