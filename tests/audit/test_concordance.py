@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_the_quick_search_finds_what_the_tokenizer_finds(tokenizer: WordTokenize
     tried = 0
     for i in range(len(corpus.texts)):
         spans = [word for _, _, word in tokenizer.spans(str(corpus.texts[i]))]
-        for token in {*spans, *(f"{a} {b}" for a, b in zip(spans, spans[1:], strict=False))}:
+        for token in {*spans, *(f"{a} {b}" for a, b in pairwise(spans))}:
             tried += 1
             found, exact = line(corpus, i, token, tokenizer), passage(corpus, i, (token,), tokenizer)
             assert [w for _, _, w in tokenizer.spans(found.token)] == token.split(" "), (token, found)

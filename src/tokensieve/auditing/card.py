@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -71,17 +72,25 @@ def model_card(f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame |
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (test.labels, answers), 1)
     hits = confusion.diagonal()
-    shares = [tuple(Share.count(int(a), int(b)) for a, b in zip(hits, confusion.sum(axis), strict=True)) for axis in (0, 1)]
+    shares = [
+        tuple(Share.count(int(a), int(b)) for a, b in zip(hits, confusion.sum(axis), strict=True)) for axis in (0, 1)
+    ]
     prior = train_sizes / train_sizes.sum()
-    losses = [-np.log(np.maximum(x, 1e-300)) for x in (p[np.arange(n), test.labels], prior[test.labels])]
+    given = (p[np.arange(n), test.labels], prior[test.labels])
+    loss, base = (float(np.mean(-np.log(np.maximum(x, 1e-300)))) if n else math.nan for x in given)
     calibration = _calibration(p[np.arange(n), answers], right, k)
     gap = (calibration["confidence"] - calibration["accuracy"]).abs() * calibration["documents"]
-    none = float("nan")
     return ModelCard(
-        confusion, shares[0], shares[1],
-        *(float(x.mean()) if n else none for x in losses), calibration, float(gap.sum()) / n if n else none,
-        _lengths(test.matrix.sum(axis=1), right), _curve_frame([]) if curve is None else curve,
-    )  # fmt: skip
+        confusion=confusion,
+        precision=shares[0],
+        recall=shares[1],
+        log_loss=loss,
+        base_log_loss=base,
+        calibration=calibration,
+        calibration_error=float(gap.sum()) / n if n else math.nan,
+        lengths=_lengths(test.matrix.sum(axis=1), right),
+        curve=_curve_frame([]) if curve is None else curve,
+    )
 
 
 def learning_curve(
@@ -145,6 +154,9 @@ def _lengths(tokens: Floats, right: Ints) -> pl.DataFrame:
     edges = np.unique(np.quantile(tokens, np.linspace(0, 1, LENGTHS + 1)[1:-1])) if len(tokens) else np.zeros(0)
     which = np.searchsorted(edges, tokens, side="left")
     rows = _grouped(which, len(edges) + 1, right)
-    ends = [(tokens[which == i].min(), tokens[which == i].max()) if row["documents"] else (0, 0) for i, row in enumerate(rows)]
+    ends = [
+        (tokens[which == i].min(), tokens[which == i].max()) if row["documents"] else (0, 0)
+        for i, row in enumerate(rows)
+    ]
     frame = [{"low": int(low), "high": int(high)} | row for (low, high), row in zip(ends, rows, strict=True)]
     return pl.DataFrame(frame).filter(pl.col("documents") > 0)

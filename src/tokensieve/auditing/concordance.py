@@ -68,7 +68,12 @@ def line(corpus: Corpus, document: int, token: str, tokenizer: Tokenizer) -> Pas
     Plain words between plain signs are found without the tokenizer, which takes milliseconds for a text.
     """
     place = None
-    if isinstance(tokenizer, WordTokenizer) and tokenizer.pattern == WORD and not tokenizer.html and _PLAIN.match(token):
+    if (
+        isinstance(tokenizer, WordTokenizer)
+        and tokenizer.pattern == WORD
+        and not tokenizer.html
+        and _PLAIN.match(token)
+    ):
         gap = rf"(?:[{_SIGNS}]|<br\s*/?>)+" if tokenizer.line_breaks else f"[{_SIGNS}]+"
         pattern = _START + gap.join(token.split(" ")) + _END
         found = re.search(pattern, str(corpus.texts[document]), re.IGNORECASE if tokenizer.lowercase else 0)

@@ -59,7 +59,8 @@ def audit(
     learned = train_corpus(corpus, how, tokenizer, tell, clock)
     train, test, notes = learned.train, learned.test, list(learned.notes)
     f = learned.f if learned.f.shape[1] > 1 else learned.f[:, 0]
-    splitter = learned.model.vocabulary and learned.model.vocabulary.tokenizer
+    assert learned.model.vocabulary is not None
+    splitter = learned.model.vocabulary.tokenizer
     model = AttentionClassifier.of(learned.model, tokenizer=splitter)
     tell("importance", 0.0)
     importance = token_importance(train.counts)
@@ -87,7 +88,6 @@ def audit(
     tell("learning curve", 0.0)
     curve = learning_curve(train.counts, test.counts, learned.model, fitting) if settings.thorough else None
     clock.lap("learning curve")
-    assert splitter is not None
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         **{name: summary[name] for name in SHARED},

@@ -92,7 +92,9 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
     views = []
     for k, chosen in rows.items():
         arrays |= _class_arrays(k, chosen, types)
-        views.append({"class": k, "spread": _spread(sides[k]), "bend": _spread(sides[k]) / BEND, "bins": _bins(sides[k])})
+        views.append(
+            {"class": k, "spread": _spread(sides[k]), "bend": _spread(sides[k]) / BEND, "bins": _bins(sides[k])}
+        )
     tokens = shared["token"].to_list()
     meta = {
         "key": _key(audit),

@@ -23,7 +23,9 @@ def card_view(audit: Audit) -> dict[str, Any] | None:
     order = sorted(range(len(names)), key=lambda k: card.recall[k].value if card.recall[k].of else 2.0)
     order = sorted(order[:ROWS]) if len(names) <= ROWS else order[:ROWS]
     shares = card.confusion / np.maximum(card.confusion.sum(axis=1, keepdims=True), 1)
-    matrix = [(name, list(zip(*row, strict=True))) for name, *row in zip(names, card.confusion.tolist(), shares, strict=True)]
+    matrix = [
+        (name, list(zip(*row, strict=True))) for name, *row in zip(names, card.confusion.tolist(), shares, strict=True)
+    ]
     wrong = card.confusion - np.diag(card.confusion.diagonal())
     pairs = [divmod(int(i), len(names)) for i in np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]]
     most = max(card.calibration["documents"])

@@ -8,7 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "live"
-FILES = "codec format words model state address axis points map hand lines card panel decisions theme table whatif shade documents box main"
+FILES = (
+    "codec format words model state address axis points map hand lines card panel decisions theme table whatif shade "
+    "documents box main"
+)
 
 
 @cache
