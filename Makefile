@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all docs bench reproduced lock clean
+.PHONY: demo test test-all docs gallery bench reproduced lock clean
 
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
@@ -20,6 +20,10 @@ test-all: test
 # the documentation site, offline and strict: a broken link or reference fails
 docs: .deps-test
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
+# every page of docs/gallery.md and its screenshot, from the data sets in ../shared/data
+gallery: .deps-test chromium
+	$(BIN)/python docs/gallery.py
 
 # the figures of docs/benchmarks.md: hours on a quiet machine; the peers are not locked
 bench: .deps-test

@@ -24,15 +24,16 @@ ROOMS = {
 
 project, author = "tokensieve", "The tokensieve developers"
 version = release = tokensieve.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
+nb_execution_mode, nb_execution_timeout, nb_execution_raise_on_error = "force", 300, True
+nb_merge_streams, nb_output_stderr = True, "remove"
 html_theme, html_title = "furo", "tokensieve"
-html_static_path = ["_static"]
 html_show_sourcelink = False
 templates_path: list[str] = []
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 default_role = "literal"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
     from tokensieve.report.page import render
+    from tokensieve.report.save import save as save
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
@@ -67,6 +68,7 @@ _HOMES = {
     "model.trained": "Model",
     "report.charts": "pictures",
     "report.page": "render",
+    "report.save": "save",
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
     "text.tokenizers": "PieceTokenizer WordTokenizer",
@@ -90,3 +92,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"tokensieve.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
@@ -47,3 +49,23 @@ def line(message: str, limit: int = MESSAGE) -> str:
     """A message as one printable line; of a longer one the middle is left out, since it names the thing and ends with advice."""
     one = printable(" ".join(message.split()))
     return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[-limit // 3 :]}"
+
+
+def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A plain HTML table for notebooks, with everything in it escaped.
+
+    Args:
+        caption: a sentence above it.
+        head: names of the columns.
+        rows: cells: text as it is, numbers to three digits.
+    """
+
+    def cell(value: object) -> str:
+        if isinstance(value, float):
+            return f"{value:.3g}"
+        return html.escape(shown(value)) if isinstance(value, str) else html.escape(str(value))
+
+    lines = ("".join(f"<td><bdi>{cell(value)}</bdi></td>" for value in row) for row in rows)
+    names = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{html.escape(line(caption))}</caption><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"

@@ -127,7 +127,7 @@ def test_nobody_is_accused_where_nothing_is_learned(trained: Any, reviews: Any) 
         model = untrained_twin(trained[0], seed)
         found = diagnose(model, trained[1], reviews.texts.to_list(), reviews.labels.tolist(), SETTINGS)
         assert found.leaning.is_empty() and found.learned is False
-        assert not set(found.uses["status"]) - {"little used"}
+        assert not set(found.uses["status"]) - {"use not shown"}
 
 
 def negating(texts: list[str]) -> Any:

@@ -35,7 +35,7 @@ UNSEEN = [
 ]
 SURROGATE = "\ud800 good"
 MARKS = [" bad", " good", " film"]
-KINDS = ["words", "bigrams", "trigrams", "pieces", "int", "bool", "three classes"]
+KINDS = ["words", "bigrams", "trigrams", "pieces", "int", "bool", "three classes", "formatting"]
 NAMES: dict[str, list[Any]] = {"int": [3, 7], "bool": [False, True], "three classes": ["a", "b\t<b>", "ü"]}
 
 JAVASCRIPT = r"""
@@ -87,7 +87,10 @@ def trained() -> dict[str, AttentionClassifier]:
             tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
             tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=120, show_progress=False))
         ngrams = {"bigrams": 2, "trigrams": 3, "three classes": 2}.get(kind, 1)
-        found[kind] = AttentionClassifier(ngrams, min_documents=2, tokenizer=tokenizer).fit(texts, labels)
+        model = AttentionClassifier(ngrams, min_documents=2, tokenizer=tokenizer, formatting=kind == "formatting")
+        if kind == "formatting":
+            texts = [text + ["...", "  !", "\n- 1", ""][i % 4] for i, text in enumerate(texts)]
+        found[kind] = model.fit(texts, labels)
     return found
 
 
@@ -136,6 +139,7 @@ def test_a_clone_of_what_was_loaded_learns_the_same_model(tmp_path: Path) -> Non
         "validation_share": 0.2,
         "random_state": 7,
         "tokenizer": WordTokenizer(lowercase=False),
+        "formatting": True,
     }
     model = AttentionClassifier(**settings).fit(texts, labels)
     loaded = load_model(save(model, tmp_path))
@@ -266,9 +270,8 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     """The portable table in plain Python; the pattern's \\p classes are left out, which ASCII text does not need."""
     settings = model["tokenizer"]
     assert settings["kind"] == "words"
-    if settings["line_breaks"]:
-        text = re.sub(r"(?i)<br\s*/?>", " ", text)
-    words = re.findall(r"\w+(?:'\w+)*", text.lower() if settings["lowercase"] else text, re.ASCII)
+    plain = re.sub(r"(?i)<br\s*/?>", " ", text) if settings["line_breaks"] else text
+    words = re.findall(r"\w+(?:'\w+)*", plain.lower() if settings["lowercase"] else plain, re.ASCII)
     index = {token: s for s, token in enumerate(model["tokens"])}
     runs = [" ".join(words[i : i + n]) for n in range(1, model["ngrams"] + 1) for i in range(len(words) - n + 1)]
     weights = {
@@ -276,6 +279,17 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
         for run, count in Counter(runs).items()
         if run in index
     }
+    end = text[-200:].rstrip()[-8:]
+    for s, feature in enumerate(model["formatting"], len(model["tokens"]) - len(model["formatting"])):
+        if "words" in feature:
+            least, below = feature["words"]
+            holds = least <= len(text.split()) < (below or math.inf)
+        else:
+            pattern = re.sub(r"\\p\{L.\}", lambda m: "[a-z]" if m[0] == r"\p{Ll}" else "[A-Z]", feature["pattern"])
+            where = end if feature["where"] == "end" else text
+            holds = (re.search(pattern.replace("$", r"\Z"), where) is None) == feature["absent"]
+        if holds:
+            weights[s] = math.exp(model["scores"][s])
     if not weights:
         return list(model["prior"])
     sink = 0.0 if model["sink"] is None else math.exp(model["sink"])
@@ -286,12 +300,13 @@ def run_table(model: dict[str, Any], text: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("kind", ["words", "bigrams", "trigrams", "int", "three classes"])
+@pytest.mark.parametrize("kind", ["words", "bigrams", "trigrams", "int", "three classes", "formatting"])
 def test_the_table_runs_in_plain_python(kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
     portable = json.loads((save(trained[kind], tmp_path) / TABLE).read_text(encoding="utf-8"))
     rng = np.random.default_rng(2)
     ascii_words = [word for word in WORDS if word.isascii()] + ["unseen", "<br />", "GOOD,", "'bad'", "--"]
     texts = [" ".join(rng.choice(ascii_words, rng.integers(0, 20))) for _ in range(40)] + ["", "nothing"]
+    texts += ["good...", "bad  !", "film\n- 1", "Good "]
     expected = trained[kind].decision_function(texts).reshape(len(texts), -1)
     np.testing.assert_allclose([run_table(portable, text) for text in texts], expected, rtol=0, atol=1e-9)
     assert portable["classes"] == trained[kind].classes_.tolist()

@@ -67,6 +67,8 @@ WRONG: dict[str, list[Any]] = {
     "words": [
         None, 3, "good", [], {}, [1, 2], [["good"]], [None], ["good", "good"], ["", "good"], ["good"], ["\ud800"] * 2,
     ],
+    "formatting": [None, "⟨tab⟩", ["⟨tab⟩"], ["tab"], [3], {}],
+    "settings.formatting": [None, 0, "yes"],
     "settings": [None, [], "fast", {}, {"ngrams": 1}],
     "settings.ngrams": [None, 0, -1, 1.5, "2", True, HUGE, [1], 10**6],
     "settings.min_documents": [None, 0, -3, 2.0, HUGE],
@@ -122,7 +124,7 @@ def test_anything_in_the_place_of_a_part_is_read_or_refused(name: str, value: An
         with suppress(InputError):
             model = read_model(folder)  # another number of steps, or two other classes
             assert (
-                name in ("steps", "sink", "classes", "sha256")
+                name in ("steps", "sink", "classes", "formatting", "sha256")
                 and np.isfinite(model.decide(model.count(["good"])[0])).all()
             )
 

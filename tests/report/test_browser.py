@@ -424,6 +424,29 @@ def test_page_equals_explain_on_a_thousand_documents(opened: Opened, audited: Au
     same_as_explain(opened, audited.model, texts)
 
 
+def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Path) -> None:
+    looks = [
+        "fine   ", "Fine.", "Fine...", 'He said "never."', "Well  then", "very **good**", "Points:\n\n- one\n- two", "1. a\n2. b",
+        "## Title\ntext", "use `x = 1`", "| a | b |\n|---|---|", "https://a.org/x?y=1", "[t](http://a.org)", "me@a.org", "by @a",
+        "so #happy", "a<br />b &amp; c", "it is 9/10!", "3.5 out of 5", "50 % off $20", "TERRIBLE film", "great 😀", "nice :-) one",
+        "cafÃ© itâ€™s", "What?? No!!", "What?!", "sooo", "zero\u200bwidth", "no\u00a0break", "a\tb", " x", "a — b; c (d): e, ‘f’",
+        "*so* it is", "ends:", "x," , "\u0663 items", "É élan", "\u2028- x\u2028", "\r- y\r", "\u0085 z", "\ufeff w", "word " * 130,
+    ]  # fmt: skip
+    corpus = read_corpus((looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep")
+    found = audit(corpus, Settings(baseline=False, thorough=False))
+    assert found.model.vocabulary_ is not None and len(found.model.vocabulary_.formatting) > 50
+    opened = Opened(browser, render(found), tmp_path)
+    rng = np.random.default_rng(5)
+    mixed = ["".join(rng.choice([*looks[:-1], "\n", " ", "..."], 3)) for _ in range(100)]
+    texts = [*looks, *(text + " " for text in looks), *mixed, "x" * 300 + "   ", "😀" * 250 + ".", "", "  "]
+    tokens = set(found.model.vocabulary_.formatting)
+    for text, answered in zip(texts, page_answers(opened, texts), strict=True):
+        held = {row["token"] for row in answered["tokens"]} & tokens
+        expected = set(found.model.explain([text])[0].table["token"]) & tokens
+        assert held == expected, repr(text)
+    opened.context.close()
+
+
 def three_classes(ngrams: int = 3) -> Audit:
     rng = np.random.default_rng(2)
     pool = "ocean river stone İzmir ΟΔΟΣ don't 日本語 👍🏽 not very é 𝔘𝔫𝔦 Ⅷ x_1".split()

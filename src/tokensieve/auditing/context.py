@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
 AROUND = 70  # characters on either side
@@ -51,11 +52,6 @@ class Passage:
     looks_like: str = ""
 
 
-def is_formatting(token: str) -> bool:
-    """Whether it is one of the tokens that stand for form, such as ⟨length 200–400⟩."""
-    return token.startswith("⟨")
-
-
 def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:
     """(start, end) in characters, and the place among the words with their number, of each of the tokens in a text."""
     spans = tokenizer.spans(text)
@@ -81,7 +77,8 @@ def passage(
     """
     text = str(corpus.texts[document])
     row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
-    found = place or next((o[:2] for o in sorted(occurrences(text, tokens, tokenizer))), None)
+    words = [token for token in tokens if not is_formatting(token)]
+    found = place or (words and next((o[:2] for o in sorted(occurrences(text, words, tokenizer))), None)) or None
     if found is None:
         last = any(word in tokens[0] for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
         return Passage(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])

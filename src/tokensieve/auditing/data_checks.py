@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
@@ -11,7 +12,7 @@ from tokensieve.data.drift import drift
 from tokensieve.data.duplicates import Duplicates, near_duplicates
 from tokensieve.data.importance import LEVEL
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.tokens import tokenize
 
@@ -22,16 +23,19 @@ MOVED, TWICE = 0.01, 2.0  # share of the documents of one side, and how many tim
 SIDES = ("before", "after")
 
 
-def data_checks(parts: dict[str, Corpus], counts: dict[str, Counts], near: Duplicates | None = None) -> list[Finding]:
+def data_checks(
+    parts: dict[str, Corpus], counts: dict[str, Counts], words: int, near: Duplicates | None = None
+) -> list[Finding]:
     """Leaks, contradictions, imbalance, empty texts: those that there are.
 
     Args:
         parts: "train" and "test" → the two sides of the split.
         counts: their counts.
+        words: types that are words or n-grams, the others being formatting.
         near: near duplicates among the documents of both, training first; None to look for identical texts only.
     """
     train, test = parts["train"], parts["test"]
-    found = [leak(train, test, near), contradictions(train, test), imbalance(train), empty(parts, counts)]
+    found = [leak(train, test, near), contradictions(train, test), imbalance(train), empty(parts, counts, words)]
     return [finding for finding in found if finding]
 
 
@@ -104,9 +108,9 @@ def imbalance(train: Corpus) -> Finding | None:
     )  # fmt: skip
 
 
-def empty(parts: dict[str, Corpus], counts: dict[str, Counts]) -> Finding | None:
-    """Documents without a single token that the model knows: they are answered by the class frequencies alone."""
-    nothing = {part: np.flatnonzero(np.diff(c.matrix.indptr) == 0) for part, c in counts.items()}
+def empty(parts: dict[str, Corpus], counts: dict[str, Counts], words: int) -> Finding | None:
+    """Documents without a single word that the model knows: they are answered by the class frequencies, and formatting, alone."""
+    nothing = {part: _wordless(c.matrix, words) for part, c in counts.items()}
     documents = sum(len(rows) for rows in nothing.values())
     if not documents:
         return None
@@ -123,18 +127,28 @@ def empty(parts: dict[str, Corpus], counts: dict[str, Counts]) -> Finding | None
     )
 
 
+def _wordless(matrix: sp.csr_array, words: int) -> Ints:
+    """Documents whose first type, in a row of sorted types, is none of the `words` first ones."""
+    first = np.append(matrix.indices, words)[matrix.indptr[:-1]]
+    return np.flatnonzero((np.diff(matrix.indptr) == 0) | (first >= words))
+
+
 def _start(corpus: Corpus, i: int) -> Passage:
     text = str(corpus.texts[i])
     cut = text if len(text) <= 2 * AROUND else text[: 2 * AROUND] + "…"
     return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut)
 
 
-def drifted(before: Counts, after: Counts) -> Finding | None:
+def drifted(before: Counts, after: Counts, words: int) -> Finding | None:
     """Tokens that are at least twice as frequent on one side as on the other, in at least 1 % of its documents.
 
     Only for a test set that was given: of a split by chance it could find nothing but chance.
+
+    Args:
+        before, after: training and test documents.
+        words: types that are words or n-grams, the others being formatting.
     """
-    table = drift(before, after).filter(pl.col("q_value") < LEVEL)
+    table = drift(before, after, before.n_types - words).filter(pl.col("q_value") < LEVEL)
     sizes = before.n_documents, after.n_documents
     often = (pl.col("documents_before") >= MOVED * sizes[0]) | (pl.col("documents_after") >= MOVED * sizes[1])
     low, high = (

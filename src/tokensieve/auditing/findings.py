@@ -10,6 +10,7 @@ import polars as pl
 from scipy.stats import binomtest
 
 from tokensieve.auditing.context import Passage
+from tokensieve.escape import html_table, shown
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Ints
 
@@ -97,8 +98,14 @@ class Finding:
         return Level.HIGH if self.severity >= 0.05 else Level.MEDIUM if self.severity >= 0.01 else Level.LOW
 
     def __repr__(self) -> str:
-        about = ", ".join(self.tokens[:3]) or self.label
+        about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(self.label, 40) * bool(self.label)
         return f"Finding({self.kind.value}{f': {about}' if about else ''}; {self.level.value}, {self.documents:,} documents)"
+
+    def _repr_html_(self) -> str:
+        shares = [
+            (name, share.value, share.low, share.high, share.found, share.of) for name, share in self.evidence.items()
+        ]
+        return html_table(repr(self), ("evidence", "share", "low", "high", "documents", "of"), shares)
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of findings.json."""

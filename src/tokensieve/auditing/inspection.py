@@ -58,10 +58,10 @@ def inspect(
     """
     train = counts["train"]
     assert model.vocabulary is not None
-    splitter = model.vocabulary.tokenizer
-    found = shortcuts(table, train, corpora["train"], splitter)
-    found += data_checks(corpora, counts, near_copies(corpora, splitter) if thorough else None)
-    moved = drifted(train, counts["test"]) if given else None
+    splitter, words = model.vocabulary.tokenizer, model.vocabulary.n_words
+    found = shortcuts(table, train, corpora["train"], model.vocabulary)
+    found += data_checks(corpora, counts, words, near_copies(corpora, splitter) if thorough else None)
+    moved = drifted(train, counts["test"], words) if given else None
     found += [moved] if moved else []
     if not thorough:
         return Inspection(ranked(found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,7 @@ from tokensieve.auditing.card import ModelCard
 from tokensieve.auditing.concordance import Concordance
 from tokensieve.auditing.documents import Example, Sampled
 from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.escape import html_table, shown
 from tokensieve.model.classifier import AttentionClassifier
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
@@ -36,6 +38,7 @@ class Settings:
         value_rate: initial step size of the classifier's values.
         test_share: share of the documents set aside for testing where the corpus has no test set.
         baseline: whether TF-IDF + logistic regression is trained beside the model.
+        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
         budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
         thorough: also look for wrong labels, and measure accuracy without the shortcuts: about three more trainings.
     """
@@ -46,6 +49,7 @@ class Settings:
     value_rate: float = 0.1
     test_share: float = 0.2
     baseline: bool = True
+    formatting: bool = True
     budget: Budget | None = None
     thorough: bool = True
 
@@ -133,9 +137,32 @@ class Audit:
         return not self.over_budget.is_empty() or bool(self.exceeded)
 
     def _repr_html_(self) -> str:
-        top = pl.concat([self.top(label, 5) for label in self.classes[:6]])
+        """Findings, and the surest tokens of each class, for notebooks."""
+        findings = [
+            (
+                one.level.value,
+                one.kind.value,
+                ", ".join(shown(token, 40) for token in one.tokens[:5]),
+                one.label,
+                one.documents,
+            )
+            for one in self.findings[:10]
+        ]
         columns = "class token documents posterior_difference posterior_low posterior_high attention quadrant".split()
-        return str(top.select(columns)._repr_html_())
+        top = pl.concat([self.top(label, 5) for label in self.classes[:6]]).select(columns)
+        head = ("level", "kind", "tokens", "class", "documents")
+        found = html_table(f"{len(self.findings)} findings", head, findings) if findings else ""
+        return html_table(repr(self), columns, top.iter_rows()) + found
+
+    def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
+        """Write the files of `tokensieve audit` into a folder (`tokensieve.save`): all, or none.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        import tokensieve  # by the front door: this room knows no page, and only the page's room can write one
+
+        return tokensieve.save(self, folder, pictures)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""

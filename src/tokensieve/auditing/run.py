@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,14 +18,17 @@ from tokensieve.auditing.findings import FindingKind
 from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
-from tokensieve.data.importance import Importance, token_importance
+from tokensieve.data.formatting import importance_of_all
+from tokensieve.data.importance import Importance
+from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
 from tokensieve.model.effects import attention_sums
 from tokensieve.model.fit import FitSettings
 from tokensieve.model.training import CorpusModel, TrainSettings, train_corpus
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.text.corpus import Corpus
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.sources import Source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
 
@@ -34,27 +38,40 @@ SHARED = (
 
 
 def audit(
-    corpus: Corpus,
+    corpus: Corpus | Source,
     settings: Settings | None = None,
     tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
     seconds: dict[str, float] | None = None,
+    **reading: Any,
 ) -> Audit:
     """Importance, classifier, selection and their agreement on one corpus.
 
     Args:
-        corpus: with its test set, or without: then a seeded, stratified share is set aside.
+        corpus: with its test set, or without: then a seeded, stratified share is set aside. Or what `read_corpus` reads: a data
+            frame, an Arrow table, a data set, a file, (texts, labels).
         settings: `Settings()` if None.
         tokenizer: words if None.
         progress: called with (stage, share done).
         seconds: times of earlier stages, to be reported with the others.
+        reading: text, label, test and whatever else `read_corpus` takes, where it is to read.
 
     Raises:
-        InputError: the corpus cannot be split, or no token is frequent enough.
+        InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
+    if not isinstance(corpus, Corpus):
+        corpus = read_corpus(corpus, **reading)
+        clock.lap("reading")
+    elif reading:
+        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
     how = TrainSettings(
-        settings.ngrams, settings.min_documents, settings.seed, settings.value_rate, settings.test_share
+        settings.ngrams,
+        settings.min_documents,
+        settings.seed,
+        settings.value_rate,
+        settings.test_share,
+        settings.formatting,
     )
     learned = train_corpus(corpus, how, tokenizer, tell, clock)
     train, test, notes = learned.train, learned.test, list(learned.notes)
@@ -63,14 +80,14 @@ def audit(
     splitter = learned.model.vocabulary.tokenizer
     model = AttentionClassifier.of(learned.model, tokenizer=splitter)
     tell("importance", 0.0)
-    importance = token_importance(train.counts)
+    importance = importance_of_all(train.counts, train.features)
     clock.lap("importance")
     baseline = None
     if settings.baseline and isinstance(corpus.texts, StoredTexts):
         notes.append("TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory")
     elif settings.baseline:
         tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline = baseline_accuracy(train.counts, test.counts, settings.seed)
+        baseline = baseline_accuracy(train.plain, test.plain, settings.seed)
         clock.lap("baseline")
     tell("agreement", 0.0)
     table, shares = token_frame(importance, learned)
@@ -108,7 +125,7 @@ def audit(
         label_issues=found.label_issues,
         honest_accuracy=found.honest,
         lines=concordance(table, found.findings, train.counts, train.corpus, splitter, settings.seed),
-        card=model_card(f, test.counts, train.counts.class_sizes, curve),
+        card=model_card(f, test.plain, train.counts.class_sizes, curve),
         exceeded=() if budget is None else budget.exceeded(found.findings),
     )
     clock.lap("agreement")

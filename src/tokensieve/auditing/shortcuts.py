@@ -19,10 +19,9 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.context import Sign, holders, is_formatting, passage, sign_of
+from tokensieve.auditing.context import Sign, holders, passage, sign_of
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.auditing.refit import refit
-from tokensieve.data.formatting import FORMATTING, formatting, formatting_importance
 from tokensieve.data.importance import LEVEL
 from tokensieve.escape import shown
 from tokensieve.model.decision import decide
@@ -30,7 +29,9 @@ from tokensieve.model.fit import FitSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import Vocabulary
 
 COVERAGE = 0.01  # of the class's documents
 COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
@@ -72,17 +73,18 @@ def information(documents: Floats, inside: Floats, size: float, n: int) -> Float
     return total
 
 
-def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> list[Finding]:
+def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, vocabulary: Vocabulary) -> list[Finding]:
     """Groups of tokens, and of formatting, that all but decide a class and bear the sign of an artefact.
 
     Args:
         table: `Audit.tokens`.
         train: counts of the training documents.
         corpus: the training documents, in the same order.
-        tokenizer: that made the tokens.
+        vocabulary: the token types.
     """
-    found = _with_signs(_candidates(table, train), corpus, tokenizer)
-    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(*_formatting(train, corpus))]
+    tokenizer, words = vocabulary.tokenizer, vocabulary.n_words
+    found = _with_signs(_candidates(table, train, 0, words), corpus, tokenizer)
+    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(table, train, words, train.n_types)]
     groups = _grouped(found)
     certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
     kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
@@ -90,23 +92,12 @@ def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, tokenizer: Tok
     return sorted(findings, key=lambda f: -f.severity)[:MOST]
 
 
-def _formatting(train: Counts, corpus: Corpus) -> tuple[pl.DataFrame, Counts]:
-    """Formatting as tokens, with its table."""
-    present = formatting(corpus.texts)
-    length = float(train.lengths.mean()) if train.n_documents else 1.0
-    importance = formatting_importance(present, train.labels, train.classes, length)
-    place = {name: i for i, name in enumerate(FORMATTING)}
-    kept = np.array([place[str(token)] for token in importance.tokens], dtype=np.int64)
-    counts = Counts(sp.csr_array(present[:, kept]), train.labels, train.classes, importance.tokens)
-    return importance.to_frame(), counts
-
-
-def _candidates(table: pl.DataFrame, train: Counts) -> list[_Candidate]:
-    """Those to look into, the surest of each class first."""
+def _candidates(table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:
+    """Those to look into among the types from `start` to `stop`, the surest of each class first."""
     n, types = train.n_documents, train.n_types
     out: list[_Candidate] = []
     for k, size in enumerate(train.class_sizes.tolist()):
-        rows = table[k * types : (k + 1) * types]
+        rows = table[k * types + start : k * types + stop]
         column = {
             name: rows[name].to_numpy().astype(float)
             for name in ("documents", "class_documents", "posterior_low", "effect")
@@ -116,13 +107,13 @@ def _candidates(table: pl.DataFrame, train: Counts) -> list[_Candidate]:
         bits = information(column["documents"], column["class_documents"], size, n)
         fits = (column["class_documents"] >= max(FLOOR, COVERAGE * size)) & (rows["q_value"].to_numpy() < LEVEL)
         fits &= (column["effect"] > 0) & (column["documents"] <= COMMON * n)
-        told = np.zeros(types, dtype=bool)
+        told = np.zeros(stop - start, dtype=bool)
         told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[:INFORMATIVE]] = True
         chosen = np.flatnonzero(fits & ((way > PURE) | (told & (bits >= BITS) & (way > LESS_PURE))))
         chosen = chosen[np.argsort(-way[chosen], kind="stable")][: math.ceil(LOOKED_INTO / train.n_classes)]
-        tokens, documents = rows["token"], holders(train, chosen)
+        tokens, documents = rows["token"], holders(train, start + chosen)
         out += [
-            _Candidate(tokens[int(s)], int(s), k, float(way[s]), None, held)
+            _Candidate(tokens[int(s)], start + int(s), k, float(way[s]), None, held)
             for s, held in zip(chosen, documents, strict=True)
         ]
     return out
@@ -205,7 +196,7 @@ def accuracy_without(
         model: trained with all of them.
         settings: with which it was.
     """
-    tokens = {token for finding in findings for token in finding.tokens if not is_formatting(token)}
+    tokens = {token for finding in findings for token in finding.tokens}
     if not tokens:
         return None
     keep = np.flatnonzero([not _contains(str(token), tokens) for token in train.tokens])
@@ -223,6 +214,8 @@ def accuracy_without(
 
 
 def _contains(token: str, others: set[str]) -> bool:
+    if is_formatting(token):
+        return token in others
     words = token.split(" ")
     runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
     return any(run in others for run in runs)

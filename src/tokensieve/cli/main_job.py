@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import (
+    FORMATTING,
     Intake,
     NgramsOption,
     QuietOption,
@@ -22,9 +23,8 @@ from tokensieve.cli.options import (
     progress,
     say,
 )
+from tokensieve.errors import InputError
 from tokensieve.progress import Clock
-
-OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ def audit(
             "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
         ),
     ] = None,
+    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = True,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
     ] = True,
@@ -97,7 +98,7 @@ def audit(
 
     read = documents.reader()
     documents.advise(quiet)
-    settings: dict[str, Any] = {"seed": seed, "baseline": baseline}
+    settings: dict[str, Any] = {"seed": seed, "baseline": baseline, "formatting": formatting}
     if fail_on is not None:
         from tokensieve.auditing.budget import Budget
 
@@ -117,6 +118,7 @@ def train(
         str | None,
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
+    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = False,
     table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
@@ -125,6 +127,8 @@ def train(
     """Train the classifier and save it (no pickle), with its table for other languages."""
     read = documents.reader()
     documents.advise(quiet)
+    if cluster is not None and formatting:
+        raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
@@ -132,7 +136,8 @@ def train(
             read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed, tokens.value_rate
         )
         return
-    _train(_Job(read, tokens, out, quiet, {"seed": seed}, documents.as_given()), table)
+    settings: dict[str, Any] = {"seed": seed, "formatting": formatting}
+    _train(_Job(read, tokens, out, quiet, settings, documents.as_given()), table)
 
 
 def _train(job: _Job, table: bool) -> None:
@@ -154,9 +159,10 @@ def _train(job: _Job, table: bool) -> None:
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
             from tokensieve.auditing.run import token_frame
-            from tokensieve.data.importance import token_importance
+            from tokensieve.data.formatting import importance_of_all
 
-            files["tokens.csv"] = csv_table(token_frame(token_importance(learned.train.counts), learned)[0])
+            importance = importance_of_all(learned.train.counts, learned.train.features)
+            files["tokens.csv"] = csv_table(token_frame(importance, learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= job.documents | job.tokens.as_given()
@@ -174,9 +180,8 @@ def _audit(job: _Job) -> Any:
     """Read, audit, write everything or nothing, and show the result."""
     from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.storage import model_files
-    from tokensieve.report import charts, render
+    from tokensieve.files import check_writable, write_all
+    from tokensieve.report.save import OURS, audit_files
     from tokensieve.report.terminal import show_audit
 
     start = time.perf_counter()
@@ -192,21 +197,7 @@ def _audit(job: _Job) -> Any:
         result = run(corpus, settings, splitter, tell, {"reading": time.perf_counter() - start})
         result.settings.update(job.documents | job.tokens.as_given())
         tell("writing", 0.0)
-        lap = time.perf_counter()
-        files: dict[str, Any] = {"tokens.csv": csv_table(result.tokens)} | model_files(result.model)
-        figures = charts.draw(result)
-        files["report.html"] = render(result, figures)
-        drawn = charts.drawn(figures if job.draw else [])
-        files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
-        files["findings.json"] = json.dumps(result.findings_dict(), ensure_ascii=False, indent=1)
-        files["findings.csv"] = csv_table(result.finding_rows())
-        if not result.label_issues.is_empty():
-            files["label-issues.csv"] = csv_table(result.label_issues)
-        if result.settings["budget"]:
-            files["over-budget.csv"] = csv_table(result.to_review)
-        result.seconds["report"] = time.perf_counter() - lap
-        result.seconds["total"] = time.perf_counter() - start
-        files["summary.json"] = json.dumps(result.to_dict(), ensure_ascii=False, indent=1)
+        files = audit_files(result, job.draw, start)
         write_all(job.out, files, ours=OURS)
     if not job.quiet:
         show_audit(result, job.out)

@@ -140,7 +140,7 @@ class _Target:
 
 def _words(tokens: list[str], asked: list[str]) -> tuple[list[str], list[str]]:
     """The tokens that stand in the text, and those that describe how it is written; what the user typed counts as text."""
-    from tokensieve.auditing.context import is_formatting
+    from tokensieve.text.formatting import is_formatting
 
     formatting = [one for one in tokens if one not in asked and is_formatting(one)]
     return [one for one in tokens if one not in formatting], list(dict.fromkeys(formatting))

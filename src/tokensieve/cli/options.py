@@ -241,6 +241,9 @@ class Splitting:
         return given | {"pattern": self.pattern, "stop_words": stop_words, "html": self.html}
 
 
+FORMATTING = "What a text looks like (length, spaces, marks) is a token, too."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tokens(Splitting):
     """Which tokens a classifier knows, and how fast it learns their values."""

@@ -31,11 +31,13 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats
 
 
-def drift(before: Counts, after: Counts) -> pl.DataFrame:
+def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
     """How the share of each type changed, in O(nonzeros + |S| K), one row per type in the order of the vocabulary.
 
     Args:
         before, after: two sets of documents over the same |S| types and K classes; without labels, all of class 0.
+        features: how many of the types, the last ones, are formatting: presences, in units of one token of a document of mean
+            length (`tokensieve.data.formatting`).
 
     Returns:
         Columns: token; documents_before, documents_after, that contain it; share_before, share_after, mean c/T at the common mix of
@@ -48,7 +50,19 @@ def drift(before: Counts, after: Counts) -> pl.DataFrame:
         raise InputError(
             "drift compares two sets of documents over the same types and classes; count both with one vocabulary"
         )
-    strata = [_both(before, after, k) for k in range(before.n_classes)]
+    words = before.n_types - features
+    table, length = _drift(before, after, slice(0, words), False)
+    if not features:
+        return table
+    marks, _ = _drift(before, after, slice(words, before.n_types), True)
+    scaled = "share_before share_after difference difference_low difference_high".split()
+    both = pl.concat([table, marks.with_columns(pl.col(scaled) / max(length, 1.0))])
+    return both.with_columns(q_value=false_discovery(both["p_value"].to_numpy()[:, None])[:, 0])
+
+
+def _drift(before: Counts, after: Counts, types: slice, presences: bool) -> tuple[pl.DataFrame, float]:
+    """The table of some types, and the mean length of a document in them."""
+    strata = [_both(before, after, k, types, presences) for k in range(before.n_classes)]
     strata = [sums for sums in strata if (sums.class_sizes > 0).all()]
     if not strata:
         raise InputError("no label occurs in both sets of documents, so that they cannot be compared")
@@ -65,9 +79,9 @@ def drift(before: Counts, after: Counts) -> pl.DataFrame:
     p = _p(strata, mix)
     low, high = agreeing(difference, low, high, p)
     share = [means[0][:, i::2] @ mix for i in (0, 1)]
-    return pl.DataFrame(
+    table = pl.DataFrame(
         {
-            "token": pl.Series([str(token) for token in before.tokens], dtype=pl.String),
+            "token": pl.Series([str(token) for token in before.tokens[types]], dtype=pl.String),
             "documents_before": documents[:, 0],
             "documents_after": documents[:, 1],
             "share_before": share[0],
@@ -79,13 +93,18 @@ def drift(before: Counts, after: Counts) -> pl.DataFrame:
             "q_value": false_discovery(p)[:, 0],
         }
     )
+    return table, float(sum(s.count.sum() for s in strata) / sizes.sum())
 
 
-def _both(before: Counts, after: Counts, label: int) -> TokenSums:
-    """Sums over the documents of one label, those before as class 0 and those after as class 1."""
-    parts = [side.matrix[side.labels == label] for side in (before, after)]
-    sides = np.repeat([0, 1], [part.shape[0] for part in parts])
-    return TokenSums.of(sp.csr_array(sp.vstack(parts, format="csr")), sides, 2)
+def _both(before: Counts, after: Counts, label: int, types: slice, presences: bool) -> TokenSums:
+    """Sums over the documents of one label, those before as class 0 and those after as class 1; of presences all lengths are 1."""
+    total = TokenSums.zero(len(range(*types.indices(before.n_types))), 2)
+    for side, counts in enumerate((before, after)):
+        for part in counts.blocks():
+            matrix = sp.csr_array(part.matrix[part.labels == label][:, types])
+            n = matrix.shape[0]
+            total += TokenSums.of(matrix, np.full(n, side), 2, np.ones(n) if presences else None)
+    return total
 
 
 def _p(strata: list[TokenSums], mix: Floats) -> Floats:

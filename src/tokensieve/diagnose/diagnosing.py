@@ -207,7 +207,7 @@ def _conclude(
     use = with_confirmed(run.first, left_out(measured, run.chosen, run.lost, on), run.words)
     verdict = judged(measured, use, run.chosen, run.lost, found, run.words)
     if not behaves(measured.answers, run.twin and run.twin[0].answers):
-        verdict = replace(verdict, status=np.full(len(run.words), Status.LITTLE, dtype=object))
+        verdict = replace(verdict, status=np.full(len(run.words), Status.NOT_SHOWN, dtype=object))
     uses = uses_frame(use, verdict, found)
     held = measured.pairs.windows[run.chosen]
     effect = effect_of(run.lost, on[held], run.documents[held])

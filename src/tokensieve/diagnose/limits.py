@@ -52,7 +52,7 @@ class Limits:
     def exceeded(self, found: Diagnosis) -> list[str]:
         """One line for each limit exceeded."""
         lines = []
-        used = found.uses.filter(pl.col("status") != str(Status.LITTLE))
+        used = found.uses.filter(pl.col("status") != str(Status.NOT_SHOWN))
         if self.share is not None:
             over = used.filter(pl.col("share") > self.share).sort("share", descending=True)
             names = ", ".join(

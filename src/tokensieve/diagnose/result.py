@@ -77,7 +77,7 @@ class Marked:
     towards: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """Everything that a diagnosis found; tables, terminal and page all read from here.
 
@@ -144,6 +144,17 @@ class Diagnosis:
     seconds: dict[str, float]
     marked: list[Marked] = field(default_factory=list, repr=False)
     parts: Any = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        first = ", ".join(repr(token) for token in self.uses["token"].head(3).to_list()) or "no word could be confirmed"
+        return (
+            f"Diagnosis({self.model!r} on {self.documents['read']:,} documents, {len(self.classes)} classes, "
+            f"accuracy {self.accuracy:.3f}; uses most: {first})"
+        )
+
+    def _repr_html_(self) -> str:
+        columns = "token class status use use_low use_high share flipped documents posterior_difference".split()
+        return str(self.uses.head(10).select(columns)._repr_html_())
 
     @property
     def leaning(self) -> pl.DataFrame:

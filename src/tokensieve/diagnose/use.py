@@ -53,7 +53,7 @@ class Status(StrEnum):
     UNSUPPORTED = "used without support"
     RARE = "used, too rare to tell"
     OTHER = "used"
-    LITTLE = "little used"
+    NOT_SHOWN = "use not shown"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
         middle = rows.mean(axis=0) if n else np.zeros(H)
         column[i] = int(middle.argmax()) if H > 1 else int(middle[0] > 0)
         if n < FEWEST:
-            status.append(Status.LITTLE)
+            status.append(Status.NOT_SHOWN)
             continue
         h = column[i] if H > 1 else 0
         t = float(stats.t.isf(LEVEL / 2 / len(words), n - 1))
@@ -251,7 +251,7 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
         shown = size.mean() - t * float(size.std(ddof=1)) / np.sqrt(n) > LEAST * typical
         low, high = (float(end[s, k] - found.neutral[k]) for end in (found.posterior_low, found.posterior_high))
         if not shown:
-            status.append(Status.LITTLE)
+            status.append(Status.NOT_SHOWN)
         elif found.q_value[s, k] < LEVEL and side[s, k] > 0:
             status.append(Status.CARRIES)
         elif use.helps_low[s] > 0:

@@ -239,7 +239,7 @@ def _attention(
 
 
 def _most(uses: pl.DataFrame) -> str:
-    used = uses.filter(pl.col("status") != str(Status.LITTLE))
+    used = uses.filter(pl.col("status") != str(Status.NOT_SHOWN))
     if used.is_empty():
         return "No single word could be shown that it uses."
     names = ", ".join(

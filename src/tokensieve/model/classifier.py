@@ -25,8 +25,8 @@ from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import FitSettings, fit
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.labels import missing
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
-from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary, count_texts
 
 
@@ -43,6 +43,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         min_documents: a type must occur in that many training documents (text input only).
         tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces; or a `WordTokenizer` with
             other settings (text input only).
+        formatting: what a text looks like is a token type, too, such as ⟨3+ spaces⟩ or ⟨no final stop⟩ (text input only).
         batch_size: documents per training step.
         score_rate: initial step size of Adam for the scores u.
         value_rate: initial step size of Adam for the values w.
@@ -69,6 +70,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ngrams: int = 1,
         min_documents: int = 3,
         tokenizer: Any = None,
+        formatting: bool = False,
         batch_size: int = 64,
         score_rate: float = 0.01,
         value_rate: float = 0.1,
@@ -79,6 +81,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ngrams = ngrams
         self.min_documents = min_documents
         self.tokenizer = tokenizer
+        self.formatting = formatting
         self.batch_size = batch_size
         self.score_rate = score_rate
         self.value_rate = value_rate
@@ -105,9 +108,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if _is_text(X):
             texts = text_series(X)
+            _check_labels(labels)
             counted = count_texts(
-                texts, tokenizer=self._tokenizer(), ngrams=self.ngrams, min_documents=self.min_documents
-            )
+                texts, tokenizer=self._tokenizer(), ngrams=self.ngrams, min_documents=self.min_documents,
+                formatting=self.formatting,
+            )  # fmt: skip
             matrix, vocabulary = counted.matrix, counted.vocabulary
             self.__dict__.pop("feature_names_in_", None)
         else:
@@ -168,7 +173,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if _is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
             if self.vocabulary_ is None:
                 raise ValueError("this model was fitted on counts: give counts, not texts")
-            return self.vocabulary_.count(tokenize(text_series(X), self.vocabulary_.tokenizer))
+            return self.vocabulary_.read(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return _as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
 
@@ -261,6 +266,18 @@ def _as_counts(X: Any) -> sp.csr_array:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
+
+
+def _check_labels(labels: NDArray[Any]) -> None:
+    """Refuse missing labels by their place, before a library says something else.
+
+    Raises:
+        ValueError: a label is missing.
+    """
+    if labels.ndim == 1 and labels.dtype.kind in "fO":
+        at = next((i for i, label in enumerate(labels) if missing(label)), None)
+        if at is not None:
+            raise ValueError(f"label {at} is missing: leave its text out")
 
 
 def is_text(X: Any) -> bool:

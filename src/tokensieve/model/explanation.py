@@ -10,6 +10,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.errors import InputError
+from tokensieve.escape import html_table
 from tokensieve.model.attention import attention, with_sink
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.trained import Model
@@ -18,10 +19,11 @@ from tokensieve.text.tokenizers import text_series
 from tokensieve.text.tokens import tokenize
 
 SINK = "⟨sink⟩"
+SHOWN = 30  # contributions in a notebook
 Piece = tuple[str, float, float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """One answer as a sum: Σ contribution = answer, to rounding; the sink is a term of its own.
 
@@ -41,6 +43,17 @@ class Explanation:
     answer: float
     unknown: int
     table: pl.DataFrame
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({str(self.predicted)!r}; P({self.explained}) = {self.probability:.4f}, answer {self.answer:+.4f}, "
+            f"the sum of {self.table.height} contributions, {self.unknown} unknown words)"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = self.table.head(SHOWN).iter_rows()
+        more = f"; the {SHOWN} largest" if self.table.height > SHOWN else ""
+        return html_table(repr(self) + more, self.table.columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -94,8 +107,9 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
     """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
 
     Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
-    attention and contributions add up to one and to the answer f, less what the sink takes. Text between tokens and words that
-    the model does not know carries zero, so a text without any known token carries none although it is answered, by the prior.
+    attention and contributions add up to one and to the answer f, less what the sink and formatting take. Text between tokens and
+    words that the model does not know carries zero, so a text without any known token carries none although it is answered, by the
+    prior.
 
     Args:
         model: trained on texts.
@@ -107,7 +121,7 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
     stream = tokenize(text_series([text]), vocabulary.tokenizer)
     spans = vocabulary.tokenizer.spans(text)
     types = vocabulary.positions(stream)
-    matrix, _ = vocabulary.count(stream)
+    matrix, _ = vocabulary.read([text])
     share, values = np.zeros(len(model.scores)), model.class_values(k)
     full = matrix if model.sink is None else with_sink(matrix)
     share[matrix.indices] = attention(full, model.table[0])[: matrix.nnz] / matrix.data

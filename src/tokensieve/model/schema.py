@@ -17,7 +17,8 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Ints
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict
+from tokensieve.text.formatting import formatting_names
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, tokenizer_from_dict
 
 LARGEST = 1e100  # of any number in a model: differences and products of two stay finite
 MOST_NGRAMS = 100
@@ -74,11 +75,15 @@ def checked(description: dict[str, Any], numbers: dict[str, Any]) -> Tokenizer:
     _must(settings.keys() == SETTINGS.keys(), "settings")
     for name, check in SETTINGS.items():
         _must(check(settings[name]), f"settings.{name}")
-    _check_numbers(len(description["words"]), len(description["classes"]), numbers)
-    return _tokenizer(description["tokenizer"])
+    features = description["formatting"]
+    _check_numbers(len(description["words"]), len(features), len(description["classes"]), numbers)
+    tokenizer = _tokenizer(description["tokenizer"])
+    names = formatting_names(tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ())
+    _must(len(set(features)) == len(features) and set(features) <= set(names), "formatting")
+    return tokenizer
 
 
-def _check_numbers(words: int, classes: int, numbers: dict[str, Any]) -> None:
+def _check_numbers(words: int, features: int, classes: int, numbers: dict[str, Any]) -> None:
     levels = len(numbers) - 3
     expected = {"scores", "values", "prior", *(f"grams{n}" for n in range(2, 2 + levels))}
     _must(numbers.keys() == expected and levels < MOST_NGRAMS, "the arrays")
@@ -91,6 +96,7 @@ def _check_numbers(words: int, classes: int, numbers: dict[str, Any]) -> None:
         _must(bool((keys[1:] > keys[:-1]).all()), f"grams{n}")
         below = len(keys)
         types += below
+    types += features
     for name, shape in (("scores", (types,)), ("values", (types, outputs)), ("prior", (outputs,))):
         array = numbers[name]
         _must(array.dtype == np.float64 and array.shape == shape, name)
@@ -173,10 +179,12 @@ PARTS: dict[str, Check] = {
     "settings": lambda x: isinstance(x, dict),
     "tokenizer": lambda x: isinstance(x, dict),
     "words": _are_words,
+    "formatting": lambda x: isinstance(x, list) and all(map(_is_text, x)),
 }
 SETTINGS: dict[str, Check] = {
     "ngrams": _whole(1, MOST_NGRAMS),
     "min_documents": _whole(1),
+    "formatting": lambda x: type(x) is bool,
     "batch_size": _whole(1),
     "score_rate": _number(0),
     "value_rate": _number(0),

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from tokensieve.errors import InputError
 from tokensieve.model.schema import Damaged, checked, parsed, read_regular
 from tokensieve.model.trained import Model
+from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import LINE_BREAK, MARKUP, Tokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -30,7 +31,10 @@ RULE = (
     "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "
     "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
     "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
-    "exp(sink), and its value is prior. A text without known tokens is answered by prior."
+    "exp(sink), and its value is prior. The last of tokens are those of `formatting`, each counted once where it holds: where "
+    "`pattern` is found (absent: is not found) in the text as given or, where `where` is end, in its end, which is its last 200 "
+    "characters without the white space behind them, of which the last 8; or where the number of runs of characters that are no "
+    "white space is at least words[0] and below words[1]. A text without known tokens is answered by prior."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -54,6 +58,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
         "settings": model.settings,
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
+        "formatting": vocabulary.formatting,
     }
     description["sha256"] = _digest(description, blob)
     return {NUMBERS: blob, DESCRIPTION: _json(description), TABLE: _json(table(model))}
@@ -65,8 +70,9 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     Split a text as `tokenizer` says; count every word and every run of up to `ngrams` adjacent words, joined by one space,
     that is in `tokens`; weigh type s by count · exp(scores[s]) and divide by the sum of weights; the answer is the sum of
     weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. The
-    sink, where it is a number, takes part in every text: it weighs exp(sink), and its value is `prior`. A text without known
-    tokens is answered by `prior`.
+    sink, where it is a number, takes part in every text: it weighs exp(sink), and its value is `prior`. What stands in
+    `formatting` are the last types, with how to look for each (`tokensieve.text.formatting.Feature`). A text without known tokens
+    is answered by `prior`.
     """
     model, vocabulary = _with_vocabulary(model)
     return {
@@ -77,7 +83,8 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
         "ngrams": 1 + len(vocabulary.grams),
         "prior": model.prior.tolist(),
         "sink": model.sink,
-        "tokens": vocabulary.tokens.tolist(),
+        "formatting": formatting_features(vocabulary.formatting),
+        "tokens": [*vocabulary.runs.tolist(), *vocabulary.formatting],
         "scores": model.scores.tolist(),
         "values": model.values.tolist(),
     }
@@ -137,7 +144,7 @@ def read_model(path: str | Path) -> Model:
 
 def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: Tokenizer) -> Model:
     grams = tuple(numbers[f"grams{n}"] for n in range(2, len(numbers) - 1))
-    vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer)
+    vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer, tuple(description["formatting"]))
     return Model(
         np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
         vocabulary, description["steps"], sink=description["sink"], settings=description["settings"],

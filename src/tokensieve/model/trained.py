@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from tokensieve.model.attention import answers
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.tokenizers import text_series
-from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
 
 
@@ -52,7 +50,7 @@ class Model:
     def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:
         """Counts of texts, shape (n, |S|), and the unknown words of each, shape (n,)."""
         assert self.vocabulary is not None
-        return self.vocabulary.count(tokenize(text_series(texts), self.vocabulary.tokenizer))
+        return self.vocabulary.read(texts)
 
     def decide(self, matrix: sp.csr_array) -> Floats:
         """Decision values f, shape (n, H), of counts; the prior where nothing known is in a document."""

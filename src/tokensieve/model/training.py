@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from tokensieve import __version__
 from tokensieve.model.decision import accuracy, decide
@@ -30,6 +31,7 @@ class TrainSettings:
         seed: of the split and of training.
         value_rate: initial step size of the values.
         test_share: share of the documents set aside for testing where the corpus has no test set.
+        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
     """
 
     ngrams: int = 1
@@ -37,6 +39,7 @@ class TrainSettings:
     seed: int = 0
     value_rate: float = 0.1
     test_share: float = 0.2
+    formatting: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,21 @@ class Part:
         counts: as the model reads them.
         unknown: words of each document that are no token type, shape (n,).
         words: of all documents.
+        features: how many types, the last ones, are formatting.
     """
 
     corpus: Corpus
     counts: Counts
     unknown: Ints
     words: int
+    features: int = 0
+
+    @property
+    def plain(self) -> Counts:
+        """The counts without formatting."""
+        c = self.counts
+        size = c.n_types - self.features
+        return Counts(sp.csr_array(c.matrix[:, :size]), c.labels, c.classes, c.tokens[:size]) if self.features else c
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +149,7 @@ def train_corpus(
     model = fit(train.counts, FitSettings(value_rate=settings.value_rate, seed=settings.seed), vocabulary, tell)
     f = model.decide(test.counts.matrix)
     clock.lap("training")
-    own = {"ngrams": settings.ngrams, "min_documents": settings.min_documents}
+    own = {name: getattr(settings, name) for name in ("ngrams", "min_documents", "formatting")}
     model = replace(model, settings=own | model.settings)
     return CorpusModel(model, train, test, f, notes + _few(test.counts), settings, clock.seconds)
 
@@ -149,10 +161,11 @@ def _count(
     done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
     train = count_corpus(
         corpus, tokenizer=tokenizer, ngrams=settings.ngrams, min_documents=settings.min_documents,
-        progress=lambda read: tell("tokenizing", read / total),
+        formatting=settings.formatting, progress=lambda read: tell("tokenizing", read / total),
     )  # fmt: skip
     test = count_corpus(corpus.test, train.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
-    parts = [Part(part, x.counts, x.unknown, x.words) for part, x in ((corpus, train), (corpus.test, test))]
+    features = len(train.vocabulary.formatting)
+    parts = [Part(part, x.counts, x.unknown, x.words, features) for part, x in ((corpus, train), (corpus.test, test))]
     return parts[0], parts[1], train.vocabulary
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.points import bins_of, thin
 from tokensieve.report import charts
+from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import WordTokenizer, text_series
 from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
@@ -234,6 +235,7 @@ def _model(audit: Audit, kept: NDArray[np.int64], tabled: NDArray[np.int64]) -> 
         "prior": model.prior_.tolist(),
         "sink": model.sink_,
         "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
+        "features": _features(vocabulary, kept),
     }
     place = np.full(vocabulary.n_types, NOWHERE, dtype=np.int64)
     place[kept] = np.arange(len(kept))
@@ -261,6 +263,20 @@ def _grams(vocabulary: Vocabulary, kept: NDArray[np.int64]) -> dict[str, NDArray
         above = np.zeros(max(size, 1), dtype=np.int64)
         above[level] = np.arange(len(level))
     return out
+
+
+def _features(vocabulary: Vocabulary, kept: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """How the page looks for the features of formatting among the kept types."""
+    names = [vocabulary.formatting[i] for i in kept[kept >= vocabulary.n_words] - vocabulary.n_words]
+    found = formatting_features(names)
+    return [f | {"pattern": _javascript(f["pattern"])} if "pattern" in f else f for f in found]
+
+
+def _javascript(pattern: str) -> str:
+    """A pattern of `tokensieve.text.formatting` in the syntax of JavaScript with its flag u: Unicode's classes by name."""
+    for ours, theirs in (("\\d", r"\p{Nd}"), ("\\s", r"\p{White_Space}"), ("\\S", r"\P{White_Space}")):
+        pattern = pattern.replace(ours, theirs)
+    return pattern.replace("\\w", r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]")
 
 
 @cache
@@ -292,5 +308,8 @@ def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:
             units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in one.text)])
             spans = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one.text)]
             entry |= {"spans": spans, "types": place[types].tolist()}
+            held = vocabulary.read([one.text])[0].indices
+            features = place[held[held >= vocabulary.n_words]] - int(np.count_nonzero(kept < vocabulary.n_words))
+            entry["features"] = features[features >= 0].tolist()
         documents.append(entry)
     return pack({"documents": documents, "test": audit.documents["test"]})

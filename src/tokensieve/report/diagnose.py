@@ -46,11 +46,11 @@ MEASURES = {
 FILES = ("use", "correlations", *MEASURES, "layers")
 STATUSES = {  # kind of dot, as in the audit's quadrants
     Status.CARRIES: "both", Status.CONTEXT: "data", Status.UNSUPPORTED: "model", Status.RARE: "none", Status.OTHER: "none",
-    Status.LITTLE: "none",
+    Status.NOT_SHOWN: "none",
 }  # fmt: skip
 COLOURS = {
     Status.CARRIES: "#0d4a8f", Status.CONTEXT: "#3f8fd6", Status.UNSUPPORTED: "#a64200", Status.RARE: "#e08a3c",
-    Status.OTHER: "#9aa0a8", Status.LITTLE: "#9aa0a8",
+    Status.OTHER: "#9aa0a8", Status.NOT_SHOWN: "#9aa0a8",
 }  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def render_diagnosis(found: Diagnosis) -> str:
     sheets = FOLDER.parent / "base.css", FOLDER / "sortable.css"
     style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     code = (FOLDER / "sortable.js").read_text(encoding="utf-8")
-    used = found.uses.filter(pl.col("status") != str(Status.LITTLE))
+    used = found.uses.filter(pl.col("status") != str(Status.NOT_SHOWN))
     return environment().get_template("diagnose.html").render(
         study=found,
         command="diagnose",
@@ -93,7 +93,7 @@ def render_diagnosis(found: Diagnosis) -> str:
 
 def model_card(found: Diagnosis) -> str:
     """A section for a model card, in Markdown: what the model uses, on which evidence."""
-    skill, used = found.skill, found.uses.filter(pl.col("status") != str(Status.LITTLE)).head(ROWS)
+    skill, used = found.skill, found.uses.filter(pl.col("status") != str(Status.NOT_SHOWN)).head(ROWS)
     lines = [
         "## What this model uses", "",
         f"Measured with tokensieve {found.version} on {found.documents['read']:,} documents of {_cell(found.name)}: "

@@ -16,12 +16,12 @@ import polars as pl
 from markupsafe import Markup
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.context import is_formatting
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
 from tokensieve.report import charts, data, numbers, script
 from tokensieve.report.model_card import card_view
 from tokensieve.report.sentences import ACTIONS, TITLES, evidence, file_name, headline, honest, main_line
+from tokensieve.text.formatting import is_formatting
 
 if TYPE_CHECKING:
     from tokensieve.auditing.documents import Example

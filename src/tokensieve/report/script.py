@@ -9,7 +9,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "live"
 FILES = (
-    "codec format words model state address axis points map hand lines card panel decisions theme table whatif shade "
+    "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
     "documents box main"
 )
 

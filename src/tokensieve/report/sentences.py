@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tokensieve.auditing.context import Sign, is_formatting
+from tokensieve.auditing.context import Sign
 from tokensieve.auditing.findings import FindingKind
 from tokensieve.escape import shown
 from tokensieve.report.numbers import count, percent
+from tokensieve.text.formatting import is_formatting
 
 if TYPE_CHECKING:
     from tokensieve.auditing.findings import Finding, Share

@@ -22,7 +22,7 @@ ROWS = 12
 MOST = 8
 SHORT = {
     str(Status.CARRIES): "carries it", str(Status.CONTEXT): "in context", str(Status.UNSUPPORTED): "no support",
-    str(Status.RARE): "too rare", str(Status.OTHER): "open", str(Status.LITTLE): "little used",
+    str(Status.RARE): "too rare", str(Status.OTHER): "open", str(Status.NOT_SHOWN): "use not shown",
 }  # fmt: skip
 
 

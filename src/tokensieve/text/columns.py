@@ -24,7 +24,7 @@ def one_text(table: Table, text: str | Sequence[str] | None) -> tuple[Table, str
     Raises:
         InputError: a field is not there, or named twice.
     """
-    names = [text] if isinstance(text, str) else list(text or [])
+    names = [] if text is None else list(text) if isinstance(text, list | tuple) else [str(text)]
     if len(names) < 2:
         return table, names[0] if names else None, ()
     at = [position(table, name, "text") for name in names]
@@ -76,6 +76,7 @@ def _sample(table: Table) -> list[Row]:
 
 
 def position(table: Table, name: str, what: str) -> int:
+    name = str(name)  # pandas' columns may be numbers
     if name in table.columns:
         return table.columns.index(name)
     near = get_close_matches(name.lower(), [c.lower() for c in table.columns], n=1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
+from tokensieve.escape import shown
 from tokensieve.text.columns import choose_columns, one_text, position
 from tokensieve.text.counts import Ints
 from tokensieve.text.formats import Format
@@ -73,7 +75,10 @@ class Intake(Account):
             (self.conflicting_documents, "documents with such a text"),
             self._replaced(),
             (self.test_overlap, "test documents whose text also occurs in training"),
-            *((n, f"documents in {name!r}, which has no labels, left aside") for name, n in self.ignored.items()),
+            *(
+                (n, f"documents in {name!r}, neither for training nor for testing, left aside")
+                for name, n in self.ignored.items()
+            ),
             *(
                 (n, f"documents labelled {old!r} count as {new!r}")
                 for old, (new, n) in self.groups.items()
@@ -83,7 +88,7 @@ class Intake(Account):
         return [f"{note}: {count:,}" for count, note in notes if count]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
     """Documents with their labels.
 
@@ -109,6 +114,10 @@ class Corpus:
     intake: Intake
     test: Corpus | None = None
     fields: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
+        return f"Corpus({shown(self.name)!r}: {len(self.texts):,} documents{test}, {len(self.classes)} classes)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +167,9 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
 
     Args:
         source: a .csv, .tsv, .jsonl (.ndjson), .json or .parquet file, each also with .gz; a folder with a subfolder of .txt
-            files per label, or with such folders under train/ and test/; a pandas or Polars data frame; a pair
-            (texts, labels); or the name of a data set, "imdb" or "yelp".
+            files per label, or with such folders under train/ and test/; a pandas or Polars data frame, or anything else that
+            gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict` of the datasets library; a pair (texts, labels);
+            or the name of a data set, "imdb" or "yelp".
         reading: how; `Reading()` if None.
         options: fields of `Reading` by name, in place of those in `reading`.
 
@@ -167,7 +177,7 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
         InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
             two, more than 50, a class with one document, or a test label that training does not have.
     """
-    how = replace(reading or Reading(), **options)
+    how = replace(reading or Reading(), **_known(options))
     opened = open_source(source, how)
     final = destinations(how.group or {}, how.drop)
     table, text, fields = one_text(opened.train, how.text)
@@ -185,6 +195,16 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     if held is None:
         return corpus
     return _with_test(corpus, replace(_assemble(held, final, how.duplicates, {}, corpus.classes), fields=fields))
+
+
+def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    names = [field.name for field in fields(Reading)]
+    for name in options:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
+            raise InputError(f"there is no option {name!r} for reading{hint}")
+    return options
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:

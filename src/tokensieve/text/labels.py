@@ -17,6 +17,15 @@ MAX_CLASSES = 50
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}\.0+")
 
 
+def missing(value: Any) -> bool:
+    """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
+    return (
+        value is None
+        or (isinstance(value, Real) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
 def label_name(value: Any) -> str | None:
     """The label as text; None where it is missing.
 
@@ -31,7 +40,7 @@ def label_name(value: Any) -> str | None:
         return str(bool(value))
     if isinstance(value, Integral):  # before anything that would make a float of it: whole numbers have any size
         return str(int(value))
-    if value is None or (isinstance(value, Real) and math.isnan(value)):
+    if missing(value):
         return None
     if isinstance(value, Real) and float(value).is_integer():
         return str(int(float(value)))

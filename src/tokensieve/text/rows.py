@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.labels import label_name
+from tokensieve.text.labels import label_name, missing
 from tokensieve.text.spill import StoredTexts, TextWriter, digest
 from tokensieve.text.table import Table
 
@@ -141,7 +139,7 @@ class Rows:
     def text_of(self, row: int, value: Any) -> str | None:
         """The text with lone surrogates replaced; None where there is none."""
         if not isinstance(value, str):
-            if value is None or (isinstance(value, Real) and math.isnan(value)):
+            if missing(value):
                 return None
             raise InputError(
                 f"{self.name}: row {row}: column {self.text_column!r} holds {type(value).__name__} values, not text; "

@@ -13,12 +13,14 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.formats import Format, check_regular, file_table, reading, whole_text
-from tokensieve.text.table import BATCH, Row, Table, frame_table, list_table
+from tokensieve.text.table import BATCH, ArrowStream, Row, Table, frame_table, list_table
 
 if TYPE_CHECKING:
     import pandas
 
-Source: TypeAlias = "str | Path | pl.DataFrame | pandas.DataFrame | tuple[Sequence[Any], Sequence[Any]]"
+# also what gives Arrow data (`__arrow_c_stream__`: PyArrow, DuckDB, …), and a Dataset or DatasetDict of the datasets library
+Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | ArrowStream"
+Source: TypeAlias = "str | Path | Frame | Mapping[str, Any] | tuple[Sequence[Any], Sequence[Any]]"
 LAYOUTS = "a folder with one subfolder of .txt files per label, or train/LABEL/*.txt beside test/LABEL/*.txt"
 
 
@@ -66,7 +68,13 @@ def open_source(source: Source, how: Format | None = None, labelled: bool = True
     if isinstance(source, tuple):
         return Opened(list_table(source))
     if not isinstance(source, str | Path):
-        raise InputError(f"cannot read a {type(source).__name__}: give a path, a data frame or (texts, labels)")
+        opened = _open_datasets(source)
+        if opened is None:
+            raise InputError(
+                f"cannot read a {type(source).__name__}: give a path, a data frame, an Arrow table, a data set of the datasets "
+                "library or (texts, labels)"
+            )
+        return opened
     return _open_path(source, how or Format(), labelled)
 
 
@@ -164,6 +172,28 @@ def _open_named(name: str) -> Opened:
     tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in splits.items()}
     ignored = {part: data.num_rows for part, data in splits.items() if part not in ("train", "test")}
     return Opened(tables["train"], tables.get("test"), ignored)
+
+
+def _open_datasets(source: Any) -> Opened | None:
+    """A `Dataset` or `DatasetDict` of the datasets library; None for anything else."""
+    library = sys.modules.get(
+        "datasets"
+    )  # such an object exists only where the library is loaded; do not load it for others
+    if library is None:
+        return None
+    if isinstance(source, library.Dataset):
+        return Opened(_dataset_table("the data set", source))
+    if not isinstance(source, library.DatasetDict):
+        return None
+    parts = dict(source)
+    train = "train" if "train" in parts else next(iter(parts), None)
+    if train is None or (train != "train" and len(parts) > 1):
+        raise InputError(
+            f"a DatasetDict needs a part 'train'; it has {', '.join(map(repr, parts)) or 'none'}: pass one part"
+        )
+    ignored = {part: data.num_rows for part, data in parts.items() if part not in (train, "test")}
+    tables = {part: _dataset_table(f"the data set ({part})", data) for part, data in parts.items()}
+    return Opened(tables[train], tables.get("test") if train != "test" else None, ignored)
 
 
 def _dataset_table(name: str, data: Any) -> Table:

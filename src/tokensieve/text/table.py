@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import polars as pl
 
@@ -20,6 +20,14 @@ Row: TypeAlias = tuple[Any, ...]
 Reader: TypeAlias = Callable[[Sequence[int]], Iterator[Row]]
 
 BATCH = 10_000
+
+
+class ArrowStream(Protocol):
+    """Whatever gives its rows as an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The PyCapsule of Arrow's C stream interface."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -63,16 +71,28 @@ def polars_rows(batches: Iterable[pl.DataFrame]) -> Iterator[Row]:
 
 
 def frame_table(source: Any, name: str = "the data frame") -> Table | None:
-    """A Polars or pandas data frame as a table; None for anything else.
+    """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else.
 
     Raises:
-        InputError: a column name occurs twice.
+        InputError: a column name occurs twice, or the data cannot be read.
     """
+    if isinstance(source, pl.LazyFrame):
+        source = source.collect()
     if isinstance(source, pl.DataFrame):
         return _polars_table(name, source)
     frames = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
     if frames is not None and isinstance(source, frames.DataFrame):
         return _pandas_table(name, cast("pandas.DataFrame", source))
+    if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.Series):
+        try:
+            return _polars_table("the Arrow table", pl.DataFrame(source))
+        except (
+            pl.exceptions.PolarsError,
+            TypeError,
+            ValueError,
+        ) as problem:  # DuplicateError is Polars' for two like names
+            reason = (str(problem).splitlines() or [type(problem).__name__])[0]
+            raise InputError(f"the Arrow table cannot be read: {reason[:200]}") from None
     return None
 
 

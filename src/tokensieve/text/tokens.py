@@ -91,9 +91,9 @@ class StoredTokens(Chunks):
         for part in self._shards:
             yield TokenStream(part["ids"].to_numpy(), part["starts"].to_numpy(), part["words"].to_list())
 
-    def writer(self, levels: int) -> MatrixWriter:
-        """Files for the counts of these documents, n-grams of up to `levels` words."""
-        return MatrixWriter(self._shards.folder, self.n_tokens * levels)
+    def writer(self, levels: int, others: int = 0) -> MatrixWriter:
+        """Files for the counts of these documents: n-grams of up to `levels` words, and up to `others` more types in each."""
+        return MatrixWriter(self._shards.folder, self.n_tokens * levels + self.n_documents * others)
 
 
 @overload

@@ -1,4 +1,4 @@
-"""The vocabulary: which words and n-grams are token types, and how often each occurs in each document.
+"""The vocabulary: which words, n-grams and features of formatting are token types, and how often each occurs in each document.
 
 Everything is sorting and binary search over integer ids. A corpus is a run of chunks (`tokensieve.text.tokens`), in memory, in
 files or on a cluster: document frequencies are sums over them, and counts are blocks of rows.
@@ -7,7 +7,7 @@ files or on a cluster: document frequencies are sums over them, and counts are b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
@@ -18,33 +18,60 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Ints, tally
+from tokensieve.text.formatting import (
+    Bits,
+    chosen,
+    formatting_bits,
+    formatting_names,
+    frequent_formatting,
+    is_formatting,
+)
 from tokensieve.text.spill import Frequencies, StoredTexts
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, with_fields
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, text_series, with_fields
 from tokensieve.text.tokens import Chunks, StoredTokens, TokenStream, tokenize
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The token types seen in training: words first, then 2-grams, 3-grams, ….
+    """The token types seen in training: words first, then 2-grams, 3-grams, …, then features of formatting.
 
     Attributes:
         words: the 1-gram types, sorted.
         grams: for n = 2, 3, …: sorted keys (index of the (n−1)-gram of the first n−1 words) · |words| + (index of the last).
         tokenizer: how text becomes words.
+        formatting: the features that are types (`tokensieve.text.formatting`), in the order of `formatting_names`.
     """
 
     words: tuple[str, ...]
     grams: tuple[Ints, ...]
     tokenizer: Tokenizer
+    formatting: tuple[str, ...] = ()
 
     @property
     def n_types(self) -> int:
         """|S|."""
+        return self.n_words + len(self.formatting)
+
+    @property
+    def n_words(self) -> int:
+        """Types that are words or n-grams: the first ones."""
         return len(self.words) + sum(len(keys) for keys in self.grams)
 
     @cached_property
     def tokens(self) -> NDArray[np.object_]:
-        """All types as text, n-grams joined by a space, shape (|S|,)."""
+        """All types as names, n-grams joined by a space, shape (|S|,): no two are equal, as a word that looks like a feature of
+        formatting has its first bracket twice."""
+        names = self.runs
+        if self.formatting and (
+            like := [i for i, name in enumerate(names) if name[-1:] == "⟩" and is_formatting(name)]
+        ):
+            names = names.copy()
+            names[like] = ["⟨" + names[i] for i in like]
+        return np.concatenate([names, np.asarray(self.formatting, dtype=object)])
+
+    @cached_property
+    def runs(self) -> NDArray[np.object_]:
+        """The types that are words or n-grams, as they are found in a text, shape (n_words,)."""
         words = pl.Series(self.words, dtype=pl.String)
         levels = [words]
         for keys in self.grams:
@@ -84,21 +111,46 @@ class Vocabulary:
     def _words_of(self, stream: TokenStream) -> NDArray[np.int32]:
         return np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
 
-    def count(self, stream: TokenStream | StoredTokens) -> tuple[sp.csr_array, Ints]:
+    def read(self, texts: Any) -> tuple[sp.csr_array, Ints]:
+        """Counts of texts, CSR (n, |S|), and the unknown words of each, shape (n,)."""
+        texts = text_series(texts)
+        return self.count(tokenize(texts, self.tokenizer), self.bits(texts))
+
+    def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:
+        """What `count` needs to know of the formatting of texts; None where no feature is a type."""
+        return formatting_bits(texts, fields_of(self.tokenizer)) if self.formatting else None
+
+    def count(self, stream: TokenStream | StoredTokens, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
         Of tokens in files the matrix is in files too, mapped into memory.
+
+        Args:
+            stream: the tokens of n documents.
+            bits: of their texts (`bits`).
         """
         if isinstance(stream, StoredTokens):
-            matrix, strange = stream.writer(1 + len(self.grams)), [np.empty(0, np.int64)]
+            matrix, strange = stream.writer(1 + len(self.grams), len(self.formatting)), [np.empty(0, np.int64)]
+            first = 0
             for part in stream:
-                block, new = self.count(part)
+                block, new = self.count(part, None if bits is None else bits[first : first + part.n_documents])
+                first += part.n_documents
                 matrix.append(block)
                 strange.append(new)
             return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        return tally(types, stream.starts, self.n_types), np.diff(unknown).astype(np.int64)
+        matrix_of_words = tally(types, stream.starts, self.n_words)
+        return self._with_formatting(matrix_of_words, bits), np.diff(unknown).astype(np.int64)
+
+    def _with_formatting(self, words: sp.csr_array, bits: Bits | None) -> sp.csr_array:
+        """The features, each with count 1, behind the columns of the words."""
+        if not self.formatting:
+            return words
+        assert bits is not None
+        names = formatting_names(fields_of(self.tokenizer))
+        place = {name: i for i, name in enumerate(names)}
+        return sp.csr_array(sp.hstack([words, chosen(bits, [place[name] for name in self.formatting])], format="csr"))
 
 
 def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1) -> Vocabulary:
@@ -127,6 +179,11 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
         known = Vocabulary(words, grams, tokenizer)
         grams = (*grams, chunks.total(gram_frequencies, known, then=frequent).to_numpy())
     return Vocabulary(words, grams, tokenizer)
+
+
+def fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The fields that it tells apart; none where texts are one column."""
+    return tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
 
 
 def word_frequencies(stream: TokenStream) -> Frequencies:
@@ -203,6 +260,7 @@ def count_texts(
     tokenizer: Tokenizer | None = None,
     ngrams: int = 1,
     min_documents: int = 1,
+    formatting: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> CountedTexts:
     """Tokenise texts, learn their vocabulary or take a given one, and count.
@@ -211,6 +269,7 @@ def count_texts(
         texts: n texts, in memory or in files.
         vocabulary: of other documents, such as those of training; None to learn it from these.
         tokenizer, ngrams, min_documents: for learning one (`learn_vocabulary`); the tokenizer is words if None.
+        formatting: learn which features of formatting are types, too: those of at least `min_documents` texts, but not of all.
         progress: called with the number of documents tokenised.
 
     Raises:
@@ -222,8 +281,17 @@ def count_texts(
         raise InputError(
             "the texts hold no words, only marks, punctuation or white space: check --text, or give a --pattern"
         )
-    vocabulary = vocabulary or learn_vocabulary(stream, splitter, ngrams, min_documents)
-    matrix, unknown = vocabulary.count(stream)
+    bits = None
+    if vocabulary is None:
+        vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
+        if formatting:
+            fields = fields_of(splitter)
+            bits = formatting_bits(texts, fields)
+            kept = frequent_formatting(bits, formatting_names(fields), min_documents)
+            vocabulary = replace(vocabulary, formatting=kept)
+    else:
+        bits = vocabulary.bits(texts)
+    matrix, unknown = vocabulary.count(stream, bits)
     return CountedTexts(matrix, vocabulary, unknown, stream.n_tokens)
 
 

@@ -76,7 +76,7 @@ class Balance:
     direction: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Limit:
     """What becomes of p, with the certificates.
 
@@ -116,6 +116,9 @@ class Limit:
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: float = 0.0
     margin_seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Limit({self.fate.value}: {self.reason})"
 
     def to_dict(self) -> dict[str, Any]:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""

@@ -42,7 +42,7 @@ from tokensieve.theory.selection import (
 TYPICAL_ANSWER = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """Everything that `verify` found.
 
@@ -66,6 +66,9 @@ class Verification:
     assumptions: list[Assumption]
     claims: list[Claim]
     seconds: dict[str, float]
+
+    def __repr__(self) -> str:
+        return f"Verification({'; '.join(f'{claim.name}: {claim.outcome.value}' for claim in self.claims)}; {self.limit!r})"
 
     def to_dict(self) -> dict[str, Any]:
         """`one_step`, `flow`, `selection`, `margin`, `assumptions`, `claims` and `seconds`, ready for JSON."""

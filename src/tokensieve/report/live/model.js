@@ -3,11 +3,12 @@ const Model = {
   async load() {
     const { meta, arrays } = await Codec.read("block-model");
     Object.assign(Model, meta);
+    Formatting.load(meta.features);
     Model.index = new Map(meta.words.map((word, i) => [word, i]));
     Model.score = arrays.score;
     Model.place = arrays.place; // of each of State.tokens among the types; none for what is left out
     Model.value = Array.from({ length: meta.heads }, (_, k) => arrays[`value${k}`]);
-    Model.base = [0, meta.words.length]; // where each level's types begin
+    Model.base = [0, meta.words.length]; // where each level's types begin, and behind the last those of formatting
     Model.keys = [null];
     for (let n = 2; n <= meta.levels; n++) {
       const first = arrays[`first${n}`];
@@ -52,8 +53,9 @@ const Model = {
     return rows;
   },
 
-  /** The words of a type. */
+  /** The words of a type, or the name of a feature of formatting. */
   name(type) {
+    if (type >= Model.base[Model.levels]) return Model.features[type - Model.base[Model.levels]].token;
     let level = 1;
     while (level < Model.levels && type >= Model.base[level]) level++;
     if (level === 1) return Model.words[type];
@@ -101,6 +103,7 @@ const Model = {
     const types = sampled?.types ?? Model.types(spans.map((span) => span[2]));
     const count = new Map();
     for (const row of types) for (const type of row) if (type >= 0) count.set(type, (count.get(type) ?? 0) + 1);
+    for (const i of sampled?.features ?? Formatting.of(clean)) count.set(Model.base[Model.levels] + i, 1);
     let top = Model.sink ?? -Infinity;
     for (const type of count.keys()) top = Math.max(top, Model.score[type]);
     let sum = Model.sink === null ? 0 : Math.exp(Model.sink - top);

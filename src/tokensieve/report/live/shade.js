@@ -8,7 +8,8 @@ const Shade = {
     const text = Dom.make("div", { class: "text", dir: "auto", tabindex: "0", role: "group" });
     text.setAttribute("aria-label", "Text with each word's contribution; arrow keys walk from word to word, Enter and Delete change one");
     const words = Shade.words(explained, shares, peak, text, k);
-    let running = 0;
+    // what is no word, formatting and the sink, comes first, so that the last word's sum is the answer
+    let running = shares.reduce((f, share) => f - share.contribution, Model.speaks(explained.answer, k));
     const sums = shares.map((share) => (running += share.contribution));
     const tell = (i) => {
       words.forEach((word, j) => word.classList.toggle("here", i === j));

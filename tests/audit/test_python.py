@@ -1,0 +1,184 @@
+"""The audit from Python: every kind of frame, how results look in a notebook, and files that are those of the command."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tokensieve
+from calls import Run
+from tokensieve import AttentionClassifier, Audit, InputError, Settings, audit, demo_reviews, read_corpus
+from tokensieve.auditing.findings import Finding, FindingKind
+
+QUICK = Settings(baseline=False, thorough=False)
+
+
+def frame(n: int = 60) -> pl.DataFrame:
+    reviews = demo_reviews(n, seed=1)
+    return pl.DataFrame({"id": range(n), "body": reviews.texts, "stars": [["bad", "good"][y] for y in reviews.labels]})
+
+
+@pytest.fixture(scope="module")
+def expected() -> Audit:
+    data = frame()
+    return audit(read_corpus((data["body"].to_list(), data["stars"].to_list())), QUICK)
+
+
+def pandas_frame(data: pl.DataFrame) -> Any:
+    return pytest.importorskip("pandas").DataFrame(data.to_dict(as_series=False))
+
+
+def arrow_table(data: pl.DataFrame) -> Any:
+    return pytest.importorskip("pyarrow").table(data.to_dict(as_series=False))
+
+
+def arrow_stream(data: pl.DataFrame) -> Any:
+    """Nothing but Arrow's C stream interface, as of any library."""
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            return data.__arrow_c_stream__(requested_schema)
+
+    return Stream()
+
+
+def dataset(data: pl.DataFrame) -> Any:
+    library = pytest.importorskip("datasets")
+    whole = library.Dataset.from_dict(data.to_dict(as_series=False))
+    return whole.cast_column(
+        "stars", library.ClassLabel(names=["bad", "good"])
+    )  # numbers that are shown as their names
+
+
+def dataset_dict(data: pl.DataFrame) -> Any:
+    return pytest.importorskip("datasets").DatasetDict({"train": dataset(data)})
+
+
+@pytest.mark.parametrize(
+    "kind", [pl.DataFrame, pl.LazyFrame, pandas_frame, arrow_table, arrow_stream, dataset, dataset_dict]
+)
+def test_every_kind_of_frame_gives_the_same_audit(kind: Any, expected: Audit) -> None:
+    found = audit(kind(frame()), QUICK, text="body", label="stars")
+    assert found.classes == ("bad", "good") and found.tokens.equals(expected.tokens)
+    assert found.test_accuracy == expected.test_accuracy
+
+
+def test_a_dataset_dict_brings_its_test_documents() -> None:
+    library, data = pytest.importorskip("datasets"), frame(90)
+    parts = {name: dataset(data[at : at + 30]) for name, at in (("train", 0), ("test", 30), ("validation", 60))}
+    found = audit(library.DatasetDict(parts), QUICK, text="body", label="stars")
+    assert found.documents == {"train": 30, "test": 30} and any("'validation'" in note for note in found.notes)
+    with pytest.raises(InputError, match="needs a part 'train'; it has 'test', 'validation'"):
+        audit(library.DatasetDict({"test": parts["test"], "validation": parts["validation"]}), QUICK)
+    with pytest.raises(InputError, match="it has none"):
+        audit(library.DatasetDict({}), QUICK)
+
+
+@pytest.mark.parametrize("kind", [pandas_frame, arrow_table, dataset])
+def test_missing_texts_and_labels_are_counted(kind: Any) -> None:
+    data = frame(42).with_columns(
+        body=pl.when(pl.col("id") == 40).then(None).otherwise("body"),
+        stars=pl.when(pl.col("id") == 41).then(None).otherwise("stars"),
+    )
+    found = audit(kind(data), QUICK, text="body", label="stars")
+    assert sum(found.documents.values()) == 40
+    assert {"rows without a text, left out: 1", "rows without a label, left out: 1"} <= set(found.notes)
+
+
+def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
+    pandas, data = pytest.importorskip("pandas"), frame(42)
+    texts, labels = data["body"].to_list(), data["stars"].to_list()
+    for nothing in (np.nan, float("nan"), None, pandas.NA, pandas.NaT):
+        corpus = read_corpus(([*texts, nothing, "x"], [*labels, "bad", nothing]))
+        assert (corpus.intake.missing_text, corpus.intake.missing_label) == (1, 1)
+    with pytest.raises(ValueError, match=r"label 2 is missing: leave its text out"):
+        AttentionClassifier().fit(texts[:2] * 5, [0.0, 1.0, np.nan, *[0.0] * 7])
+    with pytest.raises(ValueError, match=r"label 1 is missing"):
+        AttentionClassifier().fit(texts[:2], ["a", None])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text": "bdy", "label": "stars"}, "there is no column 'bdy' for the text.*did you mean 'body'"),
+        ({"text": "body", "label": 3}, "there is no column '3' for the label"),
+        ({"text": "id", "label": "stars"}, "row 1: column 'id' holds int values, not text"),
+        ({"text": "body", "label": "id"}, "60 different values in 60 documents"),
+        ({"txt": "body"}, "there is no option 'txt' for reading; did you mean 'text'"),
+        ({"text": "body", "label": "body"}, "must be different columns"),
+    ],
+)
+def test_wrong_columns_are_told_in_our_words(options: dict[str, Any], message: str) -> None:
+    for kind in (pandas_frame, arrow_table):
+        with pytest.raises(InputError, match=message):
+            audit(kind(frame()), QUICK, **options)
+
+
+def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    twice = pyarrow.table([["a"], ["b"]], names=["text", "text"])
+    for source, message in (
+        (twice, "Arrow table cannot be read"), ({"text": ["a"]}, "cannot read a dict"), (3, "cannot read a int"),
+        (pl.DataFrame({"only": ["x y z w"] * 9}), "which column holds the text is not clear|no label column"),
+        (pandas_frame(pl.DataFrame({"text": [], "label": []})), "has no rows"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            audit(source, QUICK)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="read already"):
+        audit(read_corpus(frame(), text="body", label="stars"), text="body")
+
+
+class Tags(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.found.add(tag)
+
+
+def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Audit) -> None:
+    hostile = "<img src=x onerror=alert(1)>\u202e"
+    texts = [f"{hostile} good film {i}" if i % 2 else f"bad film {i}" for i in range(40)]
+    names = [f"<b>{i % 2}" for i in range(40)]
+    found = audit((texts, names), Settings(baseline=False))
+    (explained,) = found.model.explain([f"{hostile} good film"])
+    odd = Finding(FindingKind.SHORTCUT, 0.5, hostile, (hostile, "onerror"))
+    for thing in (found, explained, odd, expected):
+        assert len(repr(thing)) < 400 and "\n" not in repr(thing)
+        page = thing._repr_html_()
+        assert (
+            Tags(page).found <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "bdi"} and "\u202e" not in page
+        )
+    assert "good" in explained._repr_html_() and f"{explained.answer:+.4f}" in repr(explained)
+    assert "Finding" not in repr(expected) and len(expected._repr_html_()) < 20_000
+
+
+def test_an_audit_saves_what_the_command_writes(run: Run) -> None:
+    frame(80).write_csv("a.csv")
+    options = ["--text", "body", "--label", "stars", "--no-baseline", "--out", "command"]
+    assert run("audit", "a.csv", *options)[0] == 0
+    found = audit("a.csv", Settings(baseline=False), text="body", label="stars")
+    assert {path.name for path in found.save("python")} >= {"report.html", "tokens.csv", "summary.json", "model.json"}
+    files = {p.relative_to("command") for p in Path("command").rglob("*") if p.is_file()}
+    assert files == {p.relative_to("python") for p in Path("python").rglob("*") if p.is_file()}
+    for name in ("tokens.csv", "findings.json", "findings.csv", "model.safetensors", "table.json"):
+        assert Path("python", name).read_bytes() == Path("command", name).read_bytes(), name
+    one, other = (json.loads(Path(at, "summary.json").read_text()) for at in ("command", "python"))
+    assert one.keys() == other.keys() and one["test_accuracy"] == other["test_accuracy"]
+    Path("taken").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        tokensieve.save(found, "taken")
+    tokensieve.save(found, "python", pictures=False)
+    assert not Path("python/pictures").exists()  # what the first left would contradict it
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert dir(tokensieve) == sorted(tokensieve.__all__) and {"audit", "save", "__version__"} <= set(dir(tokensieve))
