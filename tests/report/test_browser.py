@@ -151,10 +151,10 @@ def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Aud
     opened.page.fill("#find", "WONDER")
     opened.settle()
     expected = {t for t in audited.tokens["token"] if "wonder" in t}
+    assert opened.page.inner_text("#status") == f"{len(expected)} tokens in the table."
     assert len(expected) > 1 and set(pl.read_csv(download(opened))["token"]) == expected
     assert opened.caption().startswith(f"{len(expected)} of {audited.token_types:,}")
     assert opened.page.evaluate("document.getElementById('map-frame').toDataURL()") != before
-    assert opened.page.inner_text("#status") == f"{len(expected)} tokens in the table."
     opened.page.click("#table-clear")
     assert opened.caption().startswith(f"{audited.token_types:,} of")
 

@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant, disagreeing, surest
-from tokensieve.auditing.context import Passage, holders, is_formatting, passage
+from tokensieve.auditing.context import Passage, holders, passage
 from tokensieve.auditing.findings import Finding
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 LINES = 12  # of each token
