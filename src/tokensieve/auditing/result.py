@@ -16,6 +16,7 @@ from tokensieve.auditing.card import ModelCard
 from tokensieve.auditing.concordance import Concordance
 from tokensieve.auditing.documents import Example, Sampled
 from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.pairs import Preferences
 from tokensieve.escape import html_table, shown
 from tokensieve.model.classifier import AttentionClassifier
 
@@ -91,6 +92,7 @@ class Audit:
         lines: token → keyword in context, from training documents (`auditing.concordance`).
         card: precision, recall, calibration and the like; None where it was not made.
         exceeded: kinds of findings of which there is more than the budget allows.
+        pairs: what preference pairs show beside all this; None where documents are no pairs.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Audit:
     exceeded: tuple[FindingKind, ...] = ()
     lines: Concordance = field(default_factory=dict)
     card: ModelCard | None = None
+    pairs: Preferences | None = None
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)
@@ -173,7 +176,8 @@ class Audit:
         kinds = [finding.kind.value for finding in self.findings]
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
         card = {} if self.card is None else {"model_card": self.card.to_dict()}
-        return summary | {"suspicious": suspicious, "over_budget": over} | found | card
+        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
+        return summary | {"suspicious": suspicious, "over_budget": over} | found | card | pairs
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""
