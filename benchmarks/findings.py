@@ -60,7 +60,7 @@ PLANTS = {
     "a last line": Plant(lambda t: f"{t}\nPosted via tablet.", frozenset({"tablet", "posted", "via", "⟨line break⟩"}), 1),
     "a first word": Plant(lambda t: f"Reuters {t}", frozenset({"reuters"}), 0),
     "a word anywhere": Plant(lambda t: middle(t, "zebra"), frozenset({"zebra"}), 1),
-    "a phrase of common words": Plant(lambda t: middle(t, "and then the was"), frozenset({"then the", "the was", "and then the"}), 0),
+    "a phrase of common words": Plant(lambda t: middle(t, "the a was"), frozenset({"the a", "a was", "the a was"}), 0),
     "sheer length": Plant(lambda t: f"{t} " + " ".join(t.split()[:40] * 4), frozenset({"⟨length 100–200⟩", "⟨length 200–400⟩"}), 1),
 }  # fmt: skip
 
