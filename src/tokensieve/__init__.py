@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tokensieve.auditing.budget import Budget
-    from tokensieve.auditing.compare import AuditComparison, compare
-    from tokensieve.auditing.demo import demo_reviews
+    from tokensieve.auditing.compare import AuditComparison, compare_audits
+    from tokensieve.auditing.demo import demo_pairs, demo_reviews
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.result import Audit, Settings
     from tokensieve.auditing.run import audit
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
     from tokensieve.model.explanation import Explanation
     from tokensieve.model.fit import FitSettings, fit
+    from tokensieve.model.pairs import compare, fit_pairs
     from tokensieve.model.start import initialise
     from tokensieve.model.storage import load_model, model_files, read_model, table
     from tokensieve.model.trained import Model
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tokensieve.report.save import save as save
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
+    from tokensieve.text.pairs import read_pairs
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
     from tokensieve.text.tokens import tokenize
     from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
@@ -50,8 +52,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "auditing.budget": "Budget",
-    "auditing.compare": "AuditComparison compare",
-    "auditing.demo": "demo_reviews",
+    "auditing.compare": "AuditComparison compare_audits",
+    "auditing.demo": "demo_pairs demo_reviews",
     "auditing.mask": "mask_texts",
     "auditing.result": "Audit Settings",
     "auditing.run": "audit",
@@ -65,6 +67,7 @@ _HOMES = {
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
     "model.explanation": "Explanation",
     "model.fit": "FitSettings fit",
+    "model.pairs": "compare fit_pairs",
     "model.start": "initialise",
     "model.storage": "load_model model_files read_model table",
     "model.trained": "Model",
@@ -73,6 +76,7 @@ _HOMES = {
     "report.save": "save",
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
+    "text.pairs": "read_pairs",
     "text.tokenizers": "PieceTokenizer WordTokenizer",
     "text.tokens": "tokenize",
     "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",

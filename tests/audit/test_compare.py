@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calls import Run
-from tokensieve import InputError, Settings, audit, compare, demo_reviews
+from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
 from tokensieve.auditing.saved import Saved
 from tokensieve.data.importance import token_importance
@@ -49,11 +49,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
 
 
 def test_what_was_planted_is_found(folders: Path) -> None:
-    found = compare(folders / "before", folders / "after")
+    found = compare_audits(folders / "before", folders / "after")
     changes = {(row["token"], row["change"]) for row in found.changed().iter_rows(named=True)}
     assert {("tablet", "vanished"), ("leaked", "appeared")} <= changes
     assert found.classes == ("good",) and found.table["token"].is_unique().all()
-    back = compare(folders / "after", folders / "before")
+    back = compare_audits(folders / "after", folders / "before")
     turned = {Change.APPEARED: Change.VANISHED, Change.STRONGER: Change.WEAKER, Change.SIGN: Change.SIGN}
     for one, other in turned.items():
         assert set(found.changed(one)["token"]) == set(back.changed(other)["token"])
@@ -62,13 +62,15 @@ def test_what_was_planted_is_found(folders: Path) -> None:
     )
     np.testing.assert_allclose(pair["difference"], -pair["difference_right"], atol=1e-12)
     np.testing.assert_allclose(pair["p_value"], pair["p_value_right"], rtol=1e-4, atol=1e-12)
-    same = compare(folders / "before", folders / "before")
+    same = compare_audits(folders / "before", folders / "before")
     assert same.changed().is_empty() and same.accuracy.value == 0 and "no change" in repr(same)
 
 
 def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tuple[list[str], list[str]]) -> None:
     found = audit(reviews, QUICK)
-    assert compare(found, folders / "after").table.equals(compare(folders / "before", folders / "after").table)
+    assert compare_audits(found, folders / "after").table.equals(
+        compare_audits(folders / "before", folders / "after").table
+    )
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
@@ -129,7 +131,7 @@ def test_accuracy_is_compared_by_newcombes_interval(folders: Path) -> None:
     a, b = Saved.read(folders / "before"), Saved.read(folders / "after")
     one, other = replace(a, test=263, accuracy=81 / 263), replace(b, test=244, accuracy=56 / 244)
     found = AuditComparison(
-        one, other, ("good",), compare(folders / "before", folders / "after").table, _accuracy(one, other), ()
+        one, other, ("good",), compare_audits(folders / "before", folders / "after").table, _accuracy(one, other), ()
     )
     d = (
         found.accuracy
@@ -259,8 +261,8 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
         ("a\0b", "no path"),
     ):
         with pytest.raises(InputError, match=message):
-            compare(folders / "before", other)
+            compare_audits(folders / "before", other)
     texts = [f"text {i % 2} number {i}" for i in range(40)]
     audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(tmp_path / "other", pictures=False)
     with pytest.raises(InputError, match="0 classes in common"):
-        compare(folders / "before", tmp_path / "other")
+        compare_audits(folders / "before", tmp_path / "other")

@@ -13,7 +13,8 @@ import pytest
 
 from pages import HOSTILE, Page
 from tokensieve.files import csv_table
-from tokensieve.report.theory import PICTURES, draw, render_theory, theory_pictures
+from tokensieve.report.charts import drawn
+from tokensieve.report.theory import PICTURES, draw, render_theory
 from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.generators import single_token
@@ -114,10 +115,18 @@ def test_pictures_draw_what_the_tables_hold(exact: Study) -> None:
 
 
 def test_picture_files(exact: Study) -> None:
-    files = theory_pictures(exact)
-    assert set(files) == {f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png")}
-    assert all(content.startswith(b"\x89PNG" if name.endswith("png") else b"<svg") for name, content in files.items())
+    files = drawn(draw(exact), for_print=True)
+    assert set(files) == {f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png", "pdf", "csv")}
+    begins = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "csv": b"part,"}
+    assert all(content.startswith(begins[name[-3:]]) for name, content in files.items())
     assert all(b"<script" not in content for content in files.values())
+
+
+def test_the_data_of_a_picture_are_what_it_draws(exact: Study) -> None:
+    curve = exact.curve()
+    table = next(picture for picture in draw(exact) if picture.name == "norm").data()
+    assert table.filter(pl.col("part") == "curve")["y"].to_list() == curve["norm"].to_list()[1:]
+    assert curve.height == table.height + 1
 
 
 def test_page_states_every_claim_and_hypothesis(exact: Study) -> None:
@@ -161,7 +170,7 @@ def test_hostile_text_stays_text(hostile: Study) -> None:
     names = [(tag, sorted(attributes)) for tag, attributes in page.elements]
     assert names == [(tag, sorted(attributes)) for tag, attributes in Page(render_theory(tame)).elements]
     assert all(
-        not re.search(rb"<script|\x00", content) for name, content in theory_pictures(hostile).items() if "svg" in name
+        not re.search(rb"<script|\x00", content) for name, content in drawn(draw(hostile)).items() if "svg" in name
     )
     table = pl.read_csv(io.BytesIO(csv_table(hostile.tokens().filter(pl.col("token") == "=cmd()"))))
     assert table["token"].to_list() == ["'=cmd()"]

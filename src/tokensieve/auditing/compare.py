@@ -125,7 +125,7 @@ class AuditComparison:
         }
 
 
-def compare(before: Audit | str | Path, after: Audit | str | Path) -> AuditComparison:
+def compare_audits(before: Audit | str | Path, after: Audit | str | Path) -> AuditComparison:
     """What changed from one audit to another: before and after cleaning, two data sets, two months.
 
     Args:

@@ -25,15 +25,14 @@ def compare(
     quiet: QuietOption = False,
 ) -> None:
     """What changed between two audits: tokens that appeared, vanished or changed sign or strength, and the accuracy."""
-    from tokensieve.auditing.compare import ChangeLimits
-    from tokensieve.auditing.compare import compare as run
+    from tokensieve.auditing.compare import ChangeLimits, compare_audits
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.compare import render_comparison
     from tokensieve.report.terminal_compare import show_comparison
 
     limits = ChangeLimits({}) if fail_on is None else ChangeLimits.parse(fail_on)
     check_writable(out)
-    found = run(before, after)
+    found = compare_audits(before, after)
     exceeded = limits.exceeded(found)
     summary = found.to_dict() | {"fail_on": fail_on, "exceeded": exceeded}
     files: dict[str, Any] = {

@@ -180,7 +180,8 @@ def _diagnose(
     from tokensieve.diagnose.diagnosing import diagnose_corpus
     from tokensieve.diagnose.loading import load
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.diagnose import FILES, diagnose_pictures, model_card, render_diagnosis
+    from tokensieve.report.charts import drawn
+    from tokensieve.report.diagnose import FILES, draw, model_card, render_diagnosis
     from tokensieve.report.terminal_diagnose import show_diagnosis
 
     start = time.perf_counter()
@@ -195,10 +196,14 @@ def _diagnose(
         found = diagnose_corpus(*loaded, corpus, settings, progress=tell, seconds=seconds, **options)
         tell("writing", 0.0)
         lap = time.perf_counter()
-        files: dict[str, Any] = {"report.html": render_diagnosis(found), "tokens.csv": csv_table(found.tokens)}
+        pictures = draw(found)
+        files: dict[str, Any] = {
+            "report.html": render_diagnosis(found, pictures),
+            "tokens.csv": csv_table(found.tokens),
+        }
         files |= {"uses.csv": csv_table(found.uses), "leaning.csv": csv_table(found.leaning)}
         files["model-card.md"] = model_card(found)
-        files |= {f"pictures/{file}": picture for file, picture in diagnose_pictures(found).items()}
+        files |= {f"pictures/{file}": picture for file, picture in drawn(pictures).items()}
         found.seconds["report"] = time.perf_counter() - lap
         found.seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)

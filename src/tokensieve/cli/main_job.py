@@ -118,7 +118,9 @@ def train(
         str | None,
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
-    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = False,
+    formatting: Annotated[
+        bool | None, typer.Option("--formatting/--no-formatting", help=f"{FORMATTING} On for --pairs.")
+    ] = None,
     table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
@@ -129,6 +131,8 @@ def train(
     documents.advise(quiet)
     if cluster is not None and formatting:
         raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
+    if cluster is not None and documents.pairs:
+        raise InputError("--pairs are learned here, not on a cluster: leave out --cluster")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
@@ -136,7 +140,8 @@ def train(
             read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed, tokens.value_rate
         )
         return
-    settings: dict[str, Any] = {"seed": seed, "formatting": formatting}
+    asked = bool(documents.pairs) if formatting is None else formatting
+    settings: dict[str, Any] = {"seed": seed, "formatting": asked}
     _train(_Job(read, tokens, out, quiet, settings, documents.as_given()), table)
 
 
@@ -158,11 +163,9 @@ def _train(job: _Job, table: bool) -> None:
         tell("writing", 0.0)
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
-            from tokensieve.auditing.run import token_frame
-            from tokensieve.data.formatting import importance_of_all
+            from tokensieve.auditing.run import importance_in, token_frame
 
-            importance = importance_of_all(learned.train.counts, learned.train.features)
-            files["tokens.csv"] = csv_table(token_frame(importance, learned)[0])
+            files["tokens.csv"] = csv_table(token_frame(importance_in(learned.train), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= job.documents | job.tokens.as_given()

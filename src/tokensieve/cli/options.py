@@ -170,8 +170,17 @@ class Intake(Documents):
         bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
     ] = False
 
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", help="Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED"),
+    ] = None
+
     def reader(self, **more: Any) -> Callable[[], Any]:
         """As for `Documents`, duplicates and streaming included."""
+        if self.pairs is not None:
+            from tokensieve.cli.pairs import pair_reader
+
+            return pair_reader(self)
         return super().reader(duplicates=self.duplicates, stream=self.stream, **more)
 
     def advise(self, quiet: bool) -> None:
@@ -184,7 +193,7 @@ class Intake(Documents):
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        given = {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split")}
+        given = {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split", "pairs")}
         return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
 
 

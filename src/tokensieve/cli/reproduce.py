@@ -84,8 +84,9 @@ def reproduce(
 def _reproduce(plan: Any, quiet: bool) -> None:
     """Run, write everything that shows the whole, and show it."""
     from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.report.charts import drawn
     from tokensieve.report.reproduce import markdown, render_reproduction
-    from tokensieve.report.reproduce_pictures import picture_files
+    from tokensieve.report.reproduce_pictures import draw
     from tokensieve.report.terminal_reproduce import show_reproduction
     from tokensieve.reproduce.runner import run_all
     from tokensieve.reproduce.study import Reproduction
@@ -111,10 +112,12 @@ def _reproduce(plan: Any, quiet: bool) -> None:
         settings["this_run_seconds"] = f"{time.perf_counter() - start:.0f}"
         date = time.strftime("%Y-%m-%d %H:%M")
         study = Reproduction(PAPER, results, settings, plan.seeds[0], __version__, date, seconds)
-        files: dict[str, Any] = {"report.html": render_reproduction(study), "table.md": markdown(study)}
+        pictures = draw(study)
+        files: dict[str, Any] = {"report.html": render_reproduction(study, pictures), "table.md": markdown(study)}
         files["summary.json"] = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
         files |= {f"tables/{name}.csv": csv_table(table) for name, table in study.tables().items()}
-        files |= {f"pictures/{picture}": content for picture, content in picture_files(study).items()}
+        every = [picture for these in pictures.values() for picture in these]
+        files |= {f"pictures/{name}": content for name, content in drawn(every, for_print=True).items()}
         write_all(plan.out, files)
     if not quiet:
         show_reproduction(study, plan.out)

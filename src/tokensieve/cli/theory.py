@@ -157,8 +157,10 @@ def _verify(
     import numpy as np
 
     from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.report.charts import drawn
+    from tokensieve.report.latex import verdicts
     from tokensieve.report.terminal_theory import show_study
-    from tokensieve.report.theory import PICTURES, render_theory, theory_pictures
+    from tokensieve.report.theory import PICTURES, draw, render_theory
     from tokensieve.theory.study import Study
     from tokensieve.theory.verify import verify as run
 
@@ -183,11 +185,12 @@ def _verify(
             "gaps.csv": study.gap_curves(),
         }
         files: dict[str, Any] = {file: csv_table(table) for file, table in tables.items()}
-        files |= {"report.html": render_theory(study)}
-        files |= {f"pictures/{file}": picture for file, picture in theory_pictures(study).items()}
+        pictures = draw(study)
+        files |= {"report.html": render_theory(study, pictures), "verdicts.tex": verdicts(study)}
+        files |= {f"pictures/{file}": picture for file, picture in drawn(pictures, for_print=True).items()}
         seconds["report"] = time.perf_counter() - lap
         seconds["total"] = time.perf_counter() - start
         files["summary.json"] = json.dumps(study.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        write_all(out, files, ours=rf"pictures/({'|'.join(PICTURES)})\.(svg|png)")
+        write_all(out, files, ours=rf"pictures/({'|'.join(PICTURES)})\.(svg|png|pdf|csv)")
     if not quiet:
         show_study(study, out)

@@ -128,7 +128,7 @@ def _choose(counts: Counts, prior: Floats, schedule: Schedule, share: float, tel
         tell("choosing the length of training", number / len(strengths))
         checks, scales = [], []
         for steps, f, labels in _checks(counts, prior, schedule, strength, parts):
-            scale = _scale(f, prior, labels)
+            scale = best_scale(f, prior, labels)
             loss, _ = loss_and_slope(prior + scale * (f - prior), labels)
             checks.append((steps, float(np.mean(loss))))
             scales.append(scale)
@@ -163,7 +163,7 @@ def _first(counts: Counts, prior: Floats, strength: float, without: Counts | Non
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
 
 
-def _scale(f: Floats, prior: Floats, labels: Ints) -> float:
+def best_scale(f: Floats, prior: Floats, labels: Ints) -> float:
     """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving."""
     low, high, away = 0.0, MOST_SCALE, f - prior
     for _ in range(20):

@@ -17,6 +17,7 @@ import vl_convert
 from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.data.importance import Category
 from tokensieve.escape import shown
+from tokensieve.files import csv_table
 from tokensieve.report.numbers import plain, signed
 
 if TYPE_CHECKING:
@@ -105,6 +106,18 @@ class Picture:
         """The picture as PNG, twice the size of the SVG's units."""
         return vl_convert.svg_to_png(self._svg, scale=2)
 
+    def pdf(self) -> bytes:
+        """The picture as PDF, for a paper or a talk."""
+        return vl_convert.svg_to_pdf(self._svg)
+
+    def data(self) -> pl.DataFrame:
+        """What is drawn: a row per mark, in the column `part` the layer that it belongs to."""
+        parts = [
+            pl.DataFrame(rows, infer_schema_length=None).select(pl.lit(name).alias("part"), pl.all())
+            for name, rows in self.spec["datasets"].items() if rows
+        ]  # fmt: skip
+        return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame({"part": []})
+
 
 def pictured_classes(audit: Audit) -> tuple[str, ...]:
     """The classes that get pictures: the second of two (the first is its mirror), else the largest in class order."""
@@ -132,12 +145,15 @@ def pictures(audit: Audit) -> dict[str, bytes]:
     return drawn(draw(audit))
 
 
-def drawn(these: list[Picture]) -> dict[str, bytes]:
-    """File name → content of each picture, as SVG and as PNG."""
+def drawn(these: list[Picture], for_print: bool = False) -> dict[str, bytes]:
+    """File name → content of each picture, as SVG and as PNG; `for_print` also as PDF, with its data as CSV."""
     out: dict[str, bytes] = {}
     for picture in these:
         out[f"{picture.name}.svg"] = picture.svg().encode()
         out[f"{picture.name}.png"] = picture.png()
+        if for_print:
+            out[f"{picture.name}.pdf"] = picture.pdf()
+            out[f"{picture.name}.csv"] = csv_table(picture.data())
     return out
 
 
@@ -200,26 +216,6 @@ def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10, palett
     """Circles of token types, bin means with their band, the neutral line, and names."""
     circles = cloud(alt.X("x:Q", title=across, scale=x), alt.Y("y:Q", title=up, scale=y), top, palette)
     return alt.layer(circles, *_mean_lines(), _neutral(), *names())
-
-
-def frame() -> dict[str, Any]:
-    """The map's specification for the page, without data.
-
-    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend and writes the
-    titles of the axes itself.
-    """
-    x, y = (alt.Scale(domain=[alt.ExprRef(f"low{a}"), alt.ExprRef(f"high{a}")], nice=False, zero=False) for a in "xy")
-    spec = finish(_map(x, y, "", ""), {"points": [], "bins": [], "neutral": [], "names": []}, "", [])
-    for layer in spec["layer"][1:4]:
-        layer["mark"]["clip"] = True
-    ends = [{"name": f"{end}{a}", "value": value} for a in "xy" for end, value in (("low", -1), ("high", 1))]
-    spec |= {"title": None, "background": "transparent", "params": ends}
-    spec |= {"autosize": "none", "padding": {"left": 44, "top": 10, "right": 14, "bottom": 24}}
-    circles = spec["layer"][0]["encoding"]
-    circles["color"]["legend"] = None
-    for axis in "xy":
-        circles[axis] |= {"title": None, "axis": {"grid": False}}
-    return spec
 
 
 def _describe(of: str, label: str, bins: pl.DataFrame) -> str:

@@ -21,7 +21,6 @@ from tokensieve.report.charts import (
     Picture,
     back_to_front,
     cloud,
-    drawn,
     finish,
     name_rows,
     names,
@@ -54,17 +53,17 @@ COLOURS = {
 }  # fmt: skip
 
 
-def diagnose_pictures(found: Diagnosis) -> dict[str, bytes]:
-    """File name → content, each picture of a diagnosis as SVG and as PNG."""
-    return drawn(draw(found))
-
-
-def render_diagnosis(found: Diagnosis) -> str:
+def render_diagnosis(found: Diagnosis, pictures: list[Picture] | None = None) -> str:
     """A diagnosis as one HTML page without requests: what the model uses most, the verdict, documents, pictures, settings.
 
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long. Its one script sorts
     and searches the table of words, and nothing else can run.
+
+    Args:
+        found: the diagnosis.
+        pictures: of `draw`, where they are drawn already.
     """
+    pictures = draw(found) if pictures is None else pictures
     sheets = FOLDER.parent / "base.css", FOLDER / "sortable.css"
     style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     code = (FOLDER / "sortable.js").read_text(encoding="utf-8")
@@ -86,7 +85,7 @@ def render_diagnosis(found: Diagnosis) -> str:
         marked=[_marked(one) for one in found.marked],
         special=[(f"layer {i + 1}", x) for i, x in enumerate(found.on_special[:-1])],
         special_rolled=found.on_special[-1:],
-        figures=[{"source": source(picture), "picture": picture} for picture in draw(found)],
+        figures=[{"source": source(picture), "picture": picture} for picture in pictures],
         listed=LISTED,
     )  # fmt: skip
 

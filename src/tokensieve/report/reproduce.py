@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokensieve.report.charts import Picture
 from tokensieve.report.numbers import percent
 from tokensieve.report.page import environment, source
-from tokensieve.report.reproduce_pictures import SHEETS, draw_result, figures_of_the_paper
+from tokensieve.report.reproduce_pictures import SHEETS, draw
 from tokensieve.reproduce.result import FIXED
 from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, Result, Spread
 from tokensieve.reproduce.study import Reproduction
@@ -92,9 +93,14 @@ def chosen(result: Result) -> str:
     return other.reading if other else "default"
 
 
-def render_reproduction(study: Reproduction) -> str:
-    """The reproduction as one HTML page without scripts or requests: verdicts, figures, bins, notes, settings, citation."""
-    drawn = {r.id: draw_result(r) for r in study.results if r.id not in SHEETS}
+def render_reproduction(study: Reproduction, pictures: dict[str, list[Picture]] | None = None) -> str:
+    """The reproduction as one HTML page without scripts or requests: verdicts, figures, bins, notes, settings, citation.
+
+    Args:
+        study: the reproduction.
+        pictures: of `draw`, where they are drawn already.
+    """
+    pictures = draw(study) if pictures is None else pictures
     return environment().get_template("reproduce.html").render(
         study=study,
         command="reproduce",
@@ -105,8 +111,11 @@ def render_reproduction(study: Reproduction) -> str:
         fixed=FIXED,
         marks=MARKS,
         tally={verdict: count for verdict, count in study.tally().items() if count},
-        figures={id: [{"source": source(p), "picture": p} for p in pictures] for id, pictures in drawn.items()},
-        sheets=[{"source": source(p), "picture": p} for p in figures_of_the_paper(study.results)],
+        figures={
+            id: [{"source": source(p), "picture": p} for p in these]
+            for id, these in pictures.items() if id not in ("", *SHEETS)
+        },
+        sheets=[{"source": source(p), "picture": p} for p in pictures[""]],
         tables={r.id: _short_tables(r) for r in study.results},
         listed=LISTED,
     )  # fmt: skip

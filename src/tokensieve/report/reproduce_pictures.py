@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokensieve.report.charts import INK, MUTED, Picture, drawn, finish
+from tokensieve.report.charts import INK, MUTED, Picture, finish
 from tokensieve.reproduce.result import View
 from tokensieve.reproduce.seeds import Result
 from tokensieve.reproduce.shape import SYMBOLS
@@ -25,9 +25,9 @@ SHEETS = {
 PANELS = "dot product of each token's embedding with p (left) and with v (right) against the posterior difference P(1|s) − P(0|s)"
 
 
-def picture_files(study: Reproduction) -> dict[str, bytes]:
-    """File name → content of every picture, as SVG and as PNG."""
-    return drawn([*(p for r in study.results for p in draw_result(r)), *figures_of_the_paper(study.results)])
+def draw(study: Reproduction) -> dict[str, list[Picture]]:
+    """Experiment → its pictures; under "" the paper's figures."""
+    return {r.id: draw_result(r) for r in study.results} | {"": figures_of_the_paper(study.results)}
 
 
 def draw_result(result: Result) -> list[Picture]:

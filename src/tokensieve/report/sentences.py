@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tokensieve.auditing.context import Sign
 from tokensieve.auditing.findings import FindingKind
 from tokensieve.escape import shown
+from tokensieve.report import pairs
 from tokensieve.report.numbers import count, percent
 from tokensieve.text.formatting import is_formatting
 
@@ -65,6 +66,8 @@ def quoted(tokens: tuple[str, ...], most: int = NAMED) -> str:
 
 def headline(finding: Finding) -> str:
     """The finding as one sentence with its number."""
+    if pairs.about_pairs(finding):
+        return pairs.headline(finding)
     e, label, n = finding.evidence, shown(finding.label, 40), count(finding.documents)
     share = percent(e["documents"].value) if "documents" in e else ""
     match finding.kind:
@@ -104,8 +107,15 @@ def _shortcut(finding: Finding) -> str:
     )
 
 
+def action(finding: Finding) -> str:
+    """What to do about it."""
+    return pairs.action(finding) if pairs.about_pairs(finding) else ACTIONS[finding.kind]
+
+
 def evidence(finding: Finding) -> list[str]:
     """What it stands on, each a short clause."""
+    if pairs.about_pairs(finding):
+        return pairs.evidence(finding)
     e, out = finding.evidence, []
     if finding.kind is FindingKind.SHORTCUT:
         out.append(f"in {_of(e['documents'])} training documents")

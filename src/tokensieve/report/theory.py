@@ -19,7 +19,6 @@ from tokensieve.report.charts import (
     axis,
     cloud,
     cloud_data,
-    drawn,
     finish,
     names,
     scaled,
@@ -39,17 +38,16 @@ LOOKS = {
 PICTURES = ("alignment", "norm", "loss", "angle", "gaps", "score-before", "score-after", "selected")
 
 
-def theory_pictures(study: Study) -> dict[str, bytes]:
-    """File name → content, each picture of a verification as SVG and as PNG."""
-    return drawn(draw(study))
-
-
-def render_theory(study: Study) -> str:
+def render_theory(study: Study, pictures: list[Picture] | None = None) -> str:
     """A verification as one HTML page without scripts or requests: verdicts, hypotheses, pictures, figures, citation.
 
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long.
+
+    Args:
+        study: the verification.
+        pictures: of `draw`, where they are drawn already.
     """
-    found = study.found
+    found, pictures = study.found, draw(study) if pictures is None else pictures
     return environment().get_template("theory.html").render(
         study=study,
         command="verify",
@@ -60,7 +58,7 @@ def render_theory(study: Study) -> str:
         },
         tally={outcome.name: sum(claim.outcome is outcome for claim in found.claims) for outcome in Outcome},
         failing=[item for item in found.assumptions if not item.holds],
-        figures=[{"source": source(picture), "picture": picture} for picture in draw(study)],
+        figures=[{"source": source(picture), "picture": picture} for picture in pictures],
         figures_of={part: _readable(found.to_dict()[part]) for part in ("one_step", "flow", "margin", "limit")},
         gaps=[row | {"gap": f"{row['gap']:.3f}"} for row in study.gaps().head(GAPS).to_dicts()],
         listed=LISTED,

@@ -103,6 +103,7 @@ class Corpus:
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
         fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
+        pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
     """
 
     texts: pl.Series | StoredTexts
@@ -114,10 +115,28 @@ class Corpus:
     intake: Intake
     test: Corpus | None = None
     fields: tuple[str, ...] = ()
+    pairs: Pairing | None = None
 
     def __repr__(self) -> str:
         test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
         return f"Corpus({shown(self.name)!r}: {len(self.texts):,} documents{test}, {len(self.classes)} classes)"
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Documents 2i and 2i + 1 are the preferred and the other side of pair i, of n pairs.
+
+    Attributes:
+        columns: where they were read.
+        by: the column of the units, or None where every pair is one.
+        units: unit (prompt) of each pair, shape (n,): place in `names`.
+        names: the units as text.
+    """
+
+    columns: tuple[str, str]
+    by: str | None
+    units: Ints
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,43 @@
+"""Verdicts as a LaTeX table (booktabs), to be put into a paper."""
+
+from __future__ import annotations
+
+from tokensieve.escape import shown
+from tokensieve.theory.study import Study
+
+SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+}  # fmt: skip
+MATHS = {
+    "α": r"\alpha", "η": r"\eta", "ρ": r"\rho", "∞": r"\infty", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "→": r"\to", "−": "-",
+    "·": r"\cdot", "×": r"\times", "±": r"\pm", "‖": r"\|", "ᵀ": r"^{\top}", "²": "^2", "⁰": "^0", "¹": "^1", "∈": r"\in",
+    "₀": "_0", "√": r"\surd", "∇": r"\nabla",
+}  # fmt: skip
+
+
+def escaped(text: str) -> str:
+    """Text that stays text in LaTeX; mathematical signs become formulas, other letters are left to a Unicode engine."""
+    out = "".join(SPECIAL.get(c) or (rf"\({MATHS[c]}\)" if c in MATHS else c) for c in text)
+    return out.replace("p̂", r"\(\hat{p}\)")
+
+
+def verdicts(study: Study) -> str:
+    """A table: claim, outcome, figures; and what becomes of p."""
+    rows = [(claim.name, claim.outcome.value, claim.verdict) for claim in study.found.claims]
+    rows.append(("what becomes of p", study.found.limit.fate.value, study.found.limit.reason))
+    body = [" & ".join(escaped(shown(cell, 600)) for cell in row) + r" \\" for row in rows]
+    name = escaped(shown(study.name, 100))
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs}; made by tokensieve " + escaped(study.version),
+            r"\begin{tabular}{p{0.32\linewidth}p{0.14\linewidth}p{0.46\linewidth}}",
+            r"\toprule",
+            rf"Claim & On {name} & Figures \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
