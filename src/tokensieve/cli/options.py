@@ -304,6 +304,7 @@ ONE_MORE = {  # command → where a second argument goes
     "diagnose": "test documents go with --test SOURCE",
     "explain": "put the text in quotes",
     "predict": "one source at a time",
+    "compare": "two audits at a time",
     "mask": "one source at a time; --out names the folder or file to write",
     "verify": "one source at a time",
 }
