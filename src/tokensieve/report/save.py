@@ -15,7 +15,7 @@ from tokensieve.report.page import render
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
-OURS = r"(over-budget|label-issues|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = r"card\.md|(over-budget|label-issues|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 
 
 def save(audit: Audit, folder: str | Path, pictures: bool = True) -> list[Path]:
