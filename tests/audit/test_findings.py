@@ -18,6 +18,7 @@ from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.shortcuts import information
 from tokensieve.errors import InputError
+from tokensieve.report.sentences import action
 from tokensieve.text.corpus import read_corpus
 
 Plant = Callable[[str, int, np.random.Generator], str]
@@ -83,6 +84,8 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     first, *others = [f for f in found.findings if f.kind is FindingKind.SHORTCUT]
     assert set(first.tokens) == tokens and first.label == label and first.signs == (Sign.FORMATTING.value,)
     assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
+    assert first.examples and all(e.after.endswith(("...", "   ")) for e in first.examples), "the end is shown"
+    assert "mask" not in action(first) and "--no-formatting" in action(first)
     rows = found.tokens.filter(pl.col("token").is_in(list(tokens)) & (pl.col("class") == label))
     assert rows.height == 2 and (rows["value"] > 0).all() and (rows["quadrant"] == "carries the label, attended").all()
     off = audit(read_corpus(reviews(1500, 1, plant)), Settings(baseline=False, thorough=False, formatting=False))
