@@ -19,6 +19,7 @@ from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
 from tokensieve.report import charts, data, numbers, pairs, script
+from tokensieve.report.model_card import card_view
 from tokensieve.report.sentences import TITLES, action, evidence, file_name, headline, honest, main_line
 from tokensieve.text.formatting import is_formatting
 
@@ -73,8 +74,8 @@ def render(audit: Audit, pictures: list[charts.Picture] | None = None) -> str:
     order = data.model_order(audit)
     blocks = {
         "table": table,
-        "frames": data.pack({"frame": charts.frame(), "dark": charts.DARK, "colours": charts.COLOURS}),
-        "vega": data.pack_text(script.vega_script()),
+        "colours": data.pack({"dark": charts.DARK, "colours": charts.COLOURS}),
+        "lines": data.lines_block(audit),
         "documents": data.documents_block(audit, np.sort(order)),
         "model": "",
     }
@@ -91,13 +92,15 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "audit": audit,
         "study": audit,
         "command": "audit",
-        "policy": Markup(script.policy(style, code, script.vega_script())),
+        "policy": Markup(script.policy(style, code)),
         "style": Markup(style),
         "script": Markup(code),
         "thinned": _thinned(audit),
         "binary": len(audit.classes) == 2,
         "accuracies": _accuracies(audit),
         "recall": _recall(audit),
+        "card_view": card_view(audit),
+        "source_name": _source(audit.name),
         "interval": audit.accuracy_interval,
         "Quadrant": Quadrant,
         "main": main_line(audit),
@@ -189,6 +192,7 @@ def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
         "action": action(finding),
         "command": f"tokensieve mask {_source(audit.name)} {sides}{words} --out masked.csv" if masked else "",
         "lines": 4 if finding.kind is FindingKind.LABELS else 2,
+        "on_train": finding.kind is FindingKind.LABELS,
     }
 
 
