@@ -237,8 +237,12 @@ def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataF
 def _moments(flips: sp.csr_array) -> Moments:
     flips.eliminate_zeros()
     d, n = flips.data, flips.shape[1]
-    sums = [np.asarray(np.bincount(flips.indices, x, n), dtype=np.float64) for x in (d, np.abs(d), d**2, d**4)]
-    return Moments(*sums, np.bincount(flips.indices, minlength=n).astype(np.int64))
+
+    def sums(x: Floats) -> Floats:
+        return np.asarray(np.bincount(flips.indices, x, n), dtype=np.float64)
+
+    units = np.bincount(flips.indices, minlength=n).astype(np.int64)
+    return Moments(sums(d), sums(np.abs(d)), sums(d**2), sums(d**4), units)
 
 
 def _one(second: Floats, m: Ints) -> Floats:
