@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tokensieve.model.storage import load_model, model_files, read_model, table
     from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
+    from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.page import render
     from tokensieve.report.save import save as save
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
@@ -72,6 +73,7 @@ _HOMES = {
     "model.storage": "load_model model_files read_model table",
     "model.trained": "Model",
     "report.charts": "pictures",
+    "report.dataset_card": "dataset_card",
     "report.page": "render",
     "report.save": "save",
     "text.corpus": "Corpus read_corpus split_corpus",
