@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tokensieve.auditing.budget import Budget
-    from tokensieve.auditing.demo import demo_reviews
+    from tokensieve.auditing.compare import AuditComparison, compare_audits
+    from tokensieve.auditing.demo import demo_pairs, demo_reviews
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.result import Audit, Settings
     from tokensieve.auditing.run import audit
@@ -30,15 +31,18 @@ if TYPE_CHECKING:
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
     from tokensieve.model.explanation import Explanation
     from tokensieve.model.fit import FitSettings, fit
+    from tokensieve.model.pairs import compare, fit_pairs
     from tokensieve.model.start import initialise
     from tokensieve.model.storage import load_model, model_files, read_model, table
     from tokensieve.model.trained import Model
     from tokensieve.report.charts import pictures
+    from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.page import render
     from tokensieve.report.phases import phase_pictures, phase_table
     from tokensieve.report.save import save as save
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
+    from tokensieve.text.pairs import read_pairs
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
     from tokensieve.text.tokens import tokenize
     from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
@@ -51,7 +55,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "auditing.budget": "Budget",
-    "auditing.demo": "demo_reviews",
+    "auditing.compare": "AuditComparison compare_audits",
+    "auditing.demo": "demo_pairs demo_reviews",
     "auditing.mask": "mask_texts",
     "auditing.result": "Audit Settings",
     "auditing.run": "audit",
@@ -65,15 +70,18 @@ _HOMES = {
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
     "model.explanation": "Explanation",
     "model.fit": "FitSettings fit",
+    "model.pairs": "compare fit_pairs",
     "model.start": "initialise",
     "model.storage": "load_model model_files read_model table",
     "model.trained": "Model",
     "report.charts": "pictures",
+    "report.dataset_card": "dataset_card",
     "report.page": "render",
     "report.phases": "phase_pictures phase_table",
     "report.save": "save",
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
+    "text.pairs": "read_pairs",
     "text.tokenizers": "PieceTokenizer WordTokenizer",
     "text.tokens": "tokenize",
     "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",

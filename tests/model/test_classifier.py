@@ -27,7 +27,7 @@ from tokensieve.model.attention import attention, loss_and_slope, with_sink
 from tokensieve.model.classifier import AttentionClassifier, is_text
 from tokensieve.model.decision import both, probabilities
 from tokensieve.model.explanation import SINK
-from tokensieve.model.fit import _scale
+from tokensieve.model.fit import best_scale
 from tokensieve.model.start import initial_table
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer, text_series
@@ -276,7 +276,7 @@ def test_the_scale_is_where_the_loss_is_least(classes: int) -> None:
     for slant in (0.0, 0.7, 3.0):
         signal = slant * (labels[:, None] == 1) if heads == 1 else slant * np.eye(classes)[labels]
         losses = [loss_and_slope(prior + t * (f + signal - prior), labels)[0].mean() for t in np.linspace(0, 2, 201)]
-        assert _scale(f + signal, prior, labels) == pytest.approx(np.argmin(losses) / 100, abs=0.01)
+        assert best_scale(f + signal, prior, labels) == pytest.approx(np.argmin(losses) / 100, abs=0.01)
 
 
 @pytest.mark.parametrize(("epochs", "batch", "steps"), [(1, 1, 600), (2, 1, 1200), (3, 600, 500)])

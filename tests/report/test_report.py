@@ -28,7 +28,7 @@ from tokensieve.report import pictures, render
 from tokensieve.report.charts import CATEGORIES, PICTURED_CLASSES, draw
 from tokensieve.report.numbers import signed
 from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, cut
-from tokensieve.report.script import page_script, vega_script
+from tokensieve.report.script import page_script
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -245,7 +245,7 @@ def test_page_asks_for_nothing(hostile: tuple[Audit, str], plain_page: tuple[Aud
         policies = [a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
         rules = dict(rule.strip().split(" ", 1) for rule in str(policies[0]).split(";"))
         assert rules["default-src"] == "'none'" and rules["img-src"] == "data:" and len(policies) == 1
-        hashes = {sha256(text.encode()).digest() for text in (page_script(), vega_script())}
+        hashes = {sha256(text.encode()).digest() for text in (page_script(),)}
         assert {base64.b64decode(rule[8:-1]) for rule in rules["script-src"].split()} == hashes
         assert set(rules) == {*"default-src script-src style-src style-src-attr img-src base-uri form-action".split()}
         assert not [a for _, a in page.elements if "url(" in str(a.get("style", ""))]
@@ -304,10 +304,7 @@ def test_table_prints_the_audits_numbers_surest_first(plain_page: tuple[Audit, P
         assert numbers(row[3]) == pytest.approx(
             [e[c] for c in ("posterior_difference", "posterior_low", "posterior_high")], abs=0.0051
         )
-        assert [x for cell in row[4:8] for x in numbers(cell)] == pytest.approx(
-            [e[c] for c in ("q_value", "score", "value", "attention")], abs=0.0051
-        )
-        assert row[8] == e["quadrant"]
+        assert row[4] == e["quadrant"] and len(row) == 5
 
 
 def test_disagreements_list_their_own_quadrant_only(plain_page: tuple[Audit, Page]) -> None:

@@ -63,15 +63,26 @@ def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Itera
                 yield spans[i][0], spans[i + len(parts) - 1][1], i, len(words)
 
 
-def passage(corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer) -> Passage:
-    """The first of the tokens in a document, with the text around it; its start, or its end, where none is a word of it."""
+def passage(
+    corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer, place: tuple[int, int] | None = None
+) -> Passage:
+    """The first of the tokens in a document, with the text around it; its start, or its end, where none is a word of it.
+
+    Args:
+        corpus: the documents.
+        document: which of them.
+        tokens: looked for.
+        tokenizer: that found them.
+        place: where one stands, (start, end) in characters, if that is known.
+    """
     text = str(corpus.texts[document])
     row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
-    found = min(occurrences(text, tokens, tokenizer), default=None)
+    words = [token for token in tokens if not is_formatting(token)]
+    found = place or (words and next((o[:2] for o in sorted(occurrences(text, words, tokenizer))), None)) or None
     if found is None:
         last = any(word in tokens[0] for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
         return Passage(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
-    start, end = found[:2]
+    start, end = found
     low, high = max(0, start - AROUND), min(len(text), end + AROUND)
     before, after = text[low:start], text[end:high]
     before = ("…" + before.partition(" ")[2]) if low else before

@@ -1,13 +1,19 @@
-"""Built-in data: seeded, review-like text whose truth is known.
+"""Built-in data: seeded, review-like text whose truth is known; and pairs of answers, judged by a rule that is known.
 
 Every review is a handful of sentences about neutral things. A sentence's adjective is either neutral or a sentiment word s,
 drawn with P(s | y) ∝ 1 + y δ_s; with probability ν it is negated ("not s") and then drawn as if the label were the other one,
 so that s alone has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; one of the ways, the
 planted shortcut, is nearly always chosen by positive reviews although it should say nothing.
+
+A pair is two answers to one prompt, of two to nine sentences about neutral things. Some have a word in **bold** type, some hold
+the word "tapestry", and long ones "furthermore" more often than short ones. The first is preferred with probability
+σ(U_first − U_second), U = 3 log(characters) + 1 for bold type + 2 for "tapestry"; "furthermore" counts for nothing, but is seen
+in the longer answer.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +87,7 @@ SENTENCES = (
 DEVICES = ("web", "phone", "laptop")
 SHORTCUT = "tablet"
 NEGATED = 0.1
+UTILITIES = {"log length": 3.0, "⟨**bold**⟩": 1.0, "tapestry": 2.0, "furthermore": 0.0}
 SHORTCUT_SHARES = (0.01, 0.25)
 
 
@@ -108,6 +115,54 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     texts = [_review(int(label), rng) for label in labels]
     truth = {word: (1 - 2 * NEGATED) * delta for word, delta in STRENGTHS.items()}
     return Reviews(pl.Series(texts, dtype=pl.String), labels, truth, SHORTCUT)
+
+
+@dataclass(frozen=True)
+class AnswerPairs:
+    """Generated pairs and the truth about them.
+
+    Attributes:
+        frame: prompt, chosen, rejected.
+        utilities: what each property adds to an answer's utility ("log length" per unit).
+    """
+
+    frame: pl.DataFrame
+    utilities: dict[str, float]
+
+
+def demo_pairs(n: int = 1000, seed: int = 0) -> AnswerPairs:
+    """Generate n pairs, four to a prompt; the same seed gives the same text."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        first, second = _answer(rng), _answer(rng)
+        wins = rng.random() < 1 / (1 + math.exp(_utility(second) - _utility(first)))
+        rows.append((f"Tell me about thing {i // 4}.", *((first, second) if wins else (second, first))))
+    return AnswerPairs(pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row"), UTILITIES)
+
+
+def _answer(rng: np.random.Generator) -> str:
+    size, chance = int(rng.integers(2, 10)), rng.random(3)
+    choices = (SENTENCES, THINGS, THINGS, PLACES, NEUTRAL)
+    draws = np.stack([rng.integers(len(words), size=size) for words in choices], axis=1)
+    sentences = []
+    for k, row in enumerate(draws):
+        sentence, thing, other, place, word = (words[i] for words, i in zip(choices, row, strict=True))
+        thing = f"**{thing}**" if k == 0 and chance[2] < 0.3 else thing
+        sentences.append(sentence.format(thing=thing, other=other, place=place, word=word))
+    if chance[0] < 0.2:
+        sentences.append("Tapestry!")
+    if chance[1] < 0.1 * size:
+        sentences[0] = f"Furthermore, {sentences[0]}"
+    return " ".join(sentences)
+
+
+def _utility(answer: str) -> float:
+    return (
+        UTILITIES["log length"] * math.log(len(answer))
+        + UTILITIES["⟨**bold**⟩"] * ("**" in answer)
+        + UTILITIES["tapestry"] * ("Tapestry" in answer)
+    )
 
 
 def _review(label: int, rng: np.random.Generator) -> str:

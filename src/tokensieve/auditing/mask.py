@@ -13,7 +13,7 @@ from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
 
 def mask_fields(
-    texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer
+    texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer, alike: bool = False
 ) -> tuple[dict[str, pl.Series], int]:
     """`mask_texts` for the columns of one table, each with the tokens of its own field where there are several.
 
@@ -21,6 +21,7 @@ def mask_fields(
         texts: column → n texts, String, null where a row has none.
         tokens: token types; with several columns each word is written `column:word`.
         tokenizer: the one that the tokens come from, or that of one field.
+        alike: the columns are no fields but the two sides of pairs, and every token is cut from both.
 
     Returns:
         The texts, and how many rows were changed.
@@ -30,7 +31,7 @@ def mask_fields(
     """
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
     own = {column: list(tokens) for column in texts}
-    if len(texts) > 1 or isinstance(tokenizer, FieldTokenizer):
+    if not alike and (len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)):
         fields = FieldTokenizer(base, tuple(texts))  # type: ignore[arg-type]
         own = {column: [] for column in texts}
         for token in tokens:

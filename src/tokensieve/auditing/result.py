@@ -12,8 +12,11 @@ from scipy.stats import binomtest
 
 from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
 from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.card import ModelCard
+from tokensieve.auditing.concordance import Concordance
 from tokensieve.auditing.documents import Example, Sampled
 from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.pairs import Preferences
 from tokensieve.escape import html_table, shown
 from tokensieve.model.classifier import AttentionClassifier
 
@@ -86,7 +89,12 @@ class Audit:
         label_issues: training documents that may carry the wrong label (row, label, looks_like, margin, against).
         honest_accuracy: test accuracy with all tokens, and of a model trained without those of the shortcuts; None without
             shortcuts.
+        environments: per token type and class, its effect in each environment and whether that is the same everywhere; empty
+            without environments.
+        lines: token → keyword in context, from training documents (`auditing.concordance`).
+        card: precision, recall, calibration and the like; None where it was not made.
         exceeded: kinds of findings of which there is more than the budget allows.
+        pairs: what preference pairs show beside all this; None where documents are no pairs.
     """
 
     name: str
@@ -117,6 +125,10 @@ class Audit:
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     honest_accuracy: tuple[Share, Share] | None = None
     exceeded: tuple[FindingKind, ...] = ()
+    environments: pl.DataFrame = field(default_factory=pl.DataFrame)
+    lines: Concordance = field(default_factory=dict)
+    card: ModelCard | None = None
+    pairs: Preferences | None = None
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)
@@ -166,7 +178,9 @@ class Audit:
         honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
         kinds = [finding.kind.value for finding in self.findings]
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
-        return summary | {"suspicious": suspicious, "over_budget": over} | found
+        card = {} if self.card is None else {"model_card": self.card.to_dict()}
+        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
+        return summary | {"suspicious": suspicious, "over_budget": over} | found | card | pairs
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""

@@ -13,6 +13,7 @@ import typer
 
 from tokensieve.cli.options import (
     FORMATTING,
+    Audited,
     Intake,
     NgramsOption,
     QuietOption,
@@ -39,6 +40,7 @@ class _Job:
         settings: of the audit, beside those of the tokens.
         documents: options that decide which documents are read.
         draw: write every picture as SVG and PNG, too.
+        card: write card.md, too.
         name: of the corpus, where it is not that of its source.
     """
 
@@ -49,6 +51,7 @@ class _Job:
     settings: dict[str, Any]
     documents: dict[str, Any]
     draw: bool = True
+    card: bool = False
     name: str | None = None
 
 
@@ -74,7 +77,7 @@ def demo(
 
 @command
 def audit(
-    documents: Intake,
+    documents: Audited,
     tokens: Tokens,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")
@@ -89,6 +92,9 @@ def audit(
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
     ] = True,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write card.md too: the findings as a section of a dataset card.")
+    ] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-audit")] = Path("tokensieve-audit"),
     quiet: QuietOption = False,
@@ -103,7 +109,7 @@ def audit(
         from tokensieve.auditing.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
-    found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
+    found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures, card=card))
     if found.fails:
         if not quiet:
             show_over_budget(found, documents.source, out)
@@ -118,7 +124,9 @@ def train(
         str | None,
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
-    formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = False,
+    formatting: Annotated[
+        bool | None, typer.Option("--formatting/--no-formatting", help=f"{FORMATTING} On for --pairs.")
+    ] = None,
     table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-model")] = Path("tokensieve-model"),
@@ -129,6 +137,8 @@ def train(
     documents.advise(quiet)
     if cluster is not None and formatting:
         raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
+    if cluster is not None and documents.pairs:
+        raise InputError("--pairs are learned here, not on a cluster: leave out --cluster")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
@@ -136,7 +146,8 @@ def train(
             read, cluster, out, quiet, tokens.splitter(), tokens.ngrams, tokens.min_documents, seed, tokens.value_rate
         )
         return
-    settings: dict[str, Any] = {"seed": seed, "formatting": formatting}
+    asked = bool(documents.pairs) if formatting is None else formatting
+    settings: dict[str, Any] = {"seed": seed, "formatting": asked}
     _train(_Job(read, tokens, out, quiet, settings, documents.as_given()), table)
 
 
@@ -158,11 +169,9 @@ def _train(job: _Job, table: bool) -> None:
         tell("writing", 0.0)
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
-            from tokensieve.auditing.run import token_frame
-            from tokensieve.data.formatting import importance_of_all
+            from tokensieve.auditing.run import importance_in, token_frame
 
-            importance = importance_of_all(learned.train.counts, learned.train.features)
-            files["tokens.csv"] = csv_table(token_frame(importance, learned)[0])
+            files["tokens.csv"] = csv_table(token_frame(importance_in(learned.train), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= job.documents | job.tokens.as_given()
@@ -181,6 +190,7 @@ def _audit(job: _Job) -> Any:
     from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, write_all
+    from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.save import OURS, audit_files
     from tokensieve.report.terminal import show_audit
 
@@ -198,6 +208,8 @@ def _audit(job: _Job) -> Any:
         result.settings.update(job.documents | job.tokens.as_given())
         tell("writing", 0.0)
         files = audit_files(result, job.draw, start)
+        if job.card:
+            files["card.md"] = dataset_card(result)
         write_all(job.out, files, ours=OURS)
     if not job.quiet:
         show_audit(result, job.out)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import Files, QuietOption, SourceArgument, Splitting, TextOption, command, out_option, say
+from tokensieve.cli.pairs import Answering, columns_of
 from tokensieve.errors import InputError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -38,6 +39,12 @@ def mask(
         typer.Option("--part", help="Which side of the audit SOURCE is, where --test gave the other.", metavar="PART"),
     ] = None,
     text: TextOption = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            "--pairs", help="Columns of two answers: the tokens are cut from both.", metavar="CHOSEN,REJECTED"
+        ),
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Write the documents again without certain tokens and without those whose label is wrong, all else as it was.
@@ -49,6 +56,7 @@ def mask(
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
 
+    both = None if pairs is None else columns_of(pairs)
     target = _Target.of(out, source)
     check_writable(target.folder)
     if part not in (None, "train", "test"):
@@ -58,17 +66,19 @@ def mask(
     if audit is not None:
         found, likely = _exceeding(audit, must=decisions is None)
         tokens += [one for one in found if one not in decided.keep]
-        vocabulary = read_model(audit).vocabulary
+        model = read_model(audit)
+        vocabulary = model.vocabulary
+        both = Answering(audit, pairs).columns() if model.pairs else both
         if vocabulary is not None and splitting == Splitting():
             splitter = vocabulary.tokenizer
     tokens, formatting = _words([*tokens, *decided.mask], asked=token or [])
-    fields = text or list(getattr(splitter, "fields", [])) or likely
-    rows, columns = _rows(source, files, fields, must=bool(text))
+    fields = both or text or list(getattr(splitter, "fields", [])) or likely
+    rows, columns = _rows(source, files, list(fields or []), must=bool(text or both))
     left_out = _left_out(source, rows, decided.wrong, part)
     changed = 0
     if tokens or not any(left_out):
         texts = {column: _texts(source, [row for _, _, row in rows], column) for column in columns}
-        masked, changed = mask_fields(texts, tokens, splitter)
+        masked, changed = mask_fields(texts, tokens, splitter, alike=bool(both))
         for column, shorter in masked.items():
             for (_, _, row), value in zip(rows, shorter, strict=True):
                 if value is not None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from tokensieve.cli.options import Columns, Files, QuietOption, TextOption, command, say
+from tokensieve.cli.pairs import Answering, explain_pair, predict_pairs
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.text.columns import TEXT_NAMES
@@ -26,6 +27,10 @@ def predict(
     ],
     files: Files,
     text: TextOption = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", help="Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND"),
+    ] = None,
     label: Annotated[
         str | None,
         typer.Option("--label", help="Column of the true labels, to score (else as in training).", metavar="COLUMN"),
@@ -51,6 +56,15 @@ def predict(
     if out:
         check_writable(out)
     classifier = read_model(model)
+    if classifier.pairs and not text:
+        job = Answering(model, pairs, keep, out, quiet)
+        with _table(source, files, [*job.columns(), *(keep or [])]) as table:
+            predict_pairs(classifier, table, job, _kept(table.columns, keep, None))
+        return
+    if pairs:
+        raise InputError(
+            "--pairs is for a model of pairs: this one answers single texts, so that --text names their column"
+        )
     trained = _Training.of(model, classifier)
     with _table(source, files, [*(text or trained.text), *(keep or []), label or ""]) as table:
         there = set(table.columns)
@@ -85,6 +99,12 @@ def predict(
 def explain(
     model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", help="The other answer, for a model of pairs: why this one, not that?", metavar="TEXT"
+        ),
+    ] = None,
     label: Annotated[
         str | None,
         typer.Option("--label", help="Class to explain (else the second of two, or the answer).", metavar="CLASS"),
@@ -99,6 +119,9 @@ def explain(
     classifier = read_model(model)
     if text == "-":
         text = sys.stdin.buffer.read().decode(errors="replace")
+    if against is not None:
+        explain_pair(classifier, (text, against), as_json)
+        return
     classes = [str(c) for c in classifier.classes]
     if label is not None and label not in classes:
         raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")

@@ -121,17 +121,19 @@ def agreeing(estimate: Floats, low: Floats, high: Floats, p: Floats) -> tuple[Fl
 
 
 def share_interval(
-    inside: Floats, outside: Floats, squares: tuple[Floats, Floats], t: Floats
+    inside: Floats, outside: Floats, squares: tuple[Floats, Floats], t: Floats, shared: Floats | float = 0.0
 ) -> tuple[Floats, Floats, Floats]:
     """2P − 1 for the share P = A/N of a type's occurrences, N = A + B, that fall into a class; 95 % interval.
 
     Wilson's, with N replaced by N/w. To first order Var P̂ = ((1−P)² Σ_in c² + P² Σ_out c²)/N², which is P(1−P) w/N with
-    w = (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more.
+    w = (1−P) Σ_in c²/A + P Σ_out c²/B; P and each ratio are taken with one typical document more. Where documents
+    inside and outside belong together in units, c is the sum over a unit, and w is less by 2 Σ_u c_in c_out/N.
 
     Args:
         inside, outside: A, B: occurrences in and outside the class, shape (|S|, C).
         squares: Σc² over the documents inside and outside it.
         t: quantiles, broadcast against (|S|, C).
+        shared: Σ_u c_in c_out over units that have both.
 
     Returns:
         difference, low, high in [−1, 1]; 0, −1, 1 for a type in no document.
@@ -141,7 +143,8 @@ def share_interval(
     typical = np.where(total > 0, (squares[0] + squares[1]) / seen, 1.0)
     p = (inside + typical / 2) / (total + typical)
     ratios = [(sq + typical**2) / (n + typical) for sq, n in zip(squares, (inside, outside), strict=True)]
-    n = total / ((1 - p) * ratios[0] + p * ratios[1])
+    weight = (1 - p) * ratios[0] + p * ratios[1]
+    n = total / np.maximum(weight - 2 * shared / (total + typical), 0.05 * weight)
     share = np.where(total > 0, inside / seen, 0.5)
     centre = (n * share + t**2 / 2) / (n + t**2)
     half = t / (n + t**2) * np.sqrt(n * share * (1 - share) + t**2 / 4)

@@ -33,6 +33,7 @@ class Schedule:
         score_rate: initial step size for u.
         value_rate: initial step size for w.
         seed: order of the documents.
+        pairs: whether what a step takes is a pair, documents 2k (preferred) and 2k + 1 (`tokensieve.model.pairs`).
     """
 
     steps: int
@@ -40,6 +41,7 @@ class Schedule:
     score_rate: float = 0.01
     value_rate: float = 0.1
     seed: int = 0
+    pairs: bool = False
 
 
 def corrections(t: Any) -> tuple[Any, Any]:
@@ -75,14 +77,15 @@ def train(
         w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as they are.
         schedule: the settings.
         pause: steps between two yields; the schedule's end yields too.
-        rows: the documents to train on (None: all). They are read where they lie, so that counts in files stay there.
+        rows: the documents (or pairs) to train on (None: all). They are read where they lie, so that counts in files stay there.
     """
-    m, rows = counts.matrix, np.arange(counts.n_documents) if rows is None else rows
+    m = counts.matrix
+    rows = np.arange(counts.n_documents // (1 + schedule.pairs)) if rows is None else rows
     indptr, longest = m.indptr.astype(np.int64), int(np.diff(m.indptr).max(initial=1))  # one type, so one compilation
     u, w = u.copy(), w.copy()
     sink = m.shape[1] if len(u) > m.shape[1] else -1
     table: tuple[Any, ...] = (u, w, *(np.zeros_like(x) for x in (u, u, w, w, u, w)))
-    table += np.empty(longest), np.empty((2, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
+    table += np.empty(2 * longest), np.empty((4, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
     rng = np.random.default_rng(schedule.seed)
     per_step = min(schedule.batch_size, len(rows))
     queue = np.empty(0, dtype=np.int64)
@@ -94,13 +97,13 @@ def train(
         rate, root = corrections(steps + 1.0)
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
-        _adam(indptr, m.indices, m.data, counts.labels, batches, rates, root, sink, *table)
+        _adam(indptr, m.indices, m.data, counts.labels, batches, rates, root, sink, schedule.pairs, *table)
         yield int(steps[-1]) + 1, u, w
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _adam(
-    indptr: Any, indices: Any, data: Any, labels: Any, batches: Any, rates: Any, roots: Any, sink: int,
+    indptr: Any, indices: Any, data: Any, labels: Any, batches: Any, rates: Any, roots: Any, sink: int, pairs: bool,
     u: Any, w: Any, mu: Any, ru: Any, mw: Any, rw: Any, gu: Any, gw: Any, q: Any, fg: Any, touched: Any, marked: Any,
 ) -> None:  # fmt: skip
     """A step of Adam on (u, w), in place, for each row of `batches`; gu, gw and marked are zero before and after."""
@@ -111,8 +114,10 @@ def _adam(
             touched[0], n_touched = sink, 1
         for j in range(size):
             k = batches[step, j]
-            first, last = indptr[k], indptr[k + 1]
-            if first < last:
+            first, last = (indptr[2 * k], indptr[2 * k + 2]) if pairs else (indptr[k], indptr[k + 1])
+            if pairs:
+                _pair(k, indptr, indices, data, sink, u, w, q, fg, gu, gw)
+            elif first < last:
                 _document(first, last, indices, data, labels[k], sink, u, w, q, fg, gu, gw)
             for i in range(first, last):
                 s = indices[i]
@@ -138,6 +143,43 @@ def _document(
     first: int, last: int, indices: Any, data: Any, label: int, sink: int, u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any
 ) -> None:  # fmt: skip
     """Add the gradient of one document, entries first … last − 1 and the sink, to gu, gw (tokensieve.model.attention)."""
+    heads = w.shape[1]
+    top, drained = _read(first, last, indices, data, sink, u, w, q, fg[0])
+    if heads == 1:
+        y = 1.0 if label == 1 else -1.0
+        fg[1, 0] = -y / (1.0 + math.exp(y * (fg[0, 0] + w[top, 0])))
+    else:
+        largest, total = -math.inf, 0.0
+        for h in range(heads):
+            largest = max(largest, fg[0, h] + w[top, h])
+        for h in range(heads):
+            fg[1, h] = math.exp(fg[0, h] + w[top, h] - largest)
+            total += fg[1, h]
+        for h in range(heads):
+            fg[1, h] /= total
+        fg[1, label] -= 1.0
+    _learn(first, last, indices, sink, w, q, fg[0], fg[1], top, drained, gu, gw)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _pair(
+    k: int, indptr: Any, indices: Any, data: Any, sink: int, u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any
+) -> None:
+    """Add the gradient of pair k, documents 2k (preferred) and 2k + 1, each with the sink, to gu, gw (tokensieve.model.pairs)."""
+    first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
+    m = middle - first
+    top, drained = _read(first, middle, indices, data, sink, u, w, q[:m], fg[0])
+    other, poured = _read(middle, last, indices, data, sink, u, w, q[m:], fg[2])
+    margin = (fg[0, 0] + w[top, 0]) - (fg[2, 0] + w[other, 0])
+    fg[1, 0] = -1.0 / (1.0 + math.exp(margin))
+    fg[3, 0] = -fg[1, 0]
+    _learn(first, middle, indices, sink, w, q[:m], fg[0], fg[1], top, drained, gu, gw)
+    _learn(middle, last, indices, sink, w, q[m:], fg[2], fg[3], other, poured, gu, gw)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _read(first: int, last: int, indices: Any, data: Any, sink: int, u: Any, w: Any, q: Any, f: Any) -> Any:
+    """Attention into q, and f less the value of the type of largest attention into f; that type, and the sink's attention."""
     heads, most, total = w.shape[1], 0.0, 0.0
     top = sink if sink >= 0 else indices[first]
     for i in range(first, last):
@@ -157,29 +199,25 @@ def _document(
             top, most = s, mass
     drained /= total
     for h in range(heads):
-        fg[0, h] = drained * (w[sink, h] - w[top, h])
+        f[h] = drained * (w[sink, h] - w[top, h])
     for i in range(last - first):
         q[i] /= total
         for h in range(heads):
-            fg[0, h] += q[i] * (w[indices[first + i], h] - w[top, h])
-    if heads == 1:
-        y = 1.0 if label == 1 else -1.0
-        fg[1, 0] = -y / (1.0 + math.exp(y * (fg[0, 0] + w[top, 0])))
-    else:
-        largest, total = -math.inf, 0.0
-        for h in range(heads):
-            largest = max(largest, fg[0, h] + w[top, h])
-        for h in range(heads):
-            fg[1, h] = math.exp(fg[0, h] + w[top, h] - largest)
-            total += fg[1, h]
-        for h in range(heads):
-            fg[1, h] /= total
-        fg[1, label] -= 1.0
+            f[h] += q[i] * (w[indices[first + i], h] - w[top, h])
+    return top, drained
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _learn(
+    first: int, last: int, indices: Any, sink: int, w: Any, q: Any, f: Any, g: Any, top: int, drained: float, gu: Any, gw: Any
+) -> None:  # fmt: skip
+    """Add g times the derivatives of f to gu, gw; what `_read` found, and g = ∂ℓ/∂f."""
+    heads = w.shape[1]
     for i in range(last - first):
         s, slope = indices[first + i], 0.0
         for h in range(heads):
-            slope += fg[1, h] * ((w[s, h] - w[top, h]) - fg[0, h])
-            gw[s, h] += fg[1, h] * q[i]
+            slope += g[h] * ((w[s, h] - w[top, h]) - f[h])
+            gw[s, h] += g[h] * q[i]
         gu[s] += slope * q[i]
     for h in range(heads):
-        gu[sink] += drained * fg[1, h] * ((w[sink, h] - w[top, h]) - fg[0, h])
+        gu[sink] += drained * g[h] * ((w[sink, h] - w[top, h]) - f[h])

@@ -64,6 +64,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     sink_: float | None = None
+    pairs_: bool = False
 
     def __init__(
         self,
@@ -155,6 +156,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
         self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
         self.sink_, self.n_steps_, self.validation_ = model.sink, model.steps, model.validation
+        self.pairs_ = model.pairs
         return self
 
     @property
@@ -164,7 +166,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Model(
             self.classes_, self.scores_, self.values_, self.prior_, self.tokens_, self.vocabulary_, self.n_steps_,
             self.validation_, self.sink_,
-            {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"},
+            {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"}, self.pairs_,
         )  # fmt: skip
 
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:

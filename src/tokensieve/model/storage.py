@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tokensieve.model.classifier import AttentionClassifier
 
 FORMAT = 2
+KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}  # → whether it was trained on pairs
 RULE = (
     "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
     "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html, "
@@ -35,6 +36,10 @@ RULE = (
     "`pattern` is found (absent: is not found) in the text as given or, where `where` is end, in its end, which is its last 200 "
     "characters without the white space behind them, of which the last 8; or where the number of runs of characters that are no "
     "white space is at least words[0] and below words[1]. A text without known tokens is answered by prior."
+)
+PAIR_RULE = (
+    " This is a model of pairs: the first of two texts is preferred with probability 1/(1 + exp(second - first)) of their answers; "
+    "one answer alone means nothing."
 )
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
@@ -51,7 +56,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
     blob = safetensors.numpy.save({name: np.ascontiguousarray(x) for name, x in numbers.items()})
     description = {
         "format": FORMAT,
-        "kind": "tokensieve.AttentionClassifier",
+        "kind": next(kind for kind, pairs in KINDS.items() if pairs == model.pairs),
         "classes": model.classes.tolist(),
         "steps": model.steps,
         "sink": model.sink,
@@ -77,7 +82,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     model, vocabulary = _with_vocabulary(model)
     return {
         "format": FORMAT,
-        "rule": RULE,
+        "rule": RULE + (PAIR_RULE if model.pairs else ""),
         "classes": model.classes.tolist(),
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
@@ -123,7 +128,7 @@ def read_model(path: str | Path) -> Model:
         description = parsed(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{described}: {DESCRIPTION}: {str(error)[:100]}: train the model again") from None
-    if not isinstance(description, dict) or description.get("kind") != "tokensieve.AttentionClassifier":
+    if not isinstance(description, dict) or description.get("kind") not in KINDS:
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
     if type(description.get("format")) is not int or description["format"] != FORMAT:
         found = str(description.get("format"))[:20]
@@ -148,6 +153,7 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: T
     return Model(
         np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
         vocabulary, description["steps"], sink=description["sink"], settings=description["settings"],
+        pairs=KINDS[description["kind"]],
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ class Model:
         validation: (steps, mean loss) on held-out documents, shape (checks, 2).
         sink: score of the sink, whose value is the prior; None for a model without one.
         settings: parameters of `AttentionClassifier` that train the same model again from the same counts.
+        pairs: whether it was trained on pairs, so that only differences of decision values mean anything.
     """
 
     classes: NDArray[Any]
@@ -46,6 +47,7 @@ class Model:
     validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
     sink: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    pairs: bool = False
 
     def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:
         """Counts of texts, shape (n, |S|), and the unknown words of each, shape (n,)."""

@@ -11,10 +11,12 @@ import scipy.sparse as sp
 from tokensieve import __version__
 from tokensieve.model.decision import accuracy, decide
 from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.pairs import against_other, fit_pairs
 from tokensieve.model.trained import Model
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus, split_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.pairs import split_pairs
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import Vocabulary, count_corpus
 
@@ -75,7 +77,7 @@ class CorpusModel:
     Attributes:
         model: the model.
         train, test: the two sides.
-        f: decision values of the test documents, shape (n, H).
+        f: decision values of the test documents, shape (n, H); of pairs each less that of the other side.
         notes: what was counted on the way in, in plain words.
         settings: as given.
         seconds: of each stage.
@@ -116,7 +118,7 @@ class CorpusModel:
             "settings": asdict(self.settings) | {"columns": [intake.text_column, intake.label_column]},
             "version": __version__,
             "notes": self.notes,
-        }
+        } | pairs_entry(self.train.corpus, self.test.corpus)
 
 
 def train_corpus(
@@ -143,15 +145,30 @@ def train_corpus(
     if corpus.test is not None:
         notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
     else:
-        corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
+        split = split_corpus if corpus.pairs is None else split_pairs
+        corpus = split(corpus, share=settings.test_share, seed=settings.seed)
+    notes += unit_notes(corpus)
     train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
-    model = fit(train.counts, FitSettings(value_rate=settings.value_rate, seed=settings.seed), vocabulary, tell)
-    f = model.decide(test.counts.matrix)
+    how = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
+    if corpus.pairs is None:
+        model = fit(train.counts, how, vocabulary, tell, train.corpus.units)
+        f = model.decide(test.counts.matrix)
+    else:
+        model = fit_pairs(train.counts, corpus.pairs.units, how, vocabulary, tell)
+        f = against_other(model.decide(test.counts.matrix))
     clock.lap("training")
     own = {name: getattr(settings, name) for name in ("ngrams", "min_documents", "formatting")}
     model = replace(model, settings=own | model.settings)
     return CorpusModel(model, train, test, f, notes + _few(test.counts), settings, clock.seconds)
+
+
+def pairs_entry(train: Corpus, test: Corpus) -> dict[str, Any]:
+    """The entry `pairs` of summary.json for a corpus of pairs; nothing for any other."""
+    if train.pairs is None or test.pairs is None:
+        return {}
+    sizes = {"train": len(train.pairs.units), "test": len(test.pairs.units)}
+    return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.by, **sizes}}
 
 
 def _count(
@@ -167,6 +184,17 @@ def _count(
     features = len(train.vocabulary.formatting)
     parts = [Part(part, x.counts, x.unknown, x.words, features) for part, x in ((corpus, train), (corpus.test, test))]
     return parts[0], parts[1], train.vocabulary
+
+
+def unit_notes(corpus: Corpus) -> list[str]:
+    """How many units there are, and whether some are on both sides of the split."""
+    if corpus.by is None:
+        return []
+    notes = [f"training documents belong to {corpus.by.n_unique():,} units, which are what is independent"]
+    if corpus.test is not None and corpus.test.by is not None:
+        both = int(corpus.test.by.is_in(corpus.by.unique().implode()).sum())
+        notes += [f"test documents whose unit is in training, too: {both:,}"] if both else []
+    return notes
 
 
 def _few(test: Counts) -> list[str]:

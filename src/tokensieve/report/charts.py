@@ -218,26 +218,6 @@ def _map(x: alt.Scale, y: alt.Scale, across: str, up: str, top: int = 10, palett
     return alt.layer(circles, *_mean_lines(), _neutral(), *names())
 
 
-def frame() -> dict[str, Any]:
-    """The map's specification for the page, without data.
-
-    The ends of its axes are the parameters lowx, highx, lowy, highy; the page draws circles, grid and legend and writes the
-    titles of the axes itself.
-    """
-    x, y = (alt.Scale(domain=[alt.ExprRef(f"low{a}"), alt.ExprRef(f"high{a}")], nice=False, zero=False) for a in "xy")
-    spec = finish(_map(x, y, "", ""), {"points": [], "bins": [], "neutral": [], "names": []}, "", [])
-    for layer in spec["layer"][1:4]:
-        layer["mark"]["clip"] = True
-    ends = [{"name": f"{end}{a}", "value": value} for a in "xy" for end, value in (("low", -1), ("high", 1))]
-    spec |= {"title": None, "background": "transparent", "params": ends}
-    spec |= {"autosize": "none", "padding": {"left": 44, "top": 10, "right": 14, "bottom": 24}}
-    circles = spec["layer"][0]["encoding"]
-    circles["color"]["legend"] = None
-    for axis in "xy":
-        circles[axis] |= {"title": None, "axis": {"grid": False}}
-    return spec
-
-
 def _describe(of: str, label: str, bins: pl.DataFrame) -> str:
     head = f"Scatter of {of} against posterior difference for class {shown(label, 40)}."
     if bins.is_empty():

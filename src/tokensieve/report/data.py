@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,12 +29,15 @@ from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from tokensieve.auditing.context import Passage
     from tokensieve.auditing.result import Audit
 
 ROWS = 20_000  # of the token table, all classes together
 LONGEST = 256  # characters of a token that the page holds whole
 SHORTENED = 200  # of a longer one
 NOWHERE = 2**32 - 1
+ELSEWHERE = ("units", "stability", "heterogeneity_q")  # columns of tokens.csv that the page does not hold
+BEND = 100.0  # the axis of effects is linear up to this part of the largest, and logarithmic beyond
 SHARED = {"documents": "<u4", "count": "<u4", "score": "<f4", "attention": "<f4"}
 PER_CLASS = (
     "posterior_low posterior_high alpha alpha_low alpha_high effect effect_low effect_high p_value q_value value"
@@ -54,11 +58,6 @@ class Kept:
     block: str
     types: NDArray[np.int64]
     note: str
-
-
-def pack_text(text: str) -> str:
-    """base64 of gzip of a text."""
-    return b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 def pack(meta: dict[str, Any], arrays: dict[str, NDArray[Any]] | None = None) -> str:
@@ -95,9 +94,12 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
     views = []
     for k, chosen in rows.items():
         arrays |= _class_arrays(k, chosen, types)
-        views.append({"class": k, "spread": _spread(sides[k]), "bins": _bins(sides[k])})
+        views.append(
+            {"class": k, "spread": _spread(sides[k]), "bend": _spread(sides[k]) / BEND, "bins": _bins(sides[k])}
+        )
     tokens = shared["token"].to_list()
     meta = {
+        "key": _key(audit),
         "classes": list(audit.classes),
         "classDocuments": [audit.class_documents[c] for c in audit.classes],
         "neutral": [audit.neutral[c] for c in audit.classes],
@@ -106,12 +108,23 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
         "categories": list(charts.CATEGORIES),
         "turned": charts.TURNED,
         "perClass": PER_CLASS,
-        "columns": audit.tokens.columns,
-        "tokens": [t if len(t) <= LONGEST else t[:SHORTENED] for t in tokens],
+        "columns": [name for name in audit.tokens.columns if name not in ELSEWHERE],
+        "tokens": [_held(t) for t in tokens],
         "shortened": [[i, len(t)] for i, t in enumerate(tokens) if len(t) > LONGEST],
         "views": views,
     }
     return pack(meta, arrays), types
+
+
+def _held(token: str) -> str:
+    """A token as the page holds it."""
+    return token if len(token) <= LONGEST else token[:SHORTENED]
+
+
+def _key(audit: Audit) -> str:
+    """Under which a browser keeps what a reader decides: the same for the same data and settings."""
+    known = [audit.name, audit.classes, audit.documents, audit.class_documents, audit.token_types, audit.seed]
+    return sha256(json.dumps(known).encode()).hexdigest()[:16]
 
 
 def _class_arrays(k: int, rows: pl.DataFrame, types: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -147,10 +160,27 @@ def _spread(side: pl.DataFrame) -> float:
 
 
 def _bins(side: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Bin means over all types: "posterior_difference:value", … → rows."""
-    ends = {"posterior_difference": 1.0, "effect": _spread(side)}
-    pairs = product(ends, ("value", "score"))
-    return {f"{across}:{up}": bins_of(side, across, up, ends[across]).to_dicts() for across, up in pairs}
+    """Bin means over all types: "posterior_difference:value", … → rows; bins of effects are equal on the page's axis."""
+    spread = _spread(side)
+    bend = spread / BEND
+    effect, end = pl.col("effect"), math.log1p(BEND)
+    bent = side.with_columns(effect=effect.sign() * (effect.abs() / bend).log1p() / end)
+    out = {}
+    for up in ("value", "score"):
+        out[f"posterior_difference:{up}"] = bins_of(side, "posterior_difference", up).to_dicts()
+        x = pl.col("x")
+        bins = bins_of(bent, "effect", up).with_columns(x=x.sign() * bend * ((x.abs() * end).exp() - 1))
+        out[f"effect:{up}"] = bins.to_dicts()
+    return out
+
+
+def lines_block(audit: Audit) -> str:
+    """Keyword in context: all lines, and for each token the places of its own among them."""
+    numbers: dict[Passage, int] = {}
+    of = [[numbers.setdefault(one, len(numbers)) for one in lines] for lines in audit.lines.values()]
+    place = {label: k for k, label in enumerate(audit.classes)}
+    rows = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]
+    return pack({"tokens": [_held(token) for token in audit.lines], "of": of, "lines": rows})
 
 
 def model_order(audit: Audit) -> NDArray[np.int64]:

@@ -18,8 +18,9 @@ from markupsafe import Markup
 from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
-from tokensieve.report import charts, data, numbers, script
-from tokensieve.report.sentences import ACTIONS, TITLES, evidence, file_name, headline, honest, main_line
+from tokensieve.report import charts, data, numbers, pairs, script
+from tokensieve.report.model_card import card_view
+from tokensieve.report.sentences import TITLES, action, evidence, file_name, headline, honest, main_line
 from tokensieve.text.formatting import is_formatting
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def render(audit: Audit, pictures: list[charts.Picture] | None = None) -> str:
     order = data.model_order(audit)
     blocks = {
         "table": table,
-        "frames": data.pack({"frame": charts.frame(), "dark": charts.DARK, "colours": charts.COLOURS}),
-        "vega": data.pack_text(script.vega_script()),
+        "colours": data.pack({"dark": charts.DARK, "colours": charts.COLOURS}),
+        "lines": data.lines_block(audit),
         "documents": data.documents_block(audit, np.sort(order)),
         "model": "",
     }
@@ -91,13 +92,15 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "audit": audit,
         "study": audit,
         "command": "audit",
-        "policy": Markup(script.policy(style, code, script.vega_script())),
+        "policy": Markup(script.policy(style, code)),
         "style": Markup(style),
         "script": Markup(code),
         "thinned": _thinned(audit),
         "binary": len(audit.classes) == 2,
         "accuracies": _accuracies(audit),
         "recall": _recall(audit),
+        "card_view": card_view(audit),
+        "source_name": _source(audit.name),
         "interval": audit.accuracy_interval,
         "Quadrant": Quadrant,
         "main": main_line(audit),
@@ -116,7 +119,15 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "ignored": _table(audit, audit.disagreement(Quadrant.DATA, DISAGREEMENTS)),
         "documents": [_document(e) for e in audit.examples[:DOCUMENTS]],
         "listed": LISTED,
+        "pairs": _pairs(audit),
     }
+
+
+def _pairs(audit: Audit) -> dict[str, Any] | None:
+    """What the page says of preference pairs, where documents are the sides of pairs."""
+    if audit.pairs is None:
+        return None
+    return {"lead": pairs.lead(audit), "sentence": pairs.model_sentence(audit), "tables": pairs.win_tables(audit)}
 
 
 def _thinned(audit: Audit) -> str:
@@ -150,6 +161,8 @@ def source(picture: charts.Picture) -> str:
 
 
 def _accuracies(audit: Audit) -> list[tuple[str, float]]:
+    if audit.pairs is not None:
+        return pairs.accuracies(audit)
     rows = [("This model", audit.test_accuracy)]
     if audit.baseline_accuracy is not None:
         rows.append(("TF-IDF + logistic regression", audit.baseline_accuracy))
@@ -175,9 +188,10 @@ def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
         "title": TITLES[finding.kind],
         "headline": headline(finding),
         "evidence": evidence(finding),
-        "action": ACTIONS[finding.kind],
+        "action": action(finding),
         "command": f"tokensieve mask {_source(audit.name)} {words} --out masked.csv" if masked else "",
         "lines": 4 if finding.kind is FindingKind.LABELS else 2,
+        "on_train": finding.kind is FindingKind.LABELS,
     }
 
 

@@ -15,7 +15,10 @@ from tokensieve.report.page import render
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
-OURS = r"(over-budget|label-issues)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = (
+    r"card\.md|(over-budget|label-issues|environments|pairs)\.csv|"
+    r"pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+)
 
 
 def save(audit: Audit, folder: str | Path, pictures: bool = True) -> list[Path]:
@@ -55,6 +58,10 @@ def audit_files(audit: Audit, pictures: bool = True, start: float | None = None)
     files["findings.csv"] = csv_table(audit.finding_rows())
     if not audit.label_issues.is_empty():
         files["label-issues.csv"] = csv_table(audit.label_issues)
+    if not audit.environments.is_empty():
+        files["environments.csv"] = csv_table(audit.environments)
+    if audit.pairs is not None:
+        files["pairs.csv"] = csv_table(audit.pairs.wins)
     if audit.settings["budget"]:
         files["over-budget.csv"] = csv_table(audit.to_review)
     seconds = {name: s for name, s in audit.seconds.items() if name not in ("report", "total")}

@@ -7,10 +7,11 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import vl_convert
-
 FOLDER = Path(__file__).parent / "live"
-FILES = "codec format words formatting model state points map hand card theme table shade documents box main"
+FILES = (
+    "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
+    "documents box main"
+)
 
 
 @cache
@@ -18,12 +19,6 @@ def page_script() -> str:
     """The page's own script: the files of `live/`, one object each."""
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in FILES.split()]
     return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
-
-
-@cache
-def vega_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed, which draw the pictures' specifications; made without a network."""
-    return "(() => {" + vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;") + "})();"
 
 
 @cache

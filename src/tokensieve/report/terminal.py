@@ -11,10 +11,12 @@ from rich.text import Text
 
 from tokensieve.auditing.demo import Reviews
 from tokensieve.auditing.findings import Finding, Level
+from tokensieve.auditing.pairs import Preferences
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.explanation import Explanation, pieces
 from tokensieve.model.trained import Model
+from tokensieve.report import pairs
 from tokensieve.report.console import Console
 from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.sentences import TITLES, headline, honest, main_line
@@ -29,7 +31,9 @@ def show_audit(audit: Audit, out: Path) -> None:
     console = Console(width=min(80, Console().width))
     train, test = audit.documents["train"], audit.documents["test"]
     line = f"{shown(audit.name, 40)}: {train:,} training and {test:,} test documents, {audit.token_types:,} token types"
-    console.print(Text(line), no_wrap=True, overflow="ellipsis")
+    if audit.pairs is not None:
+        line = f"{shown(audit.name, 40)}: {pairs.lead(audit)}"
+    console.print(Text(line), no_wrap=audit.pairs is None, overflow="ellipsis")
     for finding in audit.findings[:FOUND]:
         console.print(_finding(finding))
     if len(audit.findings) > FOUND:
@@ -39,7 +43,9 @@ def show_audit(audit: Audit, out: Path) -> None:
     if audit.honest_accuracy:
         console.print(Text(honest(audit), style=f"bold {ORANGE}"))
     console.print(_accuracies(audit))
-    classes = audit.classes[:MANY]
+    if audit.pairs is not None:
+        console.print(_wins(audit.pairs))
+    classes = audit.classes[:MANY] if audit.pairs is None else ()
     for label in classes:
         console.print(_top(audit, label, {2: 6, 3: 4}.get(len(classes), 2)))
     if len(audit.classes) > MANY:
@@ -85,7 +91,26 @@ def show_over_budget(audit: Audit, source: str, out: Path) -> None:
     console.print(Text(f"  tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"))
 
 
+def _wins(found: Preferences) -> Table:
+    """What wins and what loses at equal length."""
+    table = Table(box=None, pad_edge=False, expand=False)
+    for i, name in enumerate(("wins at equal length", "pairs", "wins", "at equal length (95%)")):
+        table.add_column(Text(name, style="bold" if i == 0 else "dim"), justify="right" if i else "left", no_wrap=True)
+    for wins, rows in ((True, 9), (False, 4)):
+        for row in pairs.win_rows(found, wins, rows):
+            ends = f"{percent(row['equal_length_low'], 0)} to {percent(row['equal_length_high'], 0)}"
+            rates = percent(row["win_rate"], 0), f"{percent(row['equal_length_win_rate'], 0)} ({ends})"
+            table.add_row(Text(shown(row["token"], 30), style="" if wins else ORANGE), f"{row['pairs']:,}", *rates)
+    return table
+
+
 def _accuracies(audit: Audit) -> Text:
+    if audit.pairs is not None:
+        (model, longer), rows = audit.pairs.like_length, pairs.accuracies(audit)
+        first = "  ".join(f"{name[0].lower()}{name[1:]} {percent(value)}" for name, value in rows[:-1])
+        like = f"this model {percent(model.value)}, the longer answer {percent(longer.value)}"
+        second = f"\nof {model.of:,} test pairs of like length: {like}"
+        return Text(f"preferred answer named: {first}", style="bold") + Text(second)
     parts = [f"test accuracy {percent(audit.test_accuracy)}", f"largest class {percent(audit.majority_accuracy)}"]
     if audit.baseline_accuracy is not None:
         parts.append(f"TF-IDF + logistic regression {percent(audit.baseline_accuracy)}")
@@ -141,7 +166,18 @@ def show_truth(audit: Audit, reviews: Reviews) -> None:
 
 
 def show_explanation(model: Model, text: str, found: Explanation) -> None:
-    """The text shaded by contribution, and the sum."""
+    """The text shaded by contribution, the answer, and the sum."""
+    unknown = f"unknown words: {found.unknown}"
+    if model.pairs:
+        head = Text(f"answer {signed(found.answer, 6)}, {unknown}; compare it with another answer: --against TEXT")
+    else:
+        numbers = f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {signed(found.answer, 6)}"
+        head = Text(f"{shown(str(found.predicted))}  ", style="bold") + Text(f"{numbers}, {unknown}")
+    show_sum(model, text, found, head)
+
+
+def show_sum(model: Model, text: str, found: Explanation, head: Text) -> None:
+    """The text shaded by contribution, a line on its answer, and the contributions with their sum."""
     console = Console()
     k = [str(c) for c in model.classes].index(str(found.explained))
     shares = pieces(model, text, k)
@@ -151,13 +187,7 @@ def show_explanation(model: Model, text: str, found: Explanation) -> None:
         strong = abs(contribution) > 0.15 * largest
         line.append(shown(piece, 10_000) if piece.strip() else piece, style=_style(contribution) if strong else "")
     console.print(line)
-    console.print(
-        Text(f"{shown(str(found.predicted))}  ", style="bold")
-        + Text(
-            f"P({shown(str(found.explained))}) = {found.probability:.4f}, answer {signed(found.answer, 6)}, "
-            f"unknown words: {found.unknown}"
-        )
-    )
+    console.print(head)
     table = Table(box=None, pad_edge=False)
     for name in ("token", "count", "attention", "value", "contribution"):
         table.add_column(name, justify="left" if name == "token" else "right")

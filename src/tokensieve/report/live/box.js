@@ -51,7 +51,12 @@ const Box = {
     answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}: the class frequencies answer.` }));
     if (!whole) return Dom.id("box-answer").replaceChildren(answer, Box.bars(p));
     const view = State.classes.length > 2 && explained.attention.size ? [best, Model.second(explained.answer)] : State.label;
-    const parts = explained.spans.length ? [...Shade.render(explained, view), Shade.details(explained, view)] : [];
+    const use = (text) => {
+      Dom.id("box-text").value = text;
+      Box.show();
+      Dom.id("box-text").focus();
+    };
+    const parts = explained.spans.length ? [...Shade.render(explained, view, use), Shade.details(explained, view)] : [];
     if (parts.length && Array.isArray(view))
       parts.unshift(Dom.make("p", { class: "note" }, "Shown: what speaks for ", Dom.token(State.classes[view[0]], 40), " against ", Dom.token(State.classes[view[1]], 40), "."));
     return Dom.id("box-answer").replaceChildren(answer, Box.bars(p), ...parts);

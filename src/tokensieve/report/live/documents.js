@@ -2,7 +2,7 @@
 const Documents = {
   kinds: ["wrong and certain", "right and certain", "wrong and uncertain", "right and uncertain"],
   kind: "wrong and certain",
-  shown: 4,
+  shown: 2,
 
   async load() {
     const { meta } = await Codec.read("block-documents");
@@ -29,7 +29,7 @@ const Documents = {
 
   choose(kind) {
     Documents.kind = kind;
-    Documents.shown = 4;
+    Documents.shown = 2;
     Documents.show();
   },
 
@@ -84,6 +84,7 @@ const Documents = {
     if (Array.isArray(view)) facts.append(" Shown: what speaks for ", Dom.token(names[view[0]], 40), " against ", Dom.token(names[view[1]], 40), ".");
     const head = Dom.make("h3", { text: `Row ${sampled.row} ` }, Dom.make("span", verdict));
     const parts = [...Shade.render(explained, view), Shade.details(explained, view)];
+    parts.push(Dom.make("p", { class: "row" }, Decisions.about("test", sampled.row)));
     return Dom.make("article", { tabindex: "-1" }, head, facts, ...parts);
   },
 

@@ -74,13 +74,20 @@ const Dom = {
       else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
       else if (value !== false && value !== null) element.setAttribute(name, value === true ? "" : value);
     }
-    element.append(...inside);
+    element.append(...inside.filter((part) => part !== false && part !== null && part !== undefined));
     return element;
   },
 
   token: (text, limit = 80) => Dom.make("bdi", { class: "token", text: Format.shown(text, limit) }),
 
   button: (text, onclick, more = {}) => Dom.make("button", { type: "button", text, onclick, ...more }),
+
+  /** Give the reader a file. */
+  save(blob, name) {
+    const address = URL.createObjectURL(blob);
+    Dom.make("a", { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  },
 
   say(text) {
     Dom.id("status").textContent = text;

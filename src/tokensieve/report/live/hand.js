@@ -15,11 +15,13 @@ const MapHand = {
     over.addEventListener("wheel", (event) => MapHand.wheel(event), { passive: false });
     over.addEventListener("keydown", (event) => MapHand.key(event));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && (State.brush || State.chosen !== null)) State.set({ brush: null, chosen: null });
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (!Dom.id("panel").hidden) Panel.close();
+      else if (State.marked) State.set({ marked: null });
     });
     Dom.id("zoom-in").addEventListener("click", () => MapHand.zoom(0.6));
     Dom.id("zoom-out").addEventListener("click", () => MapHand.zoom(1 / 0.6));
-    Dom.id("zoom-all").addEventListener("click", () => MapHand.reset());
+    Dom.id("zoom-all").addEventListener("click", () => TokenMap.zoom(null));
     const mode = Dom.id("drag-mode");
     mode.addEventListener("change", () => {
       MapHand.moving = mode.value === "move";
@@ -36,23 +38,20 @@ const MapHand = {
   /** A rectangle in data units as pixels of the plot, and back. */
   pixels(box) {
     if (!box) return null;
-    const { plot } = TokenMap;
-    const a = (x) => Math.min(Math.max((x - plot.x[0]) / (plot.x[1] - plot.x[0]), 0), 1) * plot.width;
-    const b = (y) => Math.min(Math.max(1 - (y - plot.y[0]) / (plot.y[1] - plot.y[0]), 0), 1) * plot.height;
+    const { x, y } = TokenMap.plot;
+    const [a, b] = [(v) => Math.min(Math.max(x.at(v), 0), x.size), (v) => Math.min(Math.max(y.at(v), 0), y.size)];
     return [a(box[0]), a(box[1]), b(box[3]), b(box[2])];
   },
 
   data([left, right, top, bottom]) {
-    const { plot } = TokenMap;
-    const x = (a) => plot.x[0] + (a / plot.width) * (plot.x[1] - plot.x[0]);
-    const y = (b) => plot.y[1] - (b / plot.height) * (plot.y[1] - plot.y[0]);
-    return [x(left), x(right), y(bottom), y(top)];
+    const { x, y } = TokenMap.plot;
+    return [x.of(left), x.of(right), y.of(bottom), y.of(top)];
   },
 
   down(event) {
     if (event.button !== 0 || !TokenMap.plot) return;
     MapHand.start = MapHand.place(event);
-    MapHand.from = { x: TokenMap.ends.x.slice(), y: TokenMap.ends.y.slice() };
+    MapHand.from = TokenMap.plot;
     TokenMap.over.setPointerCapture(event.pointerId);
   },
 
@@ -77,7 +76,7 @@ const MapHand = {
     const still = Math.hypot(a - MapHand.start[0], b - MapHand.start[1]) < 4;
     const box = MapHand.drawn;
     MapHand.drop();
-    if (box) return State.set({ brush: MapHand.data(box) });
+    if (box) return State.set({ brush: MapHand.data(box), chosen: null });
     if (!still) return;
     const row = Points.nearest(a, b);
     if (row >= 0) State.set({ chosen: State.rows().at[row] });
@@ -90,31 +89,18 @@ const MapHand = {
   },
 
   pan(right, down) {
-    const { plot, ends } = TokenMap;
     const { x, y } = MapHand.from;
-    const a = (-right / plot.width) * (x[1] - x[0]);
-    const b = (down / plot.height) * (y[1] - y[0]);
-    ends.x = [x[0] + a, x[1] + a];
-    ends.y = [y[0] + b, y[1] + b];
-    TokenMap.later();
+    TokenMap.zoom({ x: [x.of(-right), x.of(x.size - right)], y: [y.of(y.size - down), y.of(-down)] });
   },
 
   /** Scale the axes about a place (the middle of the plot). */
   zoom(factor, at = null) {
-    const { plot, ends } = TokenMap;
-    const [a, b] = at ?? [plot.width / 2, plot.height / 2];
-    const x = plot.x[0] + (a / plot.width) * (plot.x[1] - plot.x[0]);
-    const y = plot.y[1] - (b / plot.height) * (plot.y[1] - plot.y[0]);
+    const { x, y, width, height } = TokenMap.plot;
+    const [a, b] = at ?? [width / 2, height / 2];
     const whole = TokenMap.whole();
-    if (factor > 1 && (ends.x[1] - ends.x[0]) * factor > whole.x[1] - whole.x[0]) return MapHand.reset();
-    ends.x = ends.x.map((end) => x + factor * (end - x));
-    ends.y = ends.y.map((end) => y + factor * (end - y));
-    return TokenMap.later();
-  },
-
-  reset() {
-    TokenMap.ends = TokenMap.whole();
-    return TokenMap.later();
+    if (factor > 1 && (x.ends[1] - x.ends[0]) * factor > whole.x[1] - whole.x[0]) return TokenMap.zoom(null);
+    const around = (axis, place, end) => axis.of(place + factor * (end - place));
+    return TokenMap.zoom({ x: [around(x, a, 0), around(x, a, width)], y: [around(y, b, height), around(y, b, 0)] });
   },
 
   /** The wheel scrolls the page, and zooms the map with Ctrl or ⌘ (which is what a pinch sends). */
@@ -128,10 +114,10 @@ const MapHand = {
     const step = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] }[event.key];
     const zoom = { "+": 0.6, "=": 0.6, "-": 1 / 0.6 }[event.key];
     if (step) {
-      MapHand.from = { x: TokenMap.ends.x.slice(), y: TokenMap.ends.y.slice() };
+      MapHand.from = TokenMap.plot;
       MapHand.pan(...step);
     } else if (zoom) MapHand.zoom(zoom);
-    else if (event.key === "0") MapHand.reset();
+    else if (event.key === "0") TokenMap.zoom(null);
     else if (event.key === "Enter") MapHand.next(event.shiftKey ? -1 : 1);
     else return;
     event.preventDefault();

@@ -6,18 +6,26 @@ const Main = {
     page.classList.add("live");
     try {
       await State.load();
+      await Promise.all([TokenMap.load(), Model.load(), Lines.load()]);
+      await Documents.load();
+      Address.label = State.label;
       Main.controls();
-      Main.name();
       Theme.start();
       TokenTable.start();
+      Decisions.load();
+      const { zoom, at, ...asked } = Address.read();
+      Object.assign(State, asked);
+      Main.fill();
+      Main.name();
+      if (State.chosen !== null) Documents.kind = "token";
       TokenTable.show(true);
-      await TokenMap.load();
-      await TokenMap.later(true);
-      await Model.load();
-      await Documents.load();
+      TokenMap.show();
       Documents.show();
       Box.start();
+      Panel.start();
       State.on(Main.changed);
+      Address.start();
+      Address.take(zoom, at);
       page.dataset.ready = "yes";
     } catch (problem) {
       page.classList.remove("live");
@@ -28,7 +36,6 @@ const Main = {
   controls() {
     const label = Dom.id("class");
     label.append(...State.classes.map((name, i) => Dom.make("option", { value: i, text: Format.shown(name, 40) })));
-    label.value = State.label;
     label.addEventListener("change", () => State.set({ label: Number(label.value) }));
     const find = Dom.id("find");
     find.addEventListener("input", () => State.set({ find: find.value }));
@@ -38,6 +45,15 @@ const Main = {
     }
   },
 
+  /** The controls as the state has them. */
+  fill() {
+    Dom.id("class").value = State.label;
+    Dom.id("find").value = State.find;
+    for (const name of ["across", "up", "paint"]) Dom.id(`map-${name}`).value = State[name];
+    for (const name of ["quadrant", "category"]) Dom.id(`filter-${name}`).value = State[name];
+    Dom.id("filter-least").value = State.least || "";
+  },
+
   name() {
     for (const place of document.querySelectorAll(".chosen-class")) place.textContent = Format.shown(State.classes[State.label], 40);
   },
@@ -45,16 +61,17 @@ const Main = {
   /** Draw again what depends on what changed. */
   changed(names) {
     const any = (...these) => these.some((name) => names.has(name));
-    if (any("label", "find", "quadrant", "category", "least", "brush")) TokenTable.show(true);
-    if (any("label", "across", "up")) TokenMap.later(true);
-    else if (any("paint", "theme")) TokenMap.later();
-    else if (any("find")) TokenMap.name();
+    if (any("label", "find", "marked", "quadrant", "category", "least", "brush")) TokenTable.show(true);
+    else if (any("decided")) TokenTable.show(false);
+    if (any("label", "across", "up", "paint", "theme")) TokenMap.later();
+    else if (any("find", "marked")) TokenMap.name();
     else if (any("brush", "chosen")) TokenMap.mark();
     if (any("brush")) TokenMap.tell();
     if (any("label")) Main.name();
-    if (any("chosen", "label")) Card.show();
+    if (any("chosen", "brush", "label")) Panel.show();
     if (any("chosen")) Documents.choose(State.chosen === null ? Documents.kinds[0] : "token");
     else if (any("label") && State.classes.length === 2) Documents.show();
+    Address.write();
     if (any("label") && Model.tokenizer && State.classes.length === 2) Box.show();
   },
 };
@@ -67,6 +84,12 @@ window.tokensieve = {
     const k = Model.heads > 1 ? Model.best(answer) : 1;
     const tokens = Model.sum(explained, k).rows.map(({ type, ...row }) => row);
     return { answer: Array.from(answer), probabilities: Model.probabilities(answer), unknown, tokens };
+  },
+  /** The answer to a sample document with words changed: [[word, text], …]. */
+  changed(i, edits) {
+    const explained = Documents.explained[i];
+    const text = WhatIf.text(explained, new Map(edits));
+    return { text, answer: Array.from(Model.changed(explained, text).answer) };
   },
 };
 

@@ -1,36 +1,47 @@
-/** The token map: frame, bin means and names from the Vega-Lite specification of the pictures; circles by Points. */
+/** The token map: axes, bin means, names, and the circles of Points between them, each on a canvas of its own. */
 const TokenMap = {
+  edge: { left: 44, top: 10, right: 14, bottom: 24 },
+  zoomed: false,
+  plain: new Set( // words without a name on the map, unless they are looked for
+    `a an the and or but of to in on at by for from with as is are was were be been it its this that these those he she his her
+    him they them their we our you your i me my there here has have had do does did will would can could which who whom what
+    when than then so if s t br`.split(/\s+/),
+  ),
+
   async load() {
-    const script = Dom.make("script");
-    script.textContent = await Codec.text("block-vega"); // its hash is in the page's Content-Security-Policy
-    document.head.append(script);
-    const { meta } = await Codec.read("block-frames");
-    TokenMap.plain = meta.frame;
+    const { meta } = await Codec.read("block-colours");
     TokenMap.dark = meta.dark;
     TokenMap.colours = meta.colours;
     TokenMap.box = Dom.id("map");
-    [TokenMap.grid, TokenMap.points, TokenMap.over] = ["map-grid", "map-points", "map-over"].map(Dom.id);
-    TokenMap.queue = Promise.resolve();
-    new ResizeObserver(() => TokenMap.box.clientWidth !== TokenMap.width && TokenMap.later(true)).observe(TokenMap.box);
+    [TokenMap.grid, TokenMap.points, TokenMap.frame, TokenMap.over] = ["map-grid", "map-points", "map-frame", "map-over"].map(Dom.id);
+    new ResizeObserver(() => TokenMap.box.clientWidth !== TokenMap.width && TokenMap.later()).observe(TokenMap.box);
     MapHand.listen();
+    Dom.id("map-svg").addEventListener("click", () => TokenMap.save("svg"));
+    Dom.id("map-png").addEventListener("click", () => TokenMap.save("png"));
   },
 
-  /** Draw when all that was asked for before is drawn; `anew` builds the frame again. */
-  later(anew = false) {
-    TokenMap.queue = TokenMap.queue.then(() => TokenMap.show(anew));
-    return TokenMap.queue;
+  /** Draw before the next frame, once for all that was asked for. */
+  later() {
+    if (TokenMap.asked) return;
+    TokenMap.asked = requestAnimationFrame(() => {
+      TokenMap.asked = null;
+      TokenMap.show();
+    });
   },
 
   key: () => `${State.across}:${State.up}`,
+  bend: () => (State.across === "effect" ? State.view().bend : 0),
 
   /** Ends of the axes when nothing is zoomed. */
   whole() {
     const rows = State.rows();
     const spread = State.across === "effect" ? State.view().spread : 1;
-    const bins = TokenMap.bins();
     let [low, high] = [Infinity, -Infinity];
-    for (const y of [...rows[State.up], ...bins.flatMap((bin) => [bin.low, bin.high])])
+    const see = (y) => {
       if (Number.isFinite(y)) [low, high] = [Math.min(low, y), Math.max(high, y)];
+    };
+    rows[State.up].forEach(see);
+    for (const bin of TokenMap.bins()) [bin.low, bin.high].forEach(see);
     if (low > high) [low, high] = [-1, 1];
     const room = 0.07 * (high - low || 1);
     return { x: [-spread, spread], y: [low - room, high + room] };
@@ -48,110 +59,130 @@ const TokenMap = {
     return flipped.reverse();
   },
 
-  /** The frame's specification in the page's colours. */
-  frame() {
-    let text = JSON.stringify(TokenMap.plain);
-    if (Theme.dark()) for (const [light, dark] of Object.entries(TokenMap.dark)) text = text.replaceAll(light, dark);
-    return JSON.parse(text);
-  },
-
-  async build() {
-    TokenMap.view?.finalize();
-    TokenMap.width = TokenMap.box.clientWidth;
-    const spec = TokenMap.frame();
-    spec.width = Math.max(200, TokenMap.width - 58);
-    spec.height = Math.max(280, Math.min(560, Math.round(0.6 * spec.width)));
-    const settings = { ast: true, actions: false, renderer: "canvas", tooltip: false, hover: false, defaultStyle: false };
-    TokenMap.view = (await window.vegaEmbed(Dom.id("map-frame"), spec, settings)).view;
-    TokenMap.dark_built = Theme.dark();
-  },
-
-  /** What the ends of the axes mean, written around the plot. */
-  titles() {
+  /** What the ends of the axes mean: above the map, and below it. */
+  directions() {
     const [low, high] = State.ends();
     const across = { posterior_difference: "posterior difference", effect: "effect (α, corrected for unequal classes)" }[State.across];
-    const up = State.up === "value" ? `↑ value: speaks for ${high}` : "↑ score: draws attention";
-    const parts = [up, `← ${low} · ${across} · ${high} →`].map((text) => Dom.make("bdi", { text }));
-    Dom.id("map-titles").replaceChildren(...parts);
+    const up = State.up === "value" ? `↑ value: speaks for ${high} · ↓ for ${low}` : "↑ score: draws attention · ↓ draws none";
+    return [up, `← ${low} · ${across} · ${high} →`];
   },
 
-  async show(anew) {
+  show() {
     if (!TokenMap.box.clientWidth) return; // not laid out, as in print
-    if (anew || TokenMap.dark_built !== Theme.dark()) await TokenMap.build();
     const shape = TokenMap.key() + State.label;
-    if (TokenMap.shape !== shape) TokenMap.ends = TokenMap.whole();
+    if (TokenMap.shape !== shape && !TokenMap.held) [TokenMap.ends, TokenMap.zoomed] = [TokenMap.whole(), false];
     TokenMap.shape = shape;
-    TokenMap.titles();
-    const { view, ends } = TokenMap;
-    const rows = State.rows();
-    const bins = TokenMap.bins();
-    view.signal("lowx", ends.x[0]).signal("highx", ends.x[1]).signal("lowy", ends.y[0]).signal("highy", ends.y[1]);
-    const neutral = State.across === "effect" ? 0 : State.meta.neutral[State.label];
-    view.data("bins", bins).data("neutral", neutral < ends.x[0] || neutral > ends.x[1] ? [] : [{ x: neutral }]);
+    TokenMap.held = false;
     TokenMap.place();
-    const { plot } = TokenMap;
+    ["map-up-words", "map-titles"].forEach((id, i) => Dom.id(id).replaceChildren(Dom.make("bdi", { text: TokenMap.directions()[i] })));
+    const rows = State.rows();
     const [codes, colours] = TokenMap.paint(rows);
-    Object.assign(plot, TokenMap.orders(rows, codes));
-    Points.draw(TokenMap.points, plot, rows, rows[State.across], rows[State.up], colours, codes);
-    await TokenMap.name();
-    TokenMap.lines();
+    Object.assign(TokenMap.plot, TokenMap.orders(rows, codes));
+    Points.draw(TokenMap.points, TokenMap.plot, rows, rows[State.across], rows[State.up], colours, codes);
+    Sketch.paint(TokenMap.pen(TokenMap.grid), TokenMap.lines());
+    TokenMap.name();
     TokenMap.tell();
   },
 
-  /** Write names and rings again; the circles stay. */
-  async name() {
-    TokenMap.view.data("names", TokenMap.names(State.rows()));
-    await TokenMap.view.runAsync();
+  /** Show a part of the axes, or all with null. */
+  zoom(ends) {
+    TokenMap.zoomed = ends !== null;
+    TokenMap.ends = ends ?? TokenMap.whole();
+    TokenMap.held = TokenMap.zoomed;
+    Address.write();
+    TokenMap.later();
+  },
+
+  /** Write means, names and rings again; the circles stay. */
+  name() {
+    if (!TokenMap.plot) return;
+    TokenMap.written = [...TokenMap.means(), ...TokenMap.names(State.rows())];
+    const pen = TokenMap.pen(TokenMap.frame);
+    Sketch.paint(pen, TokenMap.written);
+    const found = State.found();
+    TokenMap.points.style.opacity = found ? "0.35" : "1";
+    pen.strokeStyle = Theme.colour("--ink");
+    if (found) for (const i of TokenMap.plot.interest.filter((i) => found[i]).slice(0, 1500)) TokenMap.ring(pen, i, 6, 1.4);
     TokenMap.mark();
   },
 
-  /** What does not change while the reader zooms: rows by depth, by effect and by height, and the most documents of one. */
+  /** What does not change while the reader zooms: rows by depth and by interest, and the most documents of one.
+   * Interest is the distance of the interval from a token that carries nothing, times the logarithm of documents: so the
+   * words that every text holds have no name on the map. */
   orders(rows, codes) {
     const key = TokenMap.key() + State.label + State.paint;
     if (TokenMap.kept?.key === key) return TokenMap.kept;
-    const by = (name) => {
-      const size = Float64Array.from(rows[name], (x) => (Number.isFinite(x) ? -Math.abs(x) : Infinity));
-      return Uint32Array.from(size.keys()).sort((a, b) => size[a] - size[b]);
-    };
+    const neutral = State.meta.neutral[State.label];
+    const worth = Float64Array.from({ length: rows.size }, (_, i) => {
+      const away = Math.max(rows.posterior_low[i] - neutral, neutral - rows.posterior_high[i], 0);
+      return -away * Math.log1p(rows.documents[i]) || 0;
+    });
+    const interest = Uint32Array.from(worth.keys()).sort((a, b) => worth[a] - worth[b]);
     const most = Math.max(10, rows.documents.reduce((a, b) => Math.max(a, b), 0));
-    TokenMap.kept = { key, most, order: TokenMap.order(rows, codes), ranked: [by("effect"), by(State.up)] };
+    TokenMap.kept = { key, most, order: TokenMap.order(rows, codes), interest };
     return TokenMap.kept;
   },
 
-  /** Lay the canvases over the plot of the frame. */
+  /** Size of the canvases, and the axes. */
   place() {
-    const { view, ends } = TokenMap;
+    const { edge, ends } = TokenMap;
+    TokenMap.width = TokenMap.box.clientWidth;
+    const width = Math.max(200, TokenMap.width - edge.left - edge.right);
+    const height = Math.max(280, Math.min(560, Math.round(0.6 * width)));
+    TokenMap.box.style.height = `${height + edge.top + edge.bottom}px`;
+    const [x, y] = [Axis.make(ends.x, width, TokenMap.bend()), Axis.make(ends.y, height, 0, true)];
+    TokenMap.plot = { left: edge.left, top: edge.top, width, height, x, y };
     const ratio = window.devicePixelRatio || 1;
-    const [left, top] = [view.origin()[0] + view.padding().left, view.origin()[1] + view.padding().top];
-    TokenMap.plot = { left, top, width: view.width(), height: view.height(), x: ends.x, y: ends.y };
-    const frame = Dom.id("map-frame").querySelector("canvas");
-    for (const canvas of [TokenMap.grid, TokenMap.points, TokenMap.over]) {
-      const [width, height] = [frame.clientWidth, frame.clientHeight];
-      if (canvas.width === Math.round(width * ratio) && canvas.height === Math.round(height * ratio)) continue;
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      canvas.style.width = `${width}px`;
-      canvas.style.height = `${height}px`;
+    for (const canvas of [TokenMap.grid, TokenMap.points, TokenMap.frame, TokenMap.over]) {
+      const [across, down] = [width + edge.left + edge.right, height + edge.top + edge.bottom];
+      if (canvas.width === Math.round(across * ratio) && canvas.height === Math.round(down * ratio)) continue;
+      canvas.width = Math.round(across * ratio);
+      canvas.height = Math.round(down * ratio);
+      canvas.style.width = `${across}px`;
+      canvas.style.height = `${down}px`;
     }
   },
 
-  /** Grid lines, under the circles. */
+  /** Grid lines and the numbers at them. */
   lines() {
-    const { plot, view } = TokenMap;
-    const pen = TokenMap.pen(TokenMap.grid);
-    pen.strokeStyle = Theme.colour("--line");
-    pen.beginPath();
-    for (const x of view.scale("x").ticks(5)) {
-      const at = Math.round(plot.left + view.scale("x")(x)) + 0.5;
-      pen.moveTo(at, plot.top);
-      pen.lineTo(at, plot.top + plot.height);
+    const { left, top, width, height, x, y } = TokenMap.plot;
+    const [ink, muted] = [Theme.colour("--line"), Theme.colour("--muted")];
+    const down = x.ticks().flatMap(([v, text]) => {
+      const at = Math.round(left + x.at(v)) + 0.5;
+      return [{ path: [[at, top], [at, top + height]], ink }, { text, x: at, y: top + height + 17, align: "center", ink: muted }];
+    });
+    const across = y.ticks().flatMap(([v, text]) => {
+      const at = Math.round(top + y.at(v)) + 0.5;
+      return [{ path: [[left, at], [left + width, at]], ink }, { text, x: left - 7, y: at + 4, align: "right", ink: muted }];
+    });
+    return [...down, ...across];
+  },
+
+  /** The band and line of the bin means, with gaps where bins hold no types, and the line of a token that carries nothing. */
+  means() {
+    const { left, top, width, height, x, y } = TokenMap.plot;
+    const whole = Axis.make([-1, 1].map((side) => side * (State.across === "effect" ? State.view().spread : 1)), 20, TokenMap.bend());
+    const runs = [];
+    for (const bin of TokenMap.bins()) {
+      const last = runs.at(-1)?.at(-1);
+      if (last && whole.at(bin.x) - whole.at(last.x) < 1.5) runs.at(-1).push(bin);
+      else runs.push([bin]);
     }
-    for (const y of view.scale("y").ticks(5)) {
-      const at = Math.round(plot.top + view.scale("y")(y)) + 0.5;
-      pen.moveTo(plot.left, at);
-      pen.lineTo(plot.left + plot.width, at);
+    const place = (v, w) => [left + x.at(v), top + Math.min(Math.max(y.at(w), 0), height)];
+    const inside = (bin) => x.at(bin.x) >= 0 && x.at(bin.x) <= width;
+    const [ink, paper] = [Theme.colour("--ink"), Theme.colour("--card")];
+    const out = [];
+    for (const run of runs.map((bins) => bins.filter(inside)).filter((bins) => bins.length)) {
+      const up = run.map((bin) => place(bin.x, bin.high));
+      const line = run.map((bin) => place(bin.x, bin.mean));
+      out.push({ path: [...up, ...run.toReversed().map((bin) => place(bin.x, bin.low))], fill: ink, opacity: 0.13 });
+      const drawn = line.length > 1 ? line : [[line[0][0] - 4, line[0][1]], [line[0][0] + 4, line[0][1]]];
+      out.push({ path: drawn, ink: paper, width: 5 }, { path: drawn, ink, width: 2.2 });
     }
-    pen.stroke();
+    const neutral = left + x.at(State.across === "effect" ? 0 : State.meta.neutral[State.label]);
+    if (neutral >= left && neutral <= left + width)
+      out.push({ path: [[neutral, top], [neutral, top + height]], ink: Theme.colour("--muted"), dash: [4, 4] });
+    return out;
   },
 
   /** A cleared canvas in CSS pixels. */
@@ -175,7 +206,8 @@ const TokenMap = {
       return Dom.make("li", {}, dot, Dom.make("bdi", { text: by === "category" ? State.category_name(i) : name }));
     });
     Dom.id("map-legend").replaceChildren(...legend);
-    return [rows[by], colours];
+    TokenMap.inks = [rows[by], colours];
+    return TokenMap.inks;
   },
 
   /** Drawn last what matters most. */
@@ -186,46 +218,56 @@ const TokenMap = {
     return buckets.flat();
   },
 
-  /** Names of marked tokens, else of those that stand out in view, as many as do not run into each other. */
+  /** Names of marked tokens, else of the most interesting ones in view: above, below or beside their circles, and no two on
+   * each other; one for each 60 × 100 pixels, 90 at most. */
   names(rows) {
-    const { px, py, plot } = Points.placed;
+    const { px, py, pr } = Points.placed;
+    const { left, top, width, height, interest } = TokenMap.plot;
+    const pen = TokenMap.frame.getContext("2d");
     const found = State.found();
-    const out = [];
-    const taken = [];
+    const most = Math.min(90, Math.round((width * height) / 6000));
+    const [ink, halo] = [Theme.colour("--ink"), Theme.colour("--card")];
+    const [out, taken] = [[], []];
     TokenMap.named = [];
-    for (const i of TokenMap.candidates(plot.ranked, (i) => !Number.isNaN(px[i]) && (!found || found[i]))) {
+    pen.font = Sketch.font({ bold: true });
+    let tried = 0;
+    for (const i of interest) {
+      if (Number.isNaN(px[i]) || (found ? !found[i] : TokenMap.common(i))) continue;
+      if (out.length === most || tried++ > 12 * most) break;
       const text = Format.shown(State.token(i), 20);
-      const half = 3.6 * text.length + 6;
-      const middle = Math.min(Math.max(px[i], half), plot.width - half);
-      if (py[i] < 14 || taken.some(([a, b, c]) => Math.abs(a - middle) < b + half && Math.abs(c - py[i]) < 17)) continue;
-      taken.push([middle, half, py[i]]);
-      const x = plot.x[0] + (middle / plot.width) * (plot.x[1] - plot.x[0]);
-      out.push({ x, y: rows[State.up][i], side: "center", text });
+      const half = pen.measureText(text).width / 2 + 2;
+      const [a, b, r] = [px[i], py[i], pr[i]];
+      const places = [[a, b - r - 9], [a, b + r + 10], [a + r + half + 2, b], [a - r - half - 2, b]];
+      const free = ([x, y]) =>
+        x - half >= 0 && x + half <= width && y >= 8 && y <= height - 4 && taken.every(([c, d, w]) => Math.abs(c - x) >= w + half || Math.abs(d - y) >= 14);
+      const at = places.find(free);
+      if (!at) continue;
+      taken.push([...at, half]);
+      out.push({ text, x: left + at[0], y: top + at[1] + 4, align: "center", bold: true, ink, halo });
       TokenMap.named.push(i);
-      if (out.length === (found ? 30 : 18)) break;
     }
     return out;
   },
 
-  /** Rings around found and chosen tokens, and the brush. */
+  common: (row) => State.lower[State.rows().at[row]].split(" ").every((word) => TokenMap.plain.has(word)),
+
+  ring(pen, i, radius, width) {
+    const { px, py } = Points.placed;
+    if (i < 0 || Number.isNaN(px[i])) return;
+    pen.lineWidth = width;
+    pen.beginPath();
+    pen.arc(TokenMap.plot.left + px[i], TokenMap.plot.top + py[i], radius, 0, 2 * Math.PI);
+    pen.stroke();
+  },
+
+  /** Rings around the chosen token and the one pointed at, and the brush. */
   mark(hovered = -1) {
     const { plot } = TokenMap;
+    if (!plot) return;
     const pen = TokenMap.pen(TokenMap.over);
-    const { px, py } = Points.placed;
-    const rows = State.rows();
-    const ring = (i, radius, width) => {
-      if (Number.isNaN(px[i])) return;
-      pen.lineWidth = width;
-      pen.beginPath();
-      pen.arc(plot.left + px[i], plot.top + py[i], radius, 0, 2 * Math.PI);
-      pen.stroke();
-    };
     pen.strokeStyle = Theme.colour("--ink");
-    const found = State.found();
-    if (found) for (let i = 0; i < rows.size; i++) if (found[i]) ring(i, 6, 1.4);
-    TokenMap.points.style.opacity = found ? "0.4" : "1";
-    if (State.chosen !== null) ring(rows.at.indexOf(State.chosen), 9, 3);
-    if (hovered >= 0) ring(hovered, 8, 2);
+    if (State.chosen !== null) TokenMap.ring(pen, State.rows().at.indexOf(State.chosen), 9, 3);
+    TokenMap.ring(pen, hovered, 8, 2);
     const box = MapHand.drawn ?? MapHand.pixels(State.brush);
     if (!box) return;
     pen.fillStyle = Theme.colour("--brush");
@@ -234,24 +276,48 @@ const TokenMap = {
     pen.strokeRect(plot.left + box[0], plot.top + box[2], box[1] - box[0], box[3] - box[2]);
   },
 
-  /** Rows by turns from the rankings, 40 of each. */
-  candidates(ranked, allowed) {
-    const best = ranked.map((order) => {
-      const out = [];
-      for (let at = 0; at < order.length && out.length < 40; at++) if (allowed(order[at])) out.push(order[at]);
-      return out;
-    });
-    return new Set(best[0].flatMap((row, i) => [row, best[1][i]]));
-  },
-
   tell() {
     const rows = State.rows();
     const all = State.meta.types;
     const thinned = rows.size < all ? ": those at the extremes, and a sample of the rest" : "";
     const zoomed = Points.placed.drawn < rows.size ? `; ${Format.count(Points.placed.drawn)} of them in view` : "";
-    const brushed = State.brush ? ` ${Format.count(State.kept().length)} tokens are selected: the table below lists them.` : "";
+    const brushed = State.brush ? ` ${Format.count(State.kept().length)} tokens are selected: the panel and the table list them.` : "";
     const lines = "The line is the mean of 20 equal bins, the band one standard deviation, both over all types.";
     Dom.id("map-note").textContent =
       `${Format.count(rows.size)} of ${Format.count(all)} token types are on the map${thinned}${zoomed}.${brushed} ${lines}`;
+  },
+
+  /** The picture as it is now, with a title, as a file. */
+  save(kind) {
+    const { plot, edge } = TokenMap;
+    const [width, height] = [plot.width + edge.left + edge.right, plot.height + edge.top + edge.bottom + 56];
+    const [up, across] = TokenMap.directions();
+    const [ink, muted] = [Theme.colour("--ink"), Theme.colour("--muted")];
+    const name = Format.shown(document.title.split(" – ")[0], 60);
+    const back = { path: [[0, 0], [width, 0], [width, height], [0, height]], fill: Theme.colour("--card") };
+    const words = [
+      { text: `${name}: ${State.up} against ${State.across.replace("_", " ")}`, x: 8, y: 18, bold: true, size: 14, ink },
+      { text: up, x: 8, y: 35, ink: muted },
+      { text: across, x: plot.left + plot.width / 2, y: height - 6, align: "center", ink: muted },
+    ];
+    const moved = (shape) => (shape.path ? { ...shape, path: shape.path.map(([x, y]) => [x, y + 36]) } : { ...shape, y: shape.y + 36 });
+    const shapes = [back, ...words, ...[...TokenMap.lines(), ...TokenMap.circles(), ...TokenMap.written].map(moved)];
+    if (kind === "svg") return Dom.save(new Blob([Sketch.svg(width, height, shapes)], { type: "image/svg+xml" }), "map.svg");
+    const ratio = Math.max(2, window.devicePixelRatio || 1);
+    const canvas = Dom.make("canvas", { width: width * ratio, height: height * ratio });
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    Sketch.paint(pen, shapes);
+    return canvas.toBlob((blob) => Dom.save(blob, "map.png"));
+  },
+
+  circles() {
+    const { px, py, pr, plot } = Points.placed;
+    const [codes, colours] = TokenMap.inks;
+    const found = State.found();
+    const opacity = (i) => (found && !found[i] ? 0.15 : 0.5);
+    return plot.order
+      .filter((i) => !Number.isNaN(px[i]))
+      .map((i) => ({ circle: pr[i].toFixed(1), x: (plot.left + px[i]).toFixed(1), y: plot.top + py[i], fill: colours[codes[i]], opacity: opacity(i) }));
   },
 };

@@ -114,7 +114,28 @@ const Model = {
     const unknown = types.reduce((n, row) => n + Number(row[0] < 0), 0);
     const drained = Model.sink === null ? 0 : Math.exp(Model.sink - total); // what the sink takes, whose value is the prior
     const answer = sampled ? sampled.answer : Model.answer(attention, drained);
-    return { text: clean, spans, types, count, attention, drained, answer, unknown };
+    return { text: clean, spans, types, count, attention, drained, answer, unknown, total, sampled };
+  },
+
+  /** The answer to a changed text, from that to the text before. What the page's model leaves out of a sampled document keeps
+   * its weight and its part of the answer, so that all is exact but n-grams that are left out and that the change touches. */
+  changed(explained, text) {
+    const after = Model.explain(text);
+    const { sampled } = explained;
+    const known = [...explained.count].map(([type, c]) => [type, c * Math.exp(Model.score[type] - explained.total)]);
+    const left = sampled ? Math.max(1 - known.reduce((sum, [, q]) => sum + q, 0) - explained.drained, 0) : 0;
+    if (left < 1e-7) return after;
+    const parts = Model.value.map((value, k) => {
+      const rest = explained.answer[k] - explained.drained * Model.prior[k];
+      return known.reduce((f, [type, q]) => f - q * value[type], rest);
+    });
+    const top = Math.max(after.total, explained.total);
+    const [now, before] = [Math.exp(after.total - top), Math.exp(explained.total - top)];
+    const share = after.attention.size || after.drained ? now / (now + left * before) : 0;
+    const weight = before / (share ? now + left * before : left * before);
+    const answer = parts.map((part, k) => (share ? share * after.answer[k] : 0) + weight * part);
+    for (const [type, q] of after.attention) after.attention.set(type, share * q);
+    return { ...after, answer, drained: share * after.drained };
   },
 
   answer(attention, drained) {

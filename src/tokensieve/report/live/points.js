@@ -1,4 +1,4 @@
-/** The circles of the map, on a canvas under the frame that Vega draws: Vega takes half a second for 20,000 of them. */
+/** The circles of the map, laid down pixel by pixel: 20,000 arcs would take half a second. */
 const Points = {
   cell: 24, // pixels of the grid that finds the nearest point
   sizes: 14,
@@ -6,10 +6,10 @@ const Points = {
   made: new Map(),
 
   /** How much of each pixel a circle covers, half opaque; area follows the logarithm of documents, as in the pictures. */
-  stamp(size, ratio) {
-    const key = `${size} ${ratio}`;
+  stamp(size, ratio, small) {
+    const key = `${size} ${ratio} ${small}`;
     if (!Points.made.has(key)) {
-      const radius = Points.radius(size / (Points.sizes - 1)) * ratio;
+      const radius = Points.radius(size / (Points.sizes - 1), small) * ratio;
       const side = 2 * Math.ceil(radius) + 1;
       const middle = (side - 1) / 2;
       const cover = (at) => Math.min(Math.max(radius + 0.5 - Math.hypot((at % side) - middle, Math.floor(at / side) - middle), 0), 1);
@@ -37,12 +37,13 @@ const Points = {
 
   rgb: (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)),
 
-  radius: (share) => Math.sqrt((4 + 156 * share) / Math.PI),
+  radius: (share, small) => Math.sqrt((4 + (small ? 60 : 156) * share) / Math.PI),
 
   /** Draw rows of the table into the plot and remember where each one is. */
   draw(canvas, plot, rows, x, y, colours, codes) {
     const ratio = window.devicePixelRatio || 1;
-    const stamps = Array.from({ length: Points.sizes }, (_, size) => Points.stamp(size, ratio));
+    const small = plot.width < 480; // as on a phone
+    const stamps = Array.from({ length: Points.sizes }, (_, size) => Points.stamp(size, ratio, small));
     const inks = colours.map(Points.rgb);
     const pen = canvas.getContext("2d");
     const image = pen.createImageData(canvas.width, canvas.height);
@@ -51,11 +52,11 @@ const Points = {
     const next = new Int32Array(rows.size).fill(-1);
     const px = new Float32Array(rows.size).fill(NaN);
     const py = new Float32Array(rows.size);
+    const pr = new Float32Array(rows.size);
     const top = Math.log(plot.most);
     let drawn = 0;
     for (const i of plot.order) {
-      const a = ((x[i] - plot.x[0]) / (plot.x[1] - plot.x[0])) * plot.width;
-      const b = (1 - (y[i] - plot.y[0]) / (plot.y[1] - plot.y[0])) * plot.height;
+      const [a, b] = [plot.x.at(x[i]), plot.y.at(y[i])];
       if (!(a >= 0 && a <= plot.width && b >= 0 && b <= plot.height)) continue;
       const share = Math.log(Math.max(rows.documents[i], 1)) / top;
       const stamp = stamps[Math.round(share * (Points.sizes - 1))];
@@ -64,13 +65,14 @@ const Points = {
       Points.lay(image, stamp, left, down, inks[codes[i]]);
       px[i] = a;
       py[i] = b;
+      pr[i] = Points.radius(share, small);
       const cell = Math.floor(a / Points.cell) + columns * Math.floor(b / Points.cell);
       next[i] = head[cell];
       head[cell] = i;
       drawn++;
     }
     pen.putImageData(image, 0, 0);
-    Points.placed = { px, py, head, next, columns, plot, drawn };
+    Points.placed = { px, py, pr, head, next, columns, plot, drawn };
   },
 
   /** The row nearest to a place in the plot, within `reach` pixels, or −1; of equals the one drawn last. */

@@ -1,12 +1,12 @@
 /** A text with each word shaded by its contribution, a line that reads out one word, and the sum. */
 const Shade = {
-  /** Elements for an explained text and class k. */
-  render(explained, k) {
+  /** Elements for an explained text and class k; `use`, where given, takes a changed text. */
+  render(explained, k, use = null) {
     const shares = Model.shares(explained, k);
     const peak = Math.max(0, ...shares.map((share) => Math.abs(share.contribution))) || 1;
-    const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Point at a word, or walk with the arrow keys." });
+    const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Point at a word, or walk with the arrow keys; click it, or press Enter, to see the answer without it." });
     const text = Dom.make("div", { class: "text", dir: "auto", tabindex: "0", role: "group" });
-    text.setAttribute("aria-label", "Text with each word's contribution; arrow keys walk from word to word");
+    text.setAttribute("aria-label", "Text with each word's contribution; arrow keys walk from word to word, Enter and Delete change one");
     const words = Shade.words(explained, shares, peak, text, k);
     // what is no word, formatting and the sink, comes first, so that the last word's sum is the answer
     let running = shares.reduce((f, share) => f - share.contribution, Model.speaks(explained.answer, k));
@@ -16,15 +16,24 @@ const Shade = {
       if (i >= 0) readout.replaceChildren(...Shade.reading(explained, shares, sums, i));
     };
     text.addEventListener("mouseover", (event) => event.target.dataset?.word && tell(Number(event.target.dataset.word)));
+    const whatif = Model.tokenizer ? WhatIf.make(explained, k, use) : null;
+    if (whatif) whatif.box.before = text;
+    text.addEventListener("click", (event) => {
+      if (event.target.dataset?.word && !String(getSelection())) whatif?.open((here = Number(event.target.dataset.word)));
+    });
     let here = -1;
     text.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (whatif && here >= 0 && ["Enter", "Delete", "Backspace"].includes(event.key)) {
+        event.preventDefault();
+        return event.key === "Enter" ? whatif.open(here, true) : whatif.remove(here);
+      }
       if (!step || !words.length) return;
       event.preventDefault();
       here = (here + step + words.length) % words.length;
       tell(here);
     });
-    return [text, readout, Shade.total(explained, k)];
+    return [text, readout, ...(whatif ? [whatif.box] : []), Shade.total(explained, k)];
   },
 
   /** Put the text into `into`, a span for each word; gives the spans. */

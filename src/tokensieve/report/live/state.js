@@ -9,7 +9,8 @@ const State = {
   across: "posterior_difference",
   up: "value",
   paint: "category",
-  chosen: null, // row of the token table (see rows), by its place in `tokens`
+  chosen: null, // a token, by its place in `tokens`
+  marked: null, // tokens that a finding points at, by their places
   listeners: [],
   cache: new Map(),
 
@@ -18,6 +19,7 @@ const State = {
     Object.assign(State, { meta, arrays, tokens: meta.tokens, classes: meta.classes });
     for (const [i, length] of meta.shortened) Format.lengths.set(meta.tokens[i], length);
     State.lower = meta.tokens.map((token) => token.toLowerCase());
+    State.place = new Map(meta.tokens.map((token, i) => [token, i]));
     State.label = meta.classes.length === 2 ? 1 : 0;
   },
 
@@ -27,6 +29,7 @@ const State = {
 
   /** Change something and tell everyone what changed. */
   set(changes) {
+    if ("find" in changes) changes = { marked: null, ...changes };
     Object.assign(State, changes);
     const names = new Set(Object.keys(changes));
     if (names.has("label")) State.brush = null;
@@ -61,11 +64,9 @@ const State = {
     const at = own("at");
     const out = { at, size: at.length, class_documents: own("class_documents") };
     for (const name of ["documents", "count", "quadrant"]) out[name] = Array.from(at, (i) => arrays[name][i]);
-    for (const name of ["score", "attention"]) out[name] = Array.from(at, (i) => Format.six(arrays[name][i]));
-    for (const name of meta.perClass) out[name] = Array.from(own(name), Format.six);
-    out.count_difference = Array.from(own("count_difference"));
-    out.category = Array.from(own("category"));
-    out.posterior_difference = out.count_difference.map((d, i) => (out.count[i] ? Format.six(d / out.count[i]) : 0));
+    for (const name of ["score", "attention"]) out[name] = Array.from(at, (i) => arrays[name][i]);
+    for (const name of [...meta.perClass, "count_difference", "category"]) out[name] = Array.from(own(name));
+    out.posterior_difference = out.count_difference.map((d, i) => (out.count[i] ? d / out.count[i] : 0));
     State.cache.set(State.label, State.mirrored() ? State.mirror(out) : out);
     return State.cache.get(State.label);
   },
@@ -88,6 +89,7 @@ const State = {
   /** For each row whether its token holds what the reader looks for; null where nothing is looked for. */
   found() {
     const wanted = State.find.trim().toLowerCase();
+    if (!wanted && State.marked) return Uint8Array.from(State.rows().at, (i) => Number(State.marked.has(i)));
     if (!wanted) return null;
     const key = `${State.label} ${wanted}`;
     if (State.search?.key !== key) {

@@ -1,19 +1,24 @@
 /** The token table: sorted, filtered, in pages; downloaded as CSV with the columns of tokens.csv. */
 const TokenTable = {
-  size: 25,
+  size: 15,
   page: 0,
   sort: { by: "posterior_low", down: true },
-  columns: [
+  wide: false,
+  all: [
     { by: "token", head: "Token" },
     { by: "effect", head: "Effect per 1,000 tokens", unit: "with 95% interval" },
     { by: "documents", head: "Documents" },
     { by: "posterior_difference", head: "Posterior difference", unit: "with 95% interval" },
-    { by: "q_value", head: "q" },
-    { by: "score", head: "Score" },
-    { by: "value", head: "Value" },
-    { by: "attention", head: "Attention", unit: "1 = its share" },
+    { by: "q_value", head: "q", more: true },
+    { by: "score", head: "Score", more: true },
+    { by: "value", head: "Value", more: true },
+    { by: "attention", head: "Attention", unit: "1 = its share", more: true },
     { by: "quadrant", head: "Data and model" },
   ],
+
+  get columns() {
+    return TokenTable.all.filter((column) => TokenTable.wide || !column.more);
+  },
 
   start() {
     const order = Dom.id("table-order");
@@ -30,6 +35,14 @@ const TokenTable = {
     Dom.id("table-next").addEventListener("click", () => TokenTable.turn(1));
     Dom.id("table-download").addEventListener("click", () => TokenTable.download());
     Dom.id("table-clear").addEventListener("click", () => TokenTable.clear());
+    const more = Dom.id("table-more");
+    more.addEventListener("click", () => {
+      TokenTable.wide = !TokenTable.wide;
+      more.setAttribute("aria-pressed", String(TokenTable.wide));
+      Dom.id("table").classList.toggle("wide", TokenTable.wide);
+      TokenTable.head();
+      TokenTable.show(false);
+    });
     TokenTable.head();
   },
 
@@ -104,7 +117,7 @@ const TokenTable = {
     Dom.id("table-page").textContent = `Page ${Format.count(TokenTable.page + 1)} of ${Format.count(pages)}`;
     Dom.id("table-previous").disabled = TokenTable.page === 0;
     Dom.id("table-next").disabled = TokenTable.page >= pages - 1;
-    const filtered = State.find || State.brush || State.quadrant >= 0 || State.category >= 0 || State.least > 0;
+    const filtered = State.find || State.marked || State.brush || State.quadrant >= 0 || State.category >= 0 || State.least > 0;
     Dom.id("table-clear").disabled = !filtered;
     if (first) Dom.say(order.length ? `${Format.count(order.length)} tokens in the table.` : "No token fits.");
   },
@@ -136,21 +149,18 @@ const TokenTable = {
       return out;
     };
     const at = (name) => rows[name][row];
-    const choose = Dom.make("button", { type: "button", class: "pick", onclick: () => State.set({ chosen: rows.at[row] }) });
-    choose.append(Dom.token(State.token(row)));
+    const choose = Panel.link(State.token(row), 80);
+    const what = Decisions.tokens.get(State.token(row));
     const quadrant = State.meta.quadrants[at("quadrant")];
     const mark = Dom.make("span", { class: `quadrant q-${["both", "data", "model", "none", "rare"][at("quadrant")]}`, text: quadrant });
     const out = Dom.make(
       "tr",
       { "data-row": row },
-      Dom.make("th", { scope: "row" }, choose),
+      Dom.make("th", { scope: "row" }, choose, what && Dom.make("span", { class: "decided", text: what })),
       TokenTable.effect(at("effect"), at("effect_low"), at("effect_high")),
       cell(Format.count(at("documents"))),
       cell(Format.signed(at("posterior_difference")), Format.range(at("posterior_low"), at("posterior_high"))),
-      cell(Format.chance(at("q_value"))),
-      cell(Format.signed(at("score"))),
-      cell(Format.signed(at("value"))),
-      cell(Format.plain(at("attention"))),
+      ...(TokenTable.wide ? [Format.chance(at("q_value")), Format.signed(at("score")), Format.signed(at("value")), Format.plain(at("attention"))] : []).map((text) => cell(text)),
       Dom.make("td", {}, mark),
     );
     out.addEventListener("mouseenter", () => TokenMap.plot && TokenMap.mark(row));
@@ -180,7 +190,7 @@ const TokenTable = {
       const cells = State.meta.columns.map((name) => {
         if (name === "token") return Format.cell(Format.lengths.has(State.token(i)) ? Format.shown(State.token(i)) : State.token(i));
         if (name === "class") return Format.cell(State.classes[State.label]);
-        return Format.cell(named[name] ? named[name][rows[name][i]] : rows[name][i]);
+        return Format.cell(named[name] ? named[name][rows[name][i]] : Format.six(rows[name][i]));
       });
       lines.push(cells.join(","));
     }
@@ -188,10 +198,7 @@ const TokenTable = {
   },
 
   download() {
-    const address = URL.createObjectURL(new Blob([TokenTable.csv()], { type: "text/csv" }));
-    const link = Dom.make("a", { href: address, download: "tokens.csv" });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 1000);
+    Dom.save(new Blob([TokenTable.csv()], { type: "text/csv" }), "tokens.csv");
     Dom.say(`${Format.count(TokenTable.order.length)} rows saved as tokens.csv.`);
   },
 };

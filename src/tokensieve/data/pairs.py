@@ -1,0 +1,252 @@
+"""What preference pairs say of a token type, without any model: differences within pairs, tested by swapping sides.
+
+Pair i has sides A (preferred) and B; x = c/T is a type's share of an answer's tokens, and of formatting, which is there or not,
+1/T̄ where it is there. Under the hypothesis that the type has no part in the preference, each pair might as well be the other way
+round; pairs of one unit (prompt) are turned together:
+
+    D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u², fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
+
+`flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments, and never less than 2^{1−m}, the smallest
+p that m units can give. Importance is then that of `tokensieve.data.importance` for the classes "rejected" and "chosen", of equal
+size: effect = α = ½ mean (x_A − x_B).
+
+**What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
+how often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al.
+2024):
+
+    P(A preferred) = σ(h(Δ log length) + θ_s δ_s),    δ_s = 1[s in A] − 1[s in B],    h odd, piecewise linear: h = B β
+
+with β estimated once without any type, and θ_s for each type alone, half a win and half a loss added so that it is finite. The
+test is the score test of θ_s = 0, corrected for the estimate of β, turned by units as above; the interval takes the same variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+from scipy.stats import beta as beta_curve
+
+from tokensieve.data.importance import Importance
+from tokensieve.data.intervals import Z95, agreeing, false_discovery, quantile, share_interval
+from tokensieve.text.counts import Counts, Floats, Ints
+
+NEWTON = 25
+KNOTS = 0.5, 1.0  # of Δ log length: beyond three times as long, longer wins hardly more often
+
+
+@dataclass(frozen=True)
+class WinRates:
+    """How often the side that alone contains a type wins; arrays of shape (|S|,).
+
+    Attributes:
+        pairs: pairs of which one side alone contains it.
+        wins: of these, how often that is the preferred side.
+        rate, low, high: σ(θ) with its 95 % interval.
+        p_value, q_value: of "it has no part in the preference"; q over types in at least one such pair.
+    """
+
+    pairs: Ints
+    wins: Ints
+    rate: Floats
+    low: Floats
+    high: Floats
+    p_value: Floats
+    q_value: Floats
+
+
+def differences(matrix: Any) -> sp.csr_array:
+    """Row 2i less row 2i + 1, shape (n, |S|), without stored zeros."""
+    out = sp.csr_array(matrix[::2] - matrix[1::2])
+    out.eliminate_zeros()
+    return out
+
+
+def by_unit(rows: sp.csr_array, units: Ints) -> sp.csr_array:
+    """Σ over the pairs of each unit, shape (U, |S|)."""
+    names, where = np.unique(units, return_inverse=True)
+    member = sp.csr_array((np.ones(len(units)), (where, np.arange(len(units)))), shape=(len(names), len(units)))
+    return sp.csr_array(member @ rows)
+
+
+def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importance:
+    """Importance of every type for "rejected" and "chosen" (module docstring), in O(nonzeros).
+
+    Args:
+        counts: 2n documents, preferred side first.
+        units: unit of each pair, shape (n,).
+        presences: so many types, the last ones, are formatting.
+    """
+    words, n = counts.n_types - presences, counts.n_documents // 2
+    lengths = np.asarray(counts.matrix[:, :words].sum(axis=1)).ravel() if presences else counts.lengths
+    scale = np.repeat(1 / np.maximum(lengths, 1.0), np.diff(counts.matrix.indptr))
+    if presences:
+        scale = np.where(counts.matrix.indices < words, scale, 1 / max(float(lengths.mean()), 1.0))
+    shares = sp.csr_array(
+        (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
+    )
+    flips = by_unit(differences(shares), units)
+    total, second, fourth, m = _moments(flips)
+    p = flipped_p(total, second, fourth, m)
+    t = quantile(m)
+    half = t * np.sqrt(np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + _one(second, m))
+    mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
+    low, high = (x[:, None] for x in agreeing(mean, *ends, p))
+    effect = mean[:, None], low, high
+    sides = [by_unit(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
+    inside, outside = (_column(side.sum(axis=0)) for side in sides)
+    squares = [_column(side.power(2).sum(axis=0)) for side in sides]
+    shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
+    present = counts.present
+    documents = present.sum(axis=1)
+    posterior = share_interval(inside, outside, (squares[0], squares[1]), t[:, None], shared)
+    both = np.concatenate([outside, inside], axis=1)
+    q = false_discovery(p[:, None])
+    reach, p, q = (np.repeat(x, 2, axis=1) for x in (_column(shares.sum(axis=0)) / (2 * n), p[:, None], q))
+    signed = _mirrored(effect)
+    return Importance(
+        counts.tokens, counts.classes, documents, both.sum(axis=1), present, both - both[:, ::-1], *_mirrored(posterior),
+        np.zeros(2), *signed, *signed, reach, p, q,
+    )  # fmt: skip
+
+
+def length_features(log_ratio: Floats) -> Floats:
+    """B of the module docstring: the parts of Δ log length within ±½, from there to ±1, and beyond; shape (n, 3)."""
+    inner, middle = np.clip(log_ratio, -KNOTS[0], KNOTS[0]), np.clip(log_ratio, -KNOTS[1], KNOTS[1])
+    return np.column_stack([inner, middle - inner, log_ratio - middle])
+
+
+def length_weights(features: Floats) -> Floats:
+    """β of P(A preferred) = σ(B β), with half a win and half a loss of each feature alone added: finite for any data.
+
+    Args:
+        features: B, shape (n, r).
+    """
+    n, r = features.shape
+    x, weights = np.vstack([features, np.eye(r), -np.eye(r)]), np.append(np.ones(n), np.full(2 * r, 0.5))
+    beta = np.zeros(r)
+    for _ in range(NEWTON):
+        miss = expit(-(x @ beta))
+        curve = (x * (weights * miss * (1 - miss))[:, None]).T @ x
+        beta += np.clip(np.linalg.solve(curve + 1e-9 * np.eye(r), x.T @ (weights * miss)), -1.0, 1.0)
+    return np.asarray(beta)
+
+
+def win_rates(matrix: Any, units: Ints, features: Floats | None = None) -> WinRates:
+    """How often the side that alone contains a type wins, and with features of length how often at equal length (module docstring).
+
+    Args:
+        matrix: counts of 2n documents over |S| types.
+        units: unit of each pair, shape (n,).
+        features: of length (`length_features`), shape (n, r); None for the rates as they are.
+    """
+    present = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+    delta = differences(present)
+    n, n_types = delta.shape
+    x = np.zeros((n, 0)) if features is None else features
+    offset = x @ length_weights(x)
+    pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
+    theta = _log_odds(types, sign, offset[pair], n_types)
+    miss = expit(-offset)
+    spread = miss * (1 - miss)
+    lean = np.asarray(sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x)
+    k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
+    information = np.bincount(types, spread[pair], n_types) - (k * lean).sum(axis=1)
+    scores = by_unit(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
+    common = np.zeros((scores.shape[0], x.shape[1]))
+    np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
+    total, squares, fourth, m = _moments(scores)
+    second = squares - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
+    second = np.maximum(second, 1e-9 * squares)
+    p = flipped_p(total, second, fourth, m)
+    pairs, q = np.bincount(types, minlength=n_types), np.ones(n_types)
+    q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
+    se = np.sqrt(second + 0.25) / (np.maximum(information, 0.0) + 0.25)
+    low, high = agreeing(theta, theta - Z95 * se, theta + Z95 * se, p)
+    wins = np.bincount(types[sign > 0], minlength=n_types)
+    return WinRates(pairs, wins, expit(theta), expit(low), expit(high), p, q)
+
+
+def _log_odds(types: Ints, sign: Floats, offset: Floats, n_types: int) -> Floats:
+    """θ of each type, shape (|S|,): Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0, by Newton.
+
+    Args:
+        types, sign, offset: type, δ = ±1 and offset of every entry, one per type and pair that has it on one side.
+        n_types: |S|.
+    """
+    theta = np.zeros(n_types)
+    for _ in range(NEWTON):
+        wrong, half = expit(-(offset + theta[types] * sign)), expit(theta)
+        slope = np.bincount(types, sign * wrong, n_types) + 0.5 - half
+        curve = np.bincount(types, wrong * (1 - wrong), n_types) + half * (1 - half)
+        step = np.clip(slope / curve, -1.0, 1.0)
+        theta += step
+        if float(np.abs(step).max(initial=0.0)) < 1e-9:
+            break
+    return theta
+
+
+def flipped_p(total: Floats, second: Floats, fourth: Floats, units: Ints) -> Floats:
+    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,).
+
+    Args:
+        total: Σ D_u.
+        second, fourth: Σ D_u², Σ D_u⁴.
+        units: m, how many D_u are not zero.
+    """
+    flat = second <= 0
+    var = np.where(flat, 1.0, second)
+    crowd = np.clip(np.where(flat, 1.0, fourth / var**2), 1e-12, 0.9)
+    shape, end = (3 / crowd - 3) / 2, np.sqrt(var * (3 / crowd - 2))
+    normal = 2 * ndtr(-np.abs(total) / np.sqrt(var))
+    curve = 2 * beta_curve.sf((np.minimum(np.abs(total) / end, 1.0) + 1) / 2, shape, shape)
+    p = np.where(crowd < 1e-5, normal, curve)
+    return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, np.exp2(1.0 - np.minimum(units, 1000))), 0.0, 1.0)))
+
+
+def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataFrame:
+    """One row per type that some pair has on one side alone: token, pairs, wins, win_rate (low, high, p, q), and at equal length.
+
+    Args:
+        tokens: the types as text, shape (|S|,).
+        raw, equal: of `win_rates`, without and with length.
+    """
+    columns: dict[str, Any] = {
+        "token": pl.Series(tokens.tolist(), dtype=pl.String),
+        "pairs": raw.pairs,
+        "wins": raw.wins,
+    }
+    for prefix, found in (("", raw), ("equal_length_", equal)):
+        names = {"win_rate": "rate", "low": "low", "high": "high", "p_value": "p_value", "q_value": "q_value"}
+        columns |= {prefix + name: getattr(found, field) for name, field in names.items()}
+    frame = pl.DataFrame(columns).filter(pl.col("pairs") > 0)
+    return frame.sort("equal_length_low", "token", descending=[True, False])
+
+
+def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Ints]:
+    """Σ D, Σ D², Σ D⁴ and how many are not zero, each of shape (|S|,)."""
+    flips.eliminate_zeros()
+    total, second, fourth = (
+        np.asarray(np.bincount(flips.indices, flips.data**k, flips.shape[1]), dtype=np.float64) for k in (1, 2, 4)
+    )
+    return total, second, fourth, np.bincount(flips.indices, minlength=flips.shape[1]).astype(np.int64)
+
+
+def _one(second: Floats, m: Ints) -> Floats:
+    """The square of one typical unit, so that few units of one sign still have a variance."""
+    return np.asarray(second / np.maximum(m, 1))
+
+
+def _column(x: Any) -> Floats:
+    return np.asarray(x, dtype=np.float64).reshape(-1, 1)
+
+
+def _mirrored(interval: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+    """Columns of "rejected" and "chosen" from that of "chosen", each of shape (|S|, 1)."""
+    middle, low, high = interval
+    return np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high])

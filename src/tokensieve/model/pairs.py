@@ -1,0 +1,231 @@
+"""Preference pairs: the same model, of which only differences are seen (Bradley & Terry 1952).
+
+Pair i is two documents, A (preferred) and B, rows 2i and 2i + 1 of the counts. With m = f_A − f_B of `tokensieve.model.attention`
+
+    P(A preferred to B) = σ(m)        ℓ = log(1 + e^{−m})        ∂ℓ/∂f_A = −σ(−m) = −∂ℓ/∂f_B
+
+so that scores and values get the gradients of both documents, with opposite g. A decision value is known up to a constant, which
+is settled by the sink's value, 0. Attention is a mean and does not see length, but a judge does: the sink, which takes e^{u_sink} /
+(e^{u_sink} + Σ c e^u) of the attention, leaves more of it to a longer answer. It starts LONGER in the log above its start in
+classification, where f is nearly a sum over tokens; how far it falls from there is learned.
+
+A swap of A and B turns the sign of m and nothing else, so no orientation is drawn, in training or in evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+from tokensieve.errors import InputError
+from tokensieve.model.adam import Schedule, train
+from tokensieve.model.attention import (
+    Documents,
+    Gradient,
+    above_answer,
+    answers,
+    attention,
+    loss_and_slope,
+    sum_by_type,
+)
+from tokensieve.model.explanation import Explanation, explain
+from tokensieve.model.fit import CHECKS, FEW, FOLDS, HELD_OUT, LEAST_STEPS, PATIENCE, STRENGTHS, FitSettings, best_scale
+from tokensieve.model.start import initial_table
+from tokensieve.model.trained import Model
+from tokensieve.progress import Progress, silent
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.vocabulary import Vocabulary
+
+LONGER = 3.0  # of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
+LEAST_PAIRS = 20
+_NO_PRIOR = np.zeros(1)
+
+
+def margins(f: Floats) -> Floats:
+    """f_A − f_B of each pair, shape (n,), from the decision values of its documents, shape (2n,) or (2n, 1)."""
+    f = f.reshape(-1)
+    return np.asarray(f[::2] - f[1::2])
+
+
+def against_other(f: Floats) -> Floats:
+    """f of each document less that of the other side of its pair, shape (2n, 1): its class is "chosen" with probability σ(this)."""
+    m = margins(f)
+    return np.column_stack([m, -m]).reshape(-1, 1)
+
+
+def pair_accuracy(m: Floats) -> float:
+    """Share of pairs whose preferred answer has the larger decision value; a tie is half right; nan without pairs."""
+    return float(np.mean((m > 0) + 0.5 * (m == 0))) if len(m) else math.nan
+
+
+def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
+    """Loss and exact full-batch gradient in scores and values, in O(nonzeros) (formulas above).
+
+    Args:
+        counts: 2n documents, n ≥ 1 pairs.
+        u: scores, shape (|S|,).
+        w: values, shape (|S|, 1).
+
+    Returns:
+        loss: mean of ℓ over pairs; a and b: its derivatives in u and w; f: decision values of the documents, shape (2n, 1).
+    """
+    matrix = counts.matrix
+    documents, q = Documents(matrix.indptr), attention(matrix, u)
+    f = answers(matrix, u, w)
+    loss, slope = _loss(margins(f))
+    g = np.column_stack([slope, -slope]).ravel() / len(slope)
+    at_entries = q * documents.spread(g)
+    a = sum_by_type(matrix, at_entries * above_answer(matrix, q, w[:, 0]))
+    return Gradient(float(np.mean(loss)), a, sum_by_type(matrix, at_entries)[:, None], f)
+
+
+def fit_pairs(
+    counts: Counts,
+    units: Ints,
+    settings: FitSettings | None = None,
+    vocabulary: Vocabulary | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Learn scores and values from pairs; the same seed gives the same bits.
+
+    Args:
+        counts: 2n documents over |S| types.
+        units: unit (prompt) of each pair, shape (n,): the length of training is chosen on whole units held out.
+        settings: `FitSettings()` if None; `batch_size` counts pairs, and an epoch is as many pairs as there are documents.
+        vocabulary: how text becomes these counts, for a model that reads texts.
+        progress: called with (stage, share done).
+    """
+    settings, tell = settings or FitSettings(), progress or silent
+    steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
+    rates = settings.score_rate, settings.value_rate
+    schedule = Schedule(steps, settings.batch_size, *rates, settings.seed, pairs=True)
+    choice = _choose(counts, units, schedule, settings.validation_share, tell)
+    tell("training", 0.0)
+    taken, u, w = next(train(counts, *_first(counts, choice.strength), schedule, choice.steps))
+    return Model(
+        np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, taken,
+        choice.validation, float(u[-1]), settings.parameters(), pairs=True,
+    )  # fmt: skip
+
+
+def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
+    """One row per pair: preferred (one of the names), probability (that the first is), answer f_first − f_second, unknown_words.
+
+    The first three are null where a side is empty.
+
+    Args:
+        model: of pairs.
+        first, second: n texts each, String; an empty one is no answer.
+        names: of the two.
+    """
+    read = [model.count(side) for side in (first, second)]
+    m = (model.decide(read[0][0]) - model.decide(read[1][0]))[:, 0]
+    whole = pl.Series(
+        [bool(a.strip()) and bool(b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean
+    )
+    frame = pl.DataFrame({
+        "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)), "probability": expit(m), "answer": m,
+        "unknown_words": read[0][1] + read[1][1],
+    })  # fmt: skip
+    return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions.
+
+    Attributes:
+        first, second: the two, taken apart.
+        answer: f_first − f_second.
+        probability: that the first is preferred, σ(answer).
+    """
+
+    first: Explanation
+    second: Explanation
+    answer: float
+    probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        sides = {}
+        for name, side in (("first", self.first), ("second", self.second)):
+            whole = side.to_dict()
+            sides[name] = {key: whole[key] for key in ("answer", "unknown", "tokens")}
+        return {"answer": self.answer, "probability": self.probability, **sides}
+
+
+def compare(model: Model, first: str, second: str) -> Comparison:
+    """Both sides of a comparison as exact sums.
+
+    Args:
+        model: of pairs.
+        first, second: the texts.
+
+    Raises:
+        InputError: the model was not trained on pairs.
+    """
+    if not model.pairs:
+        raise InputError("this model answers single texts: to compare two, train one with --pairs")
+    a, b = explain(model, *model.count([first, second]))
+    return Comparison(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What held-out units decide: steps, strength of the start, factor of the values (as in `tokensieve.model.fit`)."""
+
+    steps: int
+    strength: float = 1.0
+    scale: float = 1.0
+    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
+
+
+def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell: Progress) -> _Choice:
+    """Of few pairs by cross-validation over units, with the strength of the start; of many on a share of the units."""
+    n = len(units)
+    names = np.random.default_rng(schedule.seed).permutation(np.unique(units))
+    if share <= 0 or n < LEAST_PAIRS or len(names) < FOLDS:
+        return _Choice(schedule.steps)
+    if n <= FEW:
+        parts, strengths = [np.isin(units, names[i::FOLDS]) for i in range(FOLDS)], STRENGTHS
+    else:
+        held = max(round(min(share, HELD_OUT / n) * len(names)), 1)
+        parts, strengths = [np.isin(units, names[:held])], STRENGTHS[-1:]
+    best = math.inf, _Choice(schedule.steps)
+    for number, strength in enumerate(strengths):
+        tell("choosing the length of training", number / len(strengths))
+        outside = [counts.rows(np.repeat(part, 2)) for part in parts]
+        runs = [
+            train(counts, *_first(counts, strength, held), schedule, math.ceil(schedule.steps / CHECKS), np.flatnonzero(~part))
+            for part, held in zip(parts, outside, strict=True)
+        ]  # fmt: skip
+        checks, scales, at = list[tuple[int, float]](), list[float](), 0
+        for states in zip(*runs, strict=True):
+            f = [answers(held.matrix, u, w) for (_, u, w), held in zip(states, outside, strict=True)]
+            m = margins(np.concatenate(f))
+            scales.append(best_scale(m[:, None], _NO_PRIOR, np.ones(n, dtype=np.int64)[: len(m)]))
+            checks.append((states[0][0], float(np.mean(_loss(scales[-1] * m)[0]))))
+            at = min(range(len(checks)), key=lambda i: checks[i][1])
+            if len(checks) - at > PATIENCE:
+                break
+        if checks[at][1] < best[0]:
+            best = checks[at][1], _Choice(checks[at][0], strength, scales[at], np.array(checks))
+    return best[1]
+
+
+def _first(counts: Counts, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
+    """The table that training starts from, the sink's row last."""
+    u, w = initial_table(counts, _NO_PRIOR, without)
+    sink = math.log(max(float(np.median(counts.lengths)), 1.0)) + LONGER
+    return np.append(strength * u, sink), np.vstack([strength * w, _NO_PRIOR])
+
+
+def _loss(m: Floats) -> tuple[Floats, Floats]:
+    """ℓ = log(1 + e^{−m}) and ∂ℓ/∂m of each pair, both of shape (n,)."""
+    loss, slope = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
+    return loss, slope[:, 0]

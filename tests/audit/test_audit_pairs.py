@@ -1,0 +1,164 @@
+"""An audit of pairs: findings about a judge that is known, the page, the terminal, and nothing found where nothing is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.demo import demo_pairs
+from tokensieve.auditing.findings import FindingKind
+from tokensieve.auditing.pairs import unit_share
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
+from tokensieve.report import pairs, render
+from tokensieve.report.sentences import action, evidence, headline
+from tokensieve.report.terminal import show_audit
+from tokensieve.text.pairs import read_pairs
+
+PAIRS = ("chosen", "rejected")
+PLAIN = Settings(baseline=False)
+
+
+@pytest.fixture(scope="module")
+def found() -> Audit:
+    return audit(read_pairs(demo_pairs(1600, 1).frame, pairs=PAIRS))
+
+
+def test_length_formatting_and_word_are_found_and_the_useless_word_is_not(found: Audit) -> None:
+    said = [headline(finding) for finding in found.findings]
+    assert said[0].startswith("The longer answer wins 7")
+    assert said[0].endswith("% of these pairs")
+    assert any("⟨**bold**⟩ wins" in line and "at equal length" in line for line in said)
+    assert any("“tapestry” wins" in line for line in said)
+    assert not any("furthermore" in finding.tokens for finding in found.findings)
+    for finding in found.findings:
+        assert evidence(finding)
+        assert action(finding).endswith(".")
+        assert finding.kind is FindingKind.SHORTCUT
+
+
+def test_the_summary_keeps_its_keys_and_gains_pairs(found: Audit) -> None:
+    summary = json.loads(json.dumps(found.to_dict()))
+    assert summary["classes"] == ["rejected", "chosen"]
+    assert summary["documents"] == {"train": 2 * summary["pairs"]["train"], "test": 2 * summary["pairs"]["test"]}
+    assert summary["pairs"]["train"] + summary["pairs"]["test"] == 1600
+    assert summary["pairs"]["by"] == "prompt"
+    assert summary["majority_accuracy"] == 0.5
+    assert summary["pairs"]["accuracy"]["value"] == pytest.approx(summary["test_accuracy"], abs=0.01)
+    assert 0.5 < summary["pairs"]["longer_wins"]["test"]["value"] < summary["pairs"]["accuracy"]["value"] + 0.05
+    assert summary["baseline_accuracy"] > 0.6
+
+
+def test_the_model_is_better_than_length_alone_where_more_than_length_decides(found: Audit) -> None:
+    assert found.pairs is not None
+    model, longer = found.pairs.like_length
+    assert model.value > longer.value
+    assert found.pairs.log_loss < np.log(2)
+
+
+def test_the_page_and_the_terminal_speak_of_pairs(
+    found: Audit, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = render(found, [])
+    assert "The longer answer wins" in page.split("</h1>")[0]
+    for said in (
+        "What wins, also at equal length",
+        "pairs of",
+        "The longer answer",
+        "pairs.csv",
+        "What decides which answer",
+    ):
+        assert said in page
+    assert "always answering the largest class" not in page.split("<script")[0]
+    found.seconds["total"] = 1.0
+    show_audit(found, Path("out"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert any("preferred answer named" in line for line in lines)
+
+
+def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:
+    frame = demo_pairs(1600, 1).frame
+    word = next(finding for finding in found.findings if finding.tokens == ("tapestry",))
+    for row in word.rows["row"].head(50):
+        assert "Tapestry" in frame["chosen"][row - 1]
+        assert "Tapestry" not in frame["rejected"][row - 1]
+    assert found.pairs is not None
+    held = found.pairs.wins.row(by_predicate=pl.col("token") == "tapestry", named=True)
+    assert held["wins"] == len(word.rows)
+
+
+def coin(n: int, seed: int) -> pl.DataFrame:
+    """Pairs whose preferred side is drawn by a coin, whatever they hold."""
+    frame, rng = demo_pairs(n, seed).frame, np.random.default_rng(seed)
+    turn = pl.Series(rng.random(n) < 0.5)
+    return frame.with_columns(
+        chosen=pl.when(turn).then("chosen").otherwise("rejected"), rejected=pl.when(turn).then("rejected").otherwise("chosen")
+    )  # fmt: skip
+
+
+def test_a_judge_that_tosses_a_coin_rewards_nothing() -> None:
+    some = [audit(read_pairs(coin(300, seed), pairs=PAIRS), PLAIN).findings for seed in range(6)]
+    assert sum(bool(findings) for findings in some) <= 1
+
+
+def test_leaks_and_contradictions_are_findings() -> None:
+    frame = demo_pairs(80, 2).frame.with_columns(split=pl.Series(["train"] * 60 + ["test"] * 20))
+    again = frame[:2].with_columns(split=pl.lit("test"))
+    turned = frame[4:6].select(
+        "prompt", pl.col("rejected").alias("chosen"), pl.col("chosen").alias("rejected"), "split"
+    )
+    result = audit(read_pairs(pl.concat([frame, again, turned]), pairs=PAIRS, split="split"), PLAIN)
+    said = {finding.kind: headline(finding) for finding in result.findings if finding.kind is not FindingKind.SHORTCUT}
+    assert said[FindingKind.LEAK] == "2 test pairs (9.1%) share their prompt, or both answers, with training pairs"
+    assert said[FindingKind.CONTRADICTION] == "4 pairs (6.5%) are also there with the other answer preferred"
+    assert "leak" in render(result, []).lower()
+
+
+def test_a_budget_applies_to_pairs(found: Audit) -> None:
+    over = audit(
+        read_pairs(demo_pairs(400, 1).frame, pairs=PAIRS), Settings(baseline=False, budget=Budget.parse("0.3@1%"))
+    )
+    assert "tapestry" in over.over_budget["token"]
+    assert over.fails
+    assert not found.fails
+
+
+def test_two_pairs_are_enough_to_run() -> None:
+    rows: list[Any] = [("a", "good one", "bad one"), ("b", "good two", "bad two"), ("c", "good one", "bad two")]
+    result = audit(
+        read_pairs(pl.DataFrame(rows, schema=["prompt", *PAIRS], orient="row"), pairs=PAIRS), Settings(min_documents=1)
+    )
+    assert result.pairs is not None
+    assert render(result, [])
+    assert pairs.lead(result).startswith("2 training and 1 test pairs")
+
+
+def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    demo_pairs(120, 3).frame.write_ndjson(path)
+    plain, stream = (audit(read_pairs(path, pairs=PAIRS, stream=stream), PLAIN) for stream in (False, True))
+    assert plain.tokens.equals(stream.tokens)
+    assert plain.pairs is not None
+    assert stream.pairs is not None
+    assert plain.pairs.wins.equals(stream.pairs.wins)
+    assert plain.test_accuracy == stream.test_accuracy
+
+
+def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
+    rng = np.random.default_rng(0)
+    right, units = rng.random(400) < 0.7, np.arange(400)
+    alone, together = unit_share(right, units), unit_share(np.repeat(right[:100], 4), np.arange(400) // 4)
+    assert alone.found == int(right.sum())
+    assert together.high - together.low > 1.5 * (alone.high - alone.low)
+    single = unit_share(right[:100], np.arange(100))
+    assert together.low == pytest.approx(single.low, abs=0.01)
+    assert unit_share(np.zeros(0), np.zeros(0, np.int64)).of == 0

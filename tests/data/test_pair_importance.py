@@ -1,0 +1,188 @@
+"""Differences within pairs: p against all swaps written out, win rates against scikit-learn and against a known judge."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+from tokensieve.auditing.demo import UTILITIES, demo_pairs
+from tokensieve.auditing.pairs import log_ratios
+from tokensieve.data.importance import token_importance
+from tokensieve.data.intervals import share_interval
+from tokensieve.data.pairs import flipped_p, length_features, length_weights, pair_importance, win_rates, wins_frame
+from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.pairs import read_pairs
+from tokensieve.text.vocabulary import count_corpus
+
+
+def p_of(d: Floats) -> float:
+    """`flipped_p` of one type's differences."""
+    x = d[d != 0]
+    sums = [np.array([float((x**k).sum())]) for k in (1, 2, 4)]
+    return float(flipped_p(*sums, np.array([len(x)]))[0])
+
+
+def every_swap(d: Floats) -> float:
+    """The share of all 2^m swaps whose sum is at least as far from zero."""
+    sums = np.array([np.dot(signs, d) for signs in product((-1, 1), repeat=len(d))])
+    return float(np.mean(np.abs(sums) >= abs(d.sum()) - 1e-12))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_p_is_close_to_that_of_all_swaps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d = rng.normal(0.3 * (seed % 4), 1.0, 11)
+    assert p_of(d) == pytest.approx(every_swap(d), abs=0.035)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 12])
+def test_units_that_all_agree_give_no_less_than_their_swaps_allow(m: int) -> None:
+    assert p_of(np.full(m, 0.1)) >= every_swap(np.full(m, 0.1)) - 1e-12
+
+
+def test_a_type_that_no_pair_has_on_one_side_shows_nothing() -> None:
+    assert p_of(np.zeros(4)) == 1.0
+
+
+def test_chance_gives_uniform_p() -> None:
+    rng = np.random.default_rng(1)
+    found = np.array([p_of(rng.exponential(size=60) * rng.choice([-1, 1], 60)) for _ in range(600)])
+    assert np.mean(found < 0.05) == pytest.approx(0.05, abs=0.02)
+    assert np.mean(found < 0.5) == pytest.approx(0.5, abs=0.06)
+
+
+def random_counts(n: int, types: int, seed: int) -> Counts:
+    rng = np.random.default_rng(seed)
+    return Counts.from_matrix(rng.poisson(0.8, (2 * n, types)) * 1.0, np.tile([1, 0], n), ("rejected", "chosen"))
+
+
+def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
+    counts = random_counts(40, 6, 2)
+    found = pair_importance(counts, np.arange(40))
+    x = counts.matrix.toarray() / np.maximum(counts.lengths, 1)[:, None]
+    assert np.allclose(found.effect[:, 1], (x[::2] - x[1::2]).mean(axis=0) / 2)
+    plain = token_importance(counts)
+    assert np.allclose(found.effect, plain.effect)  # as both classes are equally large
+    assert np.array_equal(found.class_documents, plain.class_documents)
+    assert np.allclose(found.posterior_difference, plain.posterior_difference)
+    assert np.allclose(found.reach, plain.reach)
+    assert np.all((found.p_value < 0.05) == ((found.effect_low > 0) | (found.effect_high < 0)))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_swapping_all_sides_mirrors_everything(seed: int) -> None:
+    counts = random_counts(15, 5, seed)
+    units = np.arange(15) // 3
+    turned = Counts(
+        counts.matrix[np.arange(30).reshape(-1, 2)[:, ::-1].ravel()], counts.labels, counts.classes, counts.tokens
+    )
+    a, b = pair_importance(counts, units), pair_importance(turned, units)
+    assert np.allclose(a.effect, -b.effect)
+    assert np.allclose(a.p_value, b.p_value)
+    assert np.allclose(a.posterior_low, -b.posterior_high)
+    rates = [win_rates(c.matrix, units) for c in (counts, turned)]
+    assert np.allclose(rates[0].rate, 1 - rates[1].rate)
+    assert np.allclose(rates[0].low, 1 - rates[1].high)
+
+
+def test_pairs_of_one_prompt_are_one_piece_of_evidence() -> None:
+    """The same pair twenty times over, as one unit, says no more than once."""
+    counts = random_counts(20, 4, 7)
+    many = counts.rows(np.repeat(np.arange(40).reshape(-1, 2), 20, axis=0).ravel())
+    once, often = pair_importance(counts, np.arange(20)), pair_importance(many, np.repeat(np.arange(20), 20))
+    assert np.allclose(once.p_value, often.p_value)
+    assert pair_importance(many, np.arange(400)).p_value.min() < once.p_value.min()
+
+
+def test_formatting_counts_as_a_presence() -> None:
+    counts = random_counts(30, 3, 4)
+    mark = np.tile([1.0, 0.0], 30)[:, None]
+    whole = Counts(
+        sp.csr_array(np.hstack([counts.matrix.toarray(), mark])),
+        counts.labels,
+        counts.classes,
+        np.array([*"abc", "⟨x⟩"], object),
+    )
+    found, plain = pair_importance(whole, np.arange(30), 1), pair_importance(counts, np.arange(30))
+    assert np.allclose(found.effect[:3], plain.effect)
+    assert found.effect[3, 1] == pytest.approx(0.5 / counts.lengths.mean())
+    assert found.class_documents[3].tolist() == [0, 30]
+
+
+def test_units_that_hold_both_sides_alike_narrow_the_share() -> None:
+    a = np.array([[30.0]])
+    wide, narrow = (share_interval(a, a, (a, a), np.array([[2.0]]), shared) for shared in (0.0, 20.0))
+    assert narrow[0] == wide[0] == 0
+    assert narrow[2][0, 0] < wide[2][0, 0]
+
+
+def test_rates_are_those_of_a_logistic_regression_with_length() -> None:
+    rng = np.random.default_rng(0)
+    n, log_ratio = 400, rng.normal(0.3, 0.8, 400)
+    delta = rng.choice([-1.0, 0.0, 1.0], n)
+    matrix = sp.csr_array(
+        np.column_stack([np.ones(2 * n), np.column_stack([delta > 0, delta < 0]).ravel()]).astype(float)
+    )
+    features = length_features(log_ratio)
+    assert np.allclose(features.sum(axis=1), log_ratio)
+    found = win_rates(matrix, np.arange(n), features)
+    assert found.pairs.tolist() == [0, int(np.abs(delta).sum())]
+    offset = features @ length_weights(features)
+    # θ alone, offset fixed, half a win and half a loss: by a scan of the likelihood
+    grid = np.linspace(-3, 3, 60_001)
+    used = delta != 0
+    margin = offset[used][:, None] + delta[used][:, None] * grid
+    best = grid[(np.logaddexp(0, -margin).sum(axis=0) + (np.logaddexp(0, -grid) + np.logaddexp(0, grid)) / 2).argmin()]
+    assert logit(found.rate[1]) == pytest.approx(best, abs=2e-4)
+    raw = win_rates(matrix, np.arange(n))
+    assert raw.rate[1] == pytest.approx((raw.wins[1] + 0.5) / (raw.pairs[1] + 1))
+
+
+def test_weights_of_length_are_scikit_learns() -> None:
+    rng = np.random.default_rng(3)
+    x = length_features(rng.normal(size=3000))
+    x *= np.where(rng.random(3000) < expit(1.5 * x.sum(axis=1)), 1, -1)[:, None]
+    both = LogisticRegression(C=1e9, fit_intercept=False, tol=1e-10).fit(np.vstack([x, -x]), np.repeat([1, 0], 3000))
+    assert np.allclose(length_weights(x), both.coef_[0], atol=0.02)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_few_pairs_have_finite_weights(rows: int) -> None:
+    assert np.isfinite(length_weights(length_features(np.full(rows, 2.0)))).all()
+
+
+def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
+    """Planted: U = 3 log length + 2 tapestry; "furthermore" is only in longer answers."""
+    corpus = read_pairs(demo_pairs(3000, 3).frame, pairs=("chosen", "rejected"))
+    assert corpus.pairs is not None
+    counts = count_corpus(corpus).counts
+    features = length_features(log_ratios(corpus))
+    raw, equal = win_rates(counts.matrix, corpus.pairs.units), win_rates(counts.matrix, corpus.pairs.units, features)
+    at = {str(token): s for s, token in enumerate(counts.tokens)}
+    s = at["tapestry"]
+    assert equal.low[s] < expit(UTILITIES["tapestry"]) < equal.high[s]
+    s = at["furthermore"]
+    assert raw.rate[s] > 0.6
+    assert raw.q_value[s] < 0.001
+    assert equal.low[s] < 0.5 < equal.high[s]
+    frame = wins_frame(counts.tokens, raw, equal)
+    assert frame.filter(frame["equal_length_q_value"] < 0.05)["token"][0] == "tapestry"
+
+
+def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_should() -> None:
+    false = 0
+    for seed in range(25):
+        corpus = read_pairs(demo_pairs(250, 100 + seed).frame, pairs=("chosen", "rejected"))
+        assert corpus.pairs is not None
+        counts = count_corpus(corpus).counts
+        found = win_rates(counts.matrix, corpus.pairs.units, length_features(log_ratios(corpus)))
+        false += int(found.p_value[list(counts.tokens).index("furthermore")] < 0.05)
+    assert false <= 4  # 1.25 expected

@@ -1,0 +1,159 @@
+"""The pairwise loss: gradients against finite differences and PyTorch, exact sums, swaps, and what training finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokensieve.auditing.demo import demo_pairs
+from tokensieve.errors import InputError
+from tokensieve.model.adam import Schedule, train
+from tokensieve.model.attention import answers
+from tokensieve.model.fit import FitSettings
+from tokensieve.model.pairs import answer_pairs, compare, fit_pairs, margins, pair_accuracy, pair_gradient
+from tokensieve.model.storage import model_files, read_model
+from tokensieve.model.training import TrainSettings, train_corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.pairs import read_pairs
+
+
+def random_pairs(n: int, types: int, seed: int) -> tuple[Counts, Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    matrix = rng.poisson(0.7, (2 * n, types)) * 1.0
+    counts = Counts.from_matrix(matrix, np.tile([1, 0], n), ("rejected", "chosen"))
+    return counts, rng.normal(size=types), rng.normal(size=(types, 1))
+
+
+def loss_of(counts: Counts, u: Floats, w: Floats) -> float:
+    """The definition: the mean of log(1 + e^(f_B − f_A))."""
+    f = answers(counts.matrix, u, w)[:, 0]
+    return float(np.mean([np.log1p(np.exp(f[i + 1] - f[i])) for i in range(0, len(f), 2)]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gradient_is_that_of_finite_differences(seed: int) -> None:
+    counts, u, w = random_pairs(7, 5, seed)
+    found, h = pair_gradient(counts, u, w), 1e-6
+    assert found.loss == pytest.approx(loss_of(counts, u, w), rel=1e-12)
+    for s in range(5):
+        step = np.eye(5)[s] * h
+        assert found.a[s] == pytest.approx(
+            (loss_of(counts, u + step, w) - loss_of(counts, u - step, w)) / (2 * h), abs=1e-8
+        )
+        wide = step[:, None]
+        assert found.b[s, 0] == pytest.approx(
+            (loss_of(counts, u, w + wide) - loss_of(counts, u, w - wide)) / (2 * h), abs=1e-8
+        )
+
+
+def test_the_gradient_is_pytorchs() -> None:
+    counts, u, w = random_pairs(20, 12, 5)
+    c = torch.tensor(counts.matrix.toarray())
+    tu, tw = (torch.tensor(x, requires_grad=True) for x in (u, w[:, 0]))
+    weights = c * torch.exp(tu)
+    total = weights.sum(1)
+    f = torch.where(total > 0, (weights @ tw) / torch.where(total > 0, total, 1.0), 0.0)
+    loss = torch.nn.functional.softplus(f[1::2] - f[::2]).mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    found = pair_gradient(counts, u, w)
+    assert found.loss == pytest.approx(loss.item(), rel=1e-12)
+    assert np.allclose(found.a, np.asarray(tu.grad), atol=1e-14)
+    assert np.allclose(found.b[:, 0], np.asarray(tw.grad), atol=1e-14)
+
+
+@pytest.mark.parametrize("sink", [False, True])
+def test_a_step_of_training_follows_the_gradient(sink: bool) -> None:
+    """One full batch: Adam's first step is rate · sign of the gradient, which is known exactly."""
+    counts, u, w = random_pairs(12, 6, 9)
+    whole = counts
+    if sink:
+        extended = np.hstack([counts.matrix.toarray(), np.ones((24, 1))])
+        whole = Counts.from_matrix(extended, counts.labels, counts.classes)
+        u, w = np.append(u, 0.3), np.vstack([w, [[0.0]]])
+    exact = pair_gradient(whole, u, w)
+    _, after, values = next(train(counts, u, w, Schedule(1, 12, 0.01, 0.1, 0, pairs=True), 1))
+    assert np.allclose(u - after, 0.01 * np.sign(exact.a), atol=1e-5)
+    assert np.allclose((w - values)[:6], 0.1 * np.sign(exact.b)[:6], atol=1e-5)
+    if sink:
+        assert values[6, 0] == 0.0
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_swapping_the_sides_turns_the_margin_and_moving_all_values_does_nothing(seed: int) -> None:
+    counts, u, w = random_pairs(6, 4, seed)
+    u, w = np.append(u, 0.5), np.vstack([w, [[0.0]]])
+    swapped = counts.matrix[np.arange(12).reshape(-1, 2)[:, ::-1].ravel()]
+    m = margins(answers(counts.matrix, u, w))
+    assert np.allclose(margins(answers(swapped, u, w)), -m, atol=1e-12)
+    assert np.allclose(margins(answers(counts.matrix, u, w + 3.0)), m, atol=1e-9)
+    assert pair_accuracy(m) + pair_accuracy(-m) == pytest.approx(1.0)
+
+
+def planted(n: int = 200, seed: int = 0) -> tuple[Counts, Ints]:
+    rng = np.random.default_rng(seed)
+    matrix = rng.poisson(0.5, (2 * n, 8)) * 1.0
+    matrix[::2, 0] += rng.random(n) < 0.8
+    return Counts.from_matrix(matrix, np.tile([1, 0], n), ("rejected", "chosen")), np.arange(n) // 4
+
+
+def test_training_finds_the_planted_type_and_gives_the_same_bits() -> None:
+    counts, units = planted()
+    models = [fit_pairs(counts, units, FitSettings(seed=1)) for _ in range(2)]
+    assert models[0].pairs
+    assert np.array_equal(models[0].values, models[1].values)
+    assert models[0].values[:, 0].argmax() == 0
+    other, _ = planted(seed=1)
+    assert pair_accuracy(margins(models[0].decide(other.matrix))) > 0.75
+
+
+def test_without_a_signal_probabilities_are_nearly_even() -> None:
+    rng = np.random.default_rng(0)
+    counts = Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300), ("rejected", "chosen"))
+    model = fit_pairs(counts, np.arange(300))
+    m = margins(model.decide(Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300)).matrix))
+    assert float(np.logaddexp(0, -m).mean()) < np.log(2) + 0.02
+
+
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_a_handful_of_pairs_is_learned_without_choosing(n: int) -> None:
+    counts, u, _ = random_pairs(n, 4, 3)
+    model = fit_pairs(counts, np.arange(n))
+    assert model.scores.shape == u.shape
+    assert len(model.validation) == 0
+
+
+def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: object) -> None:
+    from pathlib import Path
+
+    learned = train_corpus(read_pairs(demo_pairs(300).frame, pairs=("chosen", "rejected")), TrainSettings())
+    folder = Path(str(tmp_path))
+    for name, content in model_files(learned.model).items():
+        (folder / name).write_bytes(content)
+    model = read_model(folder)
+    assert model.pairs
+    assert b"model of pairs" in (folder / "table.json").read_bytes()
+    first, second = "The plot was red. It is a tapestry.", "The plot was red."
+    found = compare(model, first, second)
+    f = model.decide(model.count([first, second])[0])[:, 0]
+    assert found.answer == f[0] - f[1]
+    for side, answer in ((found.first, f[0]), (found.second, f[1])):
+        assert side.table["contribution"].sum() == pytest.approx(answer, abs=1e-12)
+    assert found.probability > 0.5
+    import polars as pl
+
+    rows = answer_pairs(model, pl.Series([first, second, ""]), pl.Series([second, first, "x"]), ("a", "b"))
+    assert rows["preferred"].to_list() == ["a", "b", None]
+    assert rows["probability"][0] == pytest.approx(1 - rows["probability"][1])
+    assert rows["answer"][0] == found.answer
+
+
+def test_a_model_of_labels_compares_nothing() -> None:
+    from tokensieve.model.classifier import AttentionClassifier
+
+    model = AttentionClassifier().fit(["good film", "bad film"] * 20, ["a", "b"] * 20).trained_
+    with pytest.raises(InputError, match="train one with --pairs"):
+        compare(model, "good", "bad")

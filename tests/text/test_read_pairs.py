@@ -1,0 +1,120 @@
+"""Pairs of answers in: which rows are used, what is counted, and that whole prompts stay together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokensieve.auditing.demo import demo_pairs
+from tokensieve.errors import InputError
+from tokensieve.text.pairs import draw_units, read_pairs, split_pairs
+
+PAIRS = ("chosen", "rejected")
+
+
+def frame(*rows: tuple[object, object, object]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row", strict=False)
+
+
+def test_what_cannot_be_used_is_left_out_and_counted() -> None:
+    source = frame(
+        ("p", "good answer", "bad answer"),
+        ("p", "same", "same"),
+        ("q", None, "alone"),
+        ("q", "one", "  "),
+        (None, "without a prompt", "this too"),
+        ("r", "bad answer", "good answer"),
+        ("s", "good answer", "bad answer"),
+    )
+    corpus = read_pairs(source, pairs=PAIRS)
+    assert corpus.texts.to_list()[:4] == ["good answer", "bad answer", "without a prompt", "this too"]
+    assert corpus.rows.tolist() == [1, 1, 5, 5, 6, 6, 7, 7]
+    assert corpus.labels.tolist() == [1, 0] * 4
+    assert corpus.pairs is not None
+    assert corpus.pairs.units.tolist() == [0, 1, 2, 3]
+    assert corpus.intake.lines() == [
+        "pairs with only one answer or none, left out: 1",
+        "pairs with an empty answer (white space only), left out: 1",
+        "pairs with the same text on both sides, left out: they show no preference: 1",
+        "pairs without a value in the column of units, each a unit of its own: 1",
+        "pairs that repeat an earlier pair, kept: 1",
+        "pairs whose two texts occur with the other one preferred, kept: 3",
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_files_of_every_kind_hold_the_same_pairs(tmp_path: Path, suffix: str, stream: bool) -> None:
+    pairs = demo_pairs(20).frame
+    path = tmp_path / f"pairs{suffix}"
+    {".csv": pairs.write_csv, ".jsonl": pairs.write_ndjson, ".parquet": pairs.write_parquet}[suffix](path)
+    corpus = read_pairs(path, pairs=PAIRS, stream=stream)
+    assert [corpus.texts[i] for i in range(0, 40, 2)] == pairs["chosen"].to_list()
+    assert [corpus.texts[i] for i in range(1, 40, 2)] == pairs["rejected"].to_list()
+    assert corpus.pairs is not None
+    assert corpus.pairs.by == "prompt"
+    assert np.array_equal(corpus.pairs.units, np.arange(20) // 4)
+
+
+def test_messages_are_read_for_their_last_content() -> None:
+    chat = [
+        [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": text}] for text in ("hello", "go away")
+    ]
+    rows = pl.DataFrame({"chosen": [chat[0], chat[1]], "rejected": [chat[1], chat[0]]})
+    corpus = read_pairs(rows, pairs=PAIRS)
+    assert corpus.texts.to_list() == ["hello", "go away", "go away", "hello"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([("p", "a", "b")], {"pairs": ("chosen", "other")}, "there is no column 'other' for the pairs; the columns are"),
+        ([("p", "a", "b")], {"pairs": ("chosen", "chosen")}, "names two different columns"),
+        ([("p", "a", "b")], {}, "has a single usable pair"),
+        ([("p", "a", "b"), ("p", "c", "d")], {}, "all 2 pairs have the same value in column 'prompt'"),
+        ([("p", "a", "a"), ("q", None, "d")], {}, "no pair is left; of 2 rows 1 lack an answer, 0 have an empty one, 1 have"),
+        ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' holds int values, not text"),
+        ([("p", float("nan"), "b"), ("q", None, "d")], {}, "no pair is left"),
+        ([("p", "a", "b"), ("q", "c", "d")], {"by": "topic"}, "there is no column 'topic' for the units"),
+        ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must hold 'test' for test rows"),
+        ([], {}, "has no rows"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(rows: list[tuple[object, ...]], options: dict[str, object], message: str) -> None:
+    columns = {name: pl.Series([row[i] for row in rows], dtype=pl.Object) for i, name in enumerate(("prompt", *PAIRS))}
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        read_pairs(pl.DataFrame(columns), **({"pairs": PAIRS} | options))
+
+
+def test_a_given_split_tells_what_both_sides_share() -> None:
+    pairs = demo_pairs(16).frame.with_columns(split=pl.Series(["train"] * 10 + ["test"] * 6))
+    corpus = read_pairs(pl.concat([pairs, pairs[:1].with_columns(split=pl.lit("test"))]), pairs=PAIRS, split="split")
+    assert corpus.test is not None
+    assert corpus.intake.lines() == [
+        "test pairs that are also in training: 1",
+        "test pairs whose unit (prompt) also has training pairs: 3",
+    ]
+
+
+def test_a_split_by_chance_keeps_prompts_whole() -> None:
+    corpus = split_pairs(read_pairs(demo_pairs(200).frame, pairs=PAIRS), seed=3)
+    assert corpus.test is not None
+    assert corpus.pairs is not None
+    assert corpus.test.pairs is not None
+    assert not set(corpus.pairs.units) & set(corpus.test.pairs.units)
+    assert len(corpus.test.pairs.units) == 40
+    assert corpus.test.labels.tolist() == [1, 0] * 40
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=60), st.floats(0.01, 0.99), st.integers(0, 5))
+def test_units_are_drawn_whole_and_never_all(units: list[int], share: float, seed: int) -> None:
+    of = np.array([*units, 10], dtype=np.int64)
+    drawn = draw_units(of, share, seed)
+    assert drawn.any()
+    assert not drawn.all()
+    assert not set(of[drawn]) & set(of[~drawn])
