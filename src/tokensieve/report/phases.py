@@ -41,7 +41,7 @@ def phase_table(sweep: Sweep, x: str, by: str | None = None) -> pl.DataFrame:
             rows = rows.with_columns(pl.lit(None, pl.Float64).alias(name))
     lines = pl.lit("") if by is None else pl.col(by).cast(pl.String)
     wide = rows.select(*FIGURES, x=pl.col(x), by=lines)
-    long = wide.unpivot(FIGURES, index=["x", "by"], variable_name="figure", value_name="value")
+    long = wide.unpivot(list(FIGURES), index=["x", "by"], variable_name="figure", value_name="value")
     found = pl.col("value").drop_nulls()
     return long.group_by("x", "by", "figure", maintain_order=True).agg(
         mean=found.mean(), sd=found.std(), runs=found.len(), undecided=pl.col("value").null_count()
@@ -86,5 +86,6 @@ def _picture(table: pl.DataFrame, figure: str, x: str, by: str | None) -> Pictur
         f"; {undecided:,} without this figure" if undecided else ""
     )
     spec = finish(chart, {"means": rows}, FIGURES[figure], [caption])
-    said = f"{FIGURES[figure]} against {x}: from {table['mean'].min():.3g} to {table['mean'].max():.3g}."
+    means = table["mean"].to_numpy()
+    said = f"{FIGURES[figure]} against {x}: from {means.min():.3g} to {means.max():.3g}."
     return Picture(f"phase-{figure.removeprefix('limit_').replace('_', '-')}", "phase", "", spec, caption, said)
