@@ -191,7 +191,7 @@ def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.
     assert [p.name for p in tmp_path.iterdir()] == ["good.csv"]
 
 
-@pytest.mark.parametrize("kilobytes", [1, 20, 60])
+@pytest.mark.parametrize("kilobytes", [20, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 60))])
 def test_a_limit_on_files_is_one_line_wherever_it_strikes(tmp_path: Path, kilobytes: int) -> None:
     write_reviews(tmp_path / "good.csv", 2000)
     (tmp_path / "tmp").mkdir()
@@ -218,6 +218,7 @@ def test_no_arguments_show_the_help(run: Run) -> None:
     assert (status, err) == (0, "") and out.count("\n") > 10
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     write_reviews(tmp_path / "good.csv", 40)

@@ -21,7 +21,7 @@ def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @BOTH
-@pytest.mark.parametrize("nth", [1, 30, 120, 300, 500])
+@pytest.mark.parametrize("nth", [30, 300, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 120, 500))])
 def test_while_libraries_are_loaded(tmp_path: Path, number: signal.Signals, nth: int) -> None:
     program = f"""
 import os, sys
@@ -93,7 +93,7 @@ way_in.main()
     assert (done.returncode, done.stderr) == (3, "")
 
 
-@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("after", [1.5, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.5, 2.5))])
 def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
     write_reviews(tmp_path / "good.csv", 1000)
     command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--ngrams", "3", "--out", "o"]
@@ -110,7 +110,7 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
         assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
     write_reviews(tmp_path / "good.csv", 4000)
     (tmp_path / "tmp").mkdir()

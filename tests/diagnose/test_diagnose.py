@@ -332,6 +332,7 @@ def test_same_seed_same_result_and_summary_is_strict_json(trained: Any, found: D
     assert -0.5 < low < 0 < high < 0.5 < summary["correlation"]["value_importance"]
 
 
+@pytest.mark.slow
 def test_batch_size_changes_nothing(trained: Any, found: Diagnosis, reviews: Any) -> None:
     other = DiagnoseSettings(min_documents=5, batch_size=7, untrained=False)
     result = diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), other)
@@ -340,6 +341,7 @@ def test_batch_size_changes_nothing(trained: Any, found: Diagnosis, reviews: Any
         np.testing.assert_allclose(mine, theirs, rtol=5e-3, atol=5e-4)
 
 
+@pytest.mark.slow
 def test_work_goes_on_where_it_stopped(trained: Any, found: Diagnosis, reviews: Any, tmp_path: Path) -> None:
     seen: list[str] = []
 

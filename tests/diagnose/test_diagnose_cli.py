@@ -72,6 +72,7 @@ def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
     assert all(sentence in page.text for sentence in summary["verdict"])
 
 
+@pytest.mark.slow
 def test_windows_mapping_and_resuming(run: Run, home: Path, tmp_path: Path) -> None:
     arguments = [
         "diagnose",

@@ -158,6 +158,7 @@ def test_blank_lines_and_line_breaks_in_quotes(tmp_path: Path) -> None:
     assert corpus.rows.tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_one_document_of_50_megabytes(tmp_path: Path) -> None:
     huge = "word " * 10_000_000
     path = write_csv(tmp_path / "a.csv", [["text", "label"], [huge, "a"], ["x", "b"], ["y", "a"], ["z", "b"]])

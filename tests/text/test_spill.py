@@ -106,7 +106,7 @@ def test_a_streamed_corpus_is_the_one_in_memory(tmp_path: Path, kind: str, dupli
     np.testing.assert_array_equal(characters(memory.texts), characters(stream.texts))
 
 
-@pytest.mark.parametrize("ngrams", [1, 3])
+@pytest.mark.parametrize("ngrams", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_an_audit_of_a_stream_has_the_bits_of_that_in_memory(tmp_path: Path, ngrams: int, tiny: None) -> None:
     path, chosen = written(tmp_path, "csv"), Settings(ngrams, 2, baseline=False)
     memory, stream = (audit(read_corpus(path, drop=["zzz"], stream=s), chosen) for s in (False, True))
@@ -243,7 +243,7 @@ def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkey
     assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
 
 
-@pytest.mark.parametrize("limit", [2_000, 60_000, 200_000])
+@pytest.mark.parametrize("limit", [2_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (60_000, 200_000))])
 def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: int) -> None:
     """Limits that are hit by the texts, their tokens, and what comes later."""
     (tmp_path / "tmp").mkdir()
