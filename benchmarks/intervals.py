@@ -30,10 +30,11 @@ import polars as pl
 from scipy import stats
 
 from machine import DATA, described
-from tokensieve.data.groups import unit_importance, unit_index
+from tokensieve.data.groups import unit_importance
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.data.intervals import Z95, false_discovery
 from tokensieve.text.counts import Counts
+from tokensieve.text.split import unit_index
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import learn_vocabulary

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tokensieve.auditing.budget import Budget
+    from tokensieve.auditing.compare import AuditComparison, compare_audits
     from tokensieve.auditing.demo import demo_pairs, demo_reviews
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.result import Audit, Settings
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "auditing.budget": "Budget",
+    "auditing.compare": "AuditComparison compare_audits",
     "auditing.demo": "demo_pairs demo_reviews",
     "auditing.mask": "mask_texts",
     "auditing.result": "Audit Settings",

@@ -46,7 +46,7 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * summary["token_types"]
 
-    assert run("train", "reviews.csv", "--out", "model", "--seed", "3", "-q") == (0, "", "")
+    assert run("train", "reviews.csv", "--formatting", "--out", "model", "--seed", "3", "-q") == (0, "", "")
     assert not (tmp_path / "model" / "report.html").exists()
     trained = json.loads((tmp_path / "model" / "summary.json").read_text())
     assert trained["test_accuracy"] == summary["test_accuracy"]

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.data.groups import merge_units, split_units, unit_importance, unit_index
+from tokensieve.data.groups import merge_units, unit_importance
 from tokensieve.data.importance import token_importance
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
+from tokensieve.text.split import split_units, unit_index
 
 QUIET = settings(deadline=None, derandomize=True, max_examples=40)
 

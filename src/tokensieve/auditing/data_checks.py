@@ -19,6 +19,8 @@ from tokensieve.text.tokens import tokenize
 FEW = 20  # documents of a class, of which no accuracy can be told
 UNEQUAL = 10  # times the smallest class
 EXAMPLES = 3
+COPIES = 0.01  # of the training documents
+UNSURE = 0.3  # of the weight of a document whose answer is in doubt
 MOVED, TWICE = 0.01, 2.0  # share of the documents of one side, and how many times the other's share of the text
 SIDES = ("before", "after")
 
@@ -26,7 +28,7 @@ SIDES = ("before", "after")
 def data_checks(
     parts: dict[str, Corpus], counts: dict[str, Counts], words: int, near: Duplicates | None = None
 ) -> list[Finding]:
-    """Leaks, contradictions, imbalance, empty texts: those that there are.
+    """Leaks, contradictions, imbalance, empty and repeated texts: those that there are.
 
     Args:
         parts: "train" and "test" → the two sides of the split.
@@ -36,6 +38,7 @@ def data_checks(
     """
     train, test = parts["train"], parts["test"]
     found = [leak(train, test, near), contradictions(train, test), imbalance(train), empty(parts, counts, words)]
+    found += [repeated(train, near)] if near is not None and train.by is None else []
     return [finding for finding in found if finding]
 
 
@@ -65,6 +68,27 @@ def leak(train: Corpus, test: Corpus, near: Duplicates | None = None) -> Finding
     return Finding(
         FindingKind.LEAK, share.value, evidence=evidence, documents=len(rows), rows=listed, examples=examples
     )
+
+
+def repeated(train: Corpus, near: Duplicates) -> Finding | None:
+    """Training documents that repeat an earlier one, nearly or word for word, if they are 1 % or more: counted as evidence of their
+    own, they make chance look like evidence.
+
+    Args:
+        train: the training documents, of which no units are known.
+        near: near duplicates among the training documents and, behind them, others.
+    """
+    n = len(train.texts)
+    again = np.flatnonzero(near.first[:n] != np.arange(n))
+    share = Share.count(len(again), n)
+    if share.value < COPIES:
+        return None
+    pairs = [i for k in again[:EXAMPLES].tolist() for i in (int(near.first[k]), k)]
+    examples = tuple(_start(train, i) for i in dict.fromkeys(pairs))[:EXAMPLES]
+    return Finding(
+        FindingKind.REPEATED, UNSURE * share.value, evidence={"documents": share}, documents=len(again),
+        rows=rows_of(again, train), examples=examples,
+    )  # fmt: skip
 
 
 def contradictions(train: Corpus, test: Corpus) -> Finding | None:

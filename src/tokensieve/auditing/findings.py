@@ -28,6 +28,7 @@ class FindingKind(StrEnum):
     EMPTY = "empty"
     DRIFT = "drift"
     UNSTABLE = "unstable"
+    REPEATED = "repeated"
 
 
 class Level(StrEnum):

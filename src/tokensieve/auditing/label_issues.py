@@ -22,6 +22,7 @@ from tokensieve.model.fit import FitSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.split import unit_folds
 
 FOLDS = 2
 LISTED = 1_000
@@ -46,19 +47,31 @@ class LabelIssues:
     margin: Floats
 
 
-def out_of_fold(train: Counts, model: Model, settings: FitSettings) -> Floats:
+def out_of_fold(train: Counts, model: Model, settings: FitSettings, units: Ints | None = None) -> Floats:
     """Probabilities, shape (n, K), of each document by a model trained on the other half, as long as `model` was.
 
     Args:
         train: the documents.
         model: trained on all of them.
         settings: with which it was.
+        units: the unit of each document, where documents belong together; whole units are in one half.
     """
     p = np.zeros((train.n_documents, train.n_classes))
-    for inside, outside in StratifiedKFold(FOLDS, shuffle=True, random_state=settings.seed).split(p, train.labels):
+    parts = unit_folds(units, train.labels, FOLDS, settings.seed) if units is not None else None
+    for inside, outside in parts or StratifiedKFold(FOLDS, shuffle=True, random_state=settings.seed).split(
+        p, train.labels
+    ):
         other = refit(train.rows(inside), model, train.n_documents, settings)
         p[outside] = probabilities(other.decide(train.rows(outside).matrix))
     return p
+
+
+def _divisible(train: Counts, units: Ints | None) -> bool:
+    """Whether every class has documents of at least two units, so that a model of one half can know it."""
+    if units is None:
+        return True
+    pairs = np.unique(np.stack([train.labels, units]), axis=1)[0]
+    return int(np.bincount(pairs, minlength=train.n_classes)[train.class_sizes > 0].min()) >= FOLDS
 
 
 def confident_issues(p: Floats, labels: Ints) -> LabelIssues:
@@ -85,9 +98,9 @@ def label_issues(
 
     The table has a row per document: row, label, looks_like, margin, against (the tokens that speak most against the label).
     """
-    if train.class_sizes[train.class_sizes > 0].min() < FOLDS:
+    if train.class_sizes[train.class_sizes > 0].min() < FOLDS or not _divisible(train, corpus.units):
         return None, pl.DataFrame()
-    issues = confident_issues(out_of_fold(train, model, settings), train.labels)
+    issues = confident_issues(out_of_fold(train, model, settings, corpus.units), train.labels)
     table = _table(issues, train, corpus, model)
     clear = int(np.count_nonzero(issues.margin >= CLEAR))
     if not clear:

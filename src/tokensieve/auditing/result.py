@@ -89,6 +89,8 @@ class Audit:
         label_issues: training documents that may carry the wrong label (row, label, looks_like, margin, against).
         honest_accuracy: test accuracy with all tokens, and of a model trained without those of the shortcuts; None without
             shortcuts.
+        environments: per token type and class, its effect in each environment and whether that is the same everywhere; empty
+            without environments.
         lines: token → keyword in context, from training documents (`auditing.concordance`).
         card: precision, recall, calibration and the like; None where it was not made.
         exceeded: kinds of findings of which there is more than the budget allows.
@@ -123,6 +125,7 @@ class Audit:
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     honest_accuracy: tuple[Share, Share] | None = None
     exceeded: tuple[FindingKind, ...] = ()
+    environments: pl.DataFrame = field(default_factory=pl.DataFrame)
     lines: Concordance = field(default_factory=dict)
     card: ModelCard | None = None
     pairs: Preferences | None = None

@@ -14,11 +14,12 @@ from tokensieve.auditing.budget import rows_to_review
 from tokensieve.auditing.card import learning_curve, model_card
 from tokensieve.auditing.concordance import concordance
 from tokensieve.auditing.documents import Answered, examples, sample
-from tokensieve.auditing.findings import FindingKind
+from tokensieve.auditing.findings import FindingKind, ranked
 from tokensieve.auditing.inspection import inspect
 from tokensieve.auditing.pairs import inspect_pairs
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
+from tokensieve.auditing.stability import stability
 from tokensieve.data.formatting import importance_of_all
 from tokensieve.data.importance import Importance
 from tokensieve.data.pairs import pair_importance
@@ -94,6 +95,9 @@ def audit(
         clock.lap("baseline")
     tell("agreement", 0.0)
     table, shares = token_frame(importance, learned)
+    stable = stability(train, importance)
+    if stable is not None:
+        table = table.with_columns(stable.columns)
     answered, summary = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict()
     budget = settings.budget
     over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
@@ -108,6 +112,7 @@ def audit(
         )  # fmt: skip
     else:
         pairs, found = inspect_pairs(learned)
+    findings = ranked([*found.findings, *([stable.finding] if stable and stable.finding else [])])
     clock.lap("findings")
     tell("learning curve", 0.0)
     if settings.thorough and pairs is None:
@@ -129,12 +134,13 @@ def audit(
         sample=sample(model, answered, table, settings.seed),
         over_budget=over,
         to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
-        findings=found.findings,
+        findings=findings,
+        environments=pl.DataFrame() if stable is None else stable.table,
         label_issues=found.label_issues,
         honest_accuracy=found.honest,
-        lines=concordance(table, found.findings, train.counts, train.corpus, splitter, settings.seed),
+        lines=concordance(table, findings, train.counts, train.corpus, splitter, settings.seed),
         card=None if pairs else model_card(f, test.plain, train.counts.class_sizes, curve),
-        exceeded=() if budget is None else budget.exceeded(found.findings),
+        exceeded=() if budget is None else budget.exceeded(findings),
         pairs=pairs,
     )
     clock.lap("agreement")
@@ -144,7 +150,7 @@ def audit(
 def importance_in(part: Part) -> Importance:
     """Importance in the documents of one side of a split; in pairs by turning them round."""
     if part.corpus.pairs is None:
-        return importance_of_all(part.counts, part.features)
+        return importance_of_all(part.counts, part.features, part.corpus.units)
     return pair_importance(part.counts, part.corpus.pairs.units, part.features)
 
 

@@ -1,6 +1,6 @@
 """The command line: reads arguments, calls the library, writes files, shows progress. A file per family of commands."""
 
-from tokensieve.cli import diagnose, main_job, mask, predict, reproduce, theory
+from tokensieve.cli import compare, diagnose, main_job, mask, predict, reproduce, theory
 from tokensieve.cli.options import app
 
-__all__ = ["app", "diagnose", "main_job", "mask", "predict", "reproduce", "theory"]
+__all__ = ["app", "compare", "diagnose", "main_job", "mask", "predict", "reproduce", "theory"]

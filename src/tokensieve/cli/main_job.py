@@ -13,6 +13,7 @@ import typer
 
 from tokensieve.cli.options import (
     FORMATTING,
+    Audited,
     Intake,
     NgramsOption,
     QuietOption,
@@ -74,7 +75,7 @@ def demo(
 
 @command
 def audit(
-    documents: Intake,
+    documents: Audited,
     tokens: Tokens,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Train TF-IDF + logistic regression for comparison.")

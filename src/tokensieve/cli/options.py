@@ -166,6 +166,10 @@ class Intake(Documents):
     duplicates: Annotated[
         str, typer.Option("--duplicates", help="Repeated text with the same label: keep or drop.")
     ] = "keep"
+    by: Annotated[
+        str | None,
+        typer.Option("--by", help="Column of the unit a document belongs to (author, source).", metavar="COLUMN"),
+    ] = None
     stream: Annotated[
         bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
     ] = False
@@ -181,7 +185,7 @@ class Intake(Documents):
             from tokensieve.cli.pairs import pair_reader
 
             return pair_reader(self)
-        return super().reader(duplicates=self.duplicates, stream=self.stream, **more)
+        return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **more)
 
     def advise(self, quiet: bool) -> None:
         """Say that a large file need not be read into memory."""
@@ -193,8 +197,29 @@ class Intake(Documents):
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        given = {name: getattr(self, name) for name in ("text", "label", "group", "drop", "test", "split", "pairs")}
+        names = ("text", "label", "group", "drop", "test", "split", "by", "pairs")
+        given = {name: getattr(self, name) for name in names}
         return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited(Intake):
+    """The documents that are audited."""
+
+    environments: Annotated[
+        str | None,
+        typer.Option("--environments", help="Column of where documents come from (site, month).", metavar="COLUMN"),
+    ] = None
+
+    def reader(self, **more: Any) -> Callable[[], Any]:
+        """As for `Intake`, environments included."""
+        if self.pairs is not None and self.environments is not None:
+            raise InputError("--environments is for labelled documents, not for --pairs: leave one of the two out")
+        return super().reader(environments=self.environments, **more)
+
+    def as_given(self) -> dict[str, Any]:
+        """As for `Intake`, environments included."""
+        return super().as_given() | {"environments": self.environments}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,6 +304,7 @@ ONE_MORE = {  # command → where a second argument goes
     "diagnose": "test documents go with --test SOURCE",
     "explain": "put the text in quotes",
     "predict": "one source at a time",
+    "compare": "two audits at a time",
     "mask": "one source at a time; --out names the folder or file to write",
     "verify": "one source at a time",
 }

@@ -23,9 +23,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
+from tokensieve.data.formatting import beside
+from tokensieve.data.groups import merged
 from tokensieve.data.importance import Importance, importance_of
 from tokensieve.data.intervals import LEVEL, dispersion, false_discovery
 from tokensieve.data.sums import TokenSums, as_floats
@@ -40,7 +43,7 @@ class Stability(StrEnum):
 
     STABLE = "stable"
     UNSTABLE = "unstable"
-    UNKNOWN = "too rare to tell"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,23 @@ class Environments:
         return pl.DataFrame(columns)
 
 
-def environments(counts: Counts, of: Ints, names: tuple[str, ...], overall: Importance) -> Environments:
+def environments(
+    counts: Counts,
+    of: Ints,
+    names: tuple[str, ...],
+    overall: Importance,
+    features: int = 0,
+    units: Ints | None = None,
+) -> Environments:
     """Whether each type's ratio of rates is the same in every environment, in O(nonzeros + |S| K E).
 
     Args:
         counts: n documents.
-        of: environment of each document, 0 … E−1, shape (n,).
+        of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
         names: the E environments.
         overall: importance in all of them together.
+        features: how many of the types, the last ones, are formatting (`tokensieve.data.formatting`).
+        units: the unit of each document, where documents belong together (`tokensieve.data.groups`), shape (n,).
 
     Returns:
         A type is `UNSTABLE` where q < 0.05; `STABLE` where it is not, its overall q is, at least two environments contain it, and
@@ -106,15 +118,19 @@ def environments(counts: Counts, of: Ints, names: tuple[str, ...], overall: Impo
     """
     if of.shape != (counts.n_documents,):
         raise InputError(f"{counts.n_documents} documents, but {of.size} environments: one is needed for each document")
-    parts = [counts.rows(of == e) for e in range(len(names))]
-    sums = [TokenSums.of(part.matrix, part.labels, counts.n_classes) for part in parts]
-    usable = [np.count_nonzero(s.class_sizes) >= 2 for s in sums]
+    sums = [_sums(counts, of == e, features, units) for e in range(len(names))]
+    usable = [np.count_nonzero(words.class_sizes) >= 2 for words, _ in sums]
     if sum(usable) < 2:
         raise InputError("fewer than two environments have documents of two classes; check --environments")
-    within = tuple(
-        importance_of(s, counts.tokens, counts.classes) if ok else None for s, ok in zip(sums, usable, strict=True)
-    )
-    ratio, statistic, degrees = _heterogeneity([s for s, ok in zip(sums, usable, strict=True) if ok])
+    words, within = counts.n_types - features, []
+    for (one, marks), ok in zip(sums, usable, strict=True):
+        found = importance_of(one, counts.tokens[:words], counts.classes) if ok else None
+        if found is not None and features:
+            found = beside(found, importance_of(marks, counts.tokens[words:], counts.classes))
+        within.append(found)
+    kept = [pair for pair, ok in zip(sums, usable, strict=True) if ok]
+    parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
+    ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
     p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
     known = (overall.documents >= FEWEST) & (degrees > 0)
     q = np.ones_like(p)
@@ -126,8 +142,19 @@ def environments(counts: Counts, of: Ints, names: tuple[str, ...], overall: Impo
     stability = np.full(p.shape, Stability.UNKNOWN.value, dtype=object)
     stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = Stability.STABLE.value
     stability[q < LEVEL] = Stability.UNSTABLE.value
-    documents = np.stack([s.class_sizes for s in sums])
-    return Environments(names, documents, within, ratio, statistic, degrees, p, q, stability)
+    documents = np.stack([one.class_sizes for one, _ in sums])
+    return Environments(names, documents, tuple(within), ratio, statistic, degrees, p, q, stability)
+
+
+def _sums(counts: Counts, inside: NDArray[np.bool_], features: int, units: Ints | None) -> tuple[TokenSums, TokenSums]:
+    """Sums over the words, and over the formatting, of some documents, or of their units."""
+    part, sizes = counts.rows(inside), np.ones(int(inside.sum()), dtype=np.int64)
+    if units is not None:
+        part, sizes = merged(part, units[inside])
+    words, k = counts.n_types - features, counts.n_classes
+    rest = sp.csr_array(part.matrix[:, :words]) if features else part.matrix
+    marks = sp.csr_array(part.matrix[:, words:])
+    return TokenSums.of(rest, part.labels, k), TokenSums.of(marks, part.labels, k, lengths=sizes.astype(np.float64))
 
 
 def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:

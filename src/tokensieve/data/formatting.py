@@ -17,10 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from tokensieve.data.groups import merged
 from tokensieve.data.importance import Importance, importance_of, token_importance
 from tokensieve.data.intervals import false_discovery
 from tokensieve.data.sums import TokenSums
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import FORMATTING, formatting
 
 __all__ = ["FORMATTING", "beside", "formatting", "formatting_importance", "importance_of_all", "with_formatting"]
@@ -46,16 +47,20 @@ def with_formatting(
     return Counts(matrix, counts.labels, counts.classes, tokens), kept
 
 
-def importance_of_all(counts: Counts, features: int) -> Importance:
+def importance_of_all(counts: Counts, features: int, units: Ints | None = None) -> Importance:
     """Importance of words and n-grams and, behind them, of formatting (module docstring), a block of documents at a time.
 
     Args:
         counts: n documents; the last columns are formatting.
         features: how many of them.
+        units: the unit of each document, where documents belong together: then every statistic but the numbers of documents and
+            occurrences is over units; a feature's share of a unit is that of its documents.
 
     Raises:
         InputError: fewer than two classes have documents.
     """
+    if units is not None:
+        return _of_units(counts, features, units)
     if not features:
         return token_importance(counts)
     words, k = counts.n_types - features, counts.n_classes
@@ -69,6 +74,26 @@ def importance_of_all(counts: Counts, features: int) -> Importance:
     found = importance_of(sums, counts.tokens[:words], counts.classes)
     mean = length / max(counts.n_documents, 1)
     return beside(found, _scaled(importance_of(marks, counts.tokens[words:], counts.classes), mean))
+
+
+def _of_units(counts: Counts, features: int, units: Ints) -> Importance:
+    whole, sizes = merged(counts, units)
+    words, k, n = counts.n_types - features, counts.n_classes, max(counts.n_documents, 1)
+    rest = sp.csr_array(whole.matrix[:, :words])
+    found = importance_of(TokenSums.of(rest, whole.labels, k), counts.tokens[:words], counts.classes)
+    if features:
+        present = sp.csr_array(whole.matrix[:, words:])
+        sums = TokenSums.of(present, whole.labels, k, lengths=sizes.astype(np.float64))
+        marks = importance_of(sums, counts.tokens[words:], counts.classes)
+        found = beside(found, _scaled(marks, float(rest.sum()) / n))
+    present_in = counts.present
+    return replace(
+        found,
+        documents=present_in.sum(axis=1),
+        class_documents=present_in,
+        neutral=2 * counts.class_sizes / n - 1,
+        units=found.documents,
+    )
 
 
 def formatting_importance(
@@ -106,7 +131,7 @@ def beside(words: Importance, others: Importance) -> Importance:
     both: dict[str, Any] = {
         f.name: np.concatenate([getattr(words, f.name), getattr(others, f.name)])
         for f in fields(Importance)
-        if f.name not in ("classes", "neutral")
+        if f.name not in ("classes", "neutral", "units")
     }
     both["q_value"] = false_discovery(both["p_value"])
     return replace(words, **both)

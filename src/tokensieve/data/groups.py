@@ -8,22 +8,12 @@ is one merged document in each of its classes; these share what the unit shares,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from tokensieve.data.importance import Importance, token_importance
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Ints
-
-
-def unit_index(units: Sequence[Any] | NDArray[Any]) -> Ints:
-    """0 … U−1 for the distinct values of `units`, in order of first appearance, shape (n,)."""
-    names: dict[Any, int] = {}
-    return np.fromiter((names.setdefault(unit, len(names)) for unit in units), dtype=np.int64, count=len(units))
 
 
 def merge_units(counts: Counts, units: Ints) -> Counts:
@@ -36,11 +26,17 @@ def merge_units(counts: Counts, units: Ints) -> Counts:
     Raises:
         InputError: there is not one unit for each document.
     """
+    return merged(counts, units)[0]
+
+
+def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
+    """`merge_units`, and the number of documents that each merged document is made of."""
     cells, where = np.unique(_cells(counts, units), return_inverse=True)
     member = sp.csr_array((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(cells), len(where)))
     matrix = sp.csr_array(member @ counts.matrix)
     matrix.sort_indices()
-    return Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
+    whole = Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
+    return whole, np.bincount(where, minlength=len(cells)).astype(np.int64)
 
 
 def unit_importance(counts: Counts, units: Ints) -> Importance:
@@ -54,40 +50,6 @@ def unit_importance(counts: Counts, units: Ints) -> Importance:
         InputError: there is not one unit for each document, or fewer than two classes have documents.
     """
     return token_importance(merge_units(counts, units))
-
-
-def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
-    """Whole units for testing: about `share` of the documents of each class, no unit on both sides, shape (n,).
-
-    Units come in a random order, larger ones first (by powers of two), and each goes to the test side if
-    that brings the class counts there closer to their targets: Σ_k (have_k − share n_k)²/n_k falls.
-
-    Args:
-        units: the unit of each document, shape (n,), not negative.
-        labels: class index of each document, shape (n,).
-        share: of the documents, between 0 and 1.
-        seed: of the order.
-
-    Raises:
-        InputError: there are fewer than two units, or one side would be empty.
-    """
-    table = np.zeros((int(units.max(initial=-1)) + 1, int(labels.max(initial=0)) + 1))
-    np.add.at(table, (units, labels), 1)
-    if np.count_nonzero(table.sum(axis=1)) < 2:
-        raise InputError("a split by units needs documents of at least two units; check --by")
-    total = table.sum(axis=0)
-    target, have, weights = share * total, np.zeros(len(total)), 1 / np.maximum(total, 1)
-    chosen = np.zeros(len(table), dtype=bool)
-    sizes = np.floor(np.log2(np.maximum(table.sum(axis=1), 1)))
-    order = np.random.default_rng(seed).permutation(len(table))
-    for unit in order[np.argsort(-sizes[order], kind="stable")]:
-        gain = float((table[unit] * weights) @ (2 * (target - have) - table[unit]))
-        if gain > 0:
-            chosen[unit], have = True, have + table[unit]
-    mask = chosen[units]
-    if not mask.any() or mask.all():
-        raise InputError("one unit holds nearly all documents, so that they cannot be split by units; check --by")
-    return mask
 
 
 def _cells(counts: Counts, units: Ints) -> Ints:

@@ -88,6 +88,8 @@ class Importance:
             m_k + m_rest for two classes): |effect| ≤ reach.
         p_value: two-sided, against "the type's frequency does not depend on the class".
         q_value: Benjamini–Hochberg over the types of each class.
+        units: units that contain the type, shape (|S|,), where these, not documents, are independent
+            (`tokensieve.data.groups`); else None.
     """
 
     tokens: NDArray[Any]
@@ -109,6 +111,7 @@ class Importance:
     reach: Floats
     p_value: Floats
     q_value: Floats
+    units: Ints | None = None
 
     def category(self, level: float = LEVEL) -> NDArray[np.object_]:
         """The `Category` of each type for each class, as text, shape (|S|, K).
@@ -137,6 +140,8 @@ class Importance:
             "count": np.tile(self.count, k),
         }
         columns |= {name: getattr(self, name).T.ravel() for name in PER_CLASS}
+        if self.units is not None:
+            columns["units"] = np.tile(self.units, k)
         columns["category"] = pl.Series(self.category().T.ravel().astype(str), dtype=pl.String)
         frame = pl.DataFrame(columns)
         tokens = pl.Series(self.tokens.astype(object), dtype=pl.String)

@@ -107,11 +107,11 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     posterior = share_interval(inside, outside, (squares[0], squares[1]), t[:, None], shared)
     both = np.concatenate([outside, inside], axis=1)
     q = false_discovery(p[:, None])
-    reach = _column(shares.sum(axis=0)) / (2 * n)
+    reach, p, q = (np.repeat(x, 2, axis=1) for x in (_column(shares.sum(axis=0)) / (2 * n), p[:, None], q))
     signed = _mirrored(effect)
     return Importance(
         counts.tokens, counts.classes, documents, both.sum(axis=1), present, both - both[:, ::-1], *_mirrored(posterior),
-        np.zeros(2), *signed, *signed, *(np.repeat(x, 2, axis=1) for x in (reach, p[:, None], q)),
+        np.zeros(2), *signed, *signed, reach, p, q,
     )  # fmt: skip
 
 

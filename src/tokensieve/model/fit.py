@@ -16,7 +16,7 @@ from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.split import folds, stratified
+from tokensieve.text.split import folds, split_units, stratified, unit_folds
 from tokensieve.text.vocabulary import Vocabulary
 
 CHECKS = 8
@@ -71,6 +71,7 @@ def fit(
     settings: FitSettings | None = None,
     vocabulary: Vocabulary | None = None,
     progress: Progress | None = None,
+    units: Ints | None = None,
 ) -> Model:
     """Learn scores and values; the same seed gives the same bits.
 
@@ -79,12 +80,13 @@ def fit(
         settings: `FitSettings()` if None.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
+        units: the unit of each document, where documents belong together: none is both learned from and held out, shape (n,).
     """
     settings, tell = settings or FitSettings(), progress or silent
     prior = prior_of(counts.class_sizes)
     steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
     schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)
-    choice = _choose(counts, prior, schedule, settings.validation_share, tell)
+    choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
     tell("training", 0.0)
     taken, u, w = next(train(counts, *_first(counts, prior, choice.strength), schedule, choice.steps))
     return Model(
@@ -112,17 +114,30 @@ class _Choice:
     validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
 
-def _choose(counts: Counts, prior: Floats, schedule: Schedule, share: float, tell: Progress) -> _Choice:
+def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
+    """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
+    n, labels, seed = counts.n_documents, counts.labels, settings.seed
+    if settings.validation_share <= 0 or counts.class_sizes.min() < LEAST_PER_CLASS:
+        return []
+    if units is not None and len(np.unique(units)) < 2:
+        return []
+    if n <= FEW:
+        return folds(labels, FOLDS, seed) if units is None else unit_folds(units, labels, FOLDS, seed)
+    share = min(settings.validation_share, HELD_OUT / n)
+    if units is None:
+        return [stratified(labels, math.ceil(max(share, counts.n_classes / n) * n), seed)]
+    chosen = split_units(units, labels, share, seed)
+    return [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
+
+
+def _choose(
+    counts: Counts, prior: Floats, schedule: Schedule, parts: list[tuple[Ints, Ints]], tell: Progress
+) -> _Choice:
     """Length, strength of the start and scale of smallest loss: of few documents by cross-validation, each of them held out once;
     of many on a share of them, and for the full strength alone."""
-    if share <= 0 or counts.class_sizes.min() < LEAST_PER_CLASS:
+    if not parts:
         return _Choice(schedule.steps)
-    n = counts.n_documents
-    if n <= FEW:
-        parts, strengths = folds(counts.labels, FOLDS, schedule.seed), STRENGTHS
-    else:
-        size = math.ceil(max(min(share, HELD_OUT / n), counts.n_classes / n) * n)
-        parts, strengths = [stratified(counts.labels, size, schedule.seed)], STRENGTHS[-1:]
+    strengths = STRENGTHS if len(parts) > 1 else STRENGTHS[-1:]
     best: tuple[float, _Choice] = (math.inf, _Choice(schedule.steps))
     for number, strength in enumerate(strengths):
         tell("choosing the length of training", number / len(strengths))

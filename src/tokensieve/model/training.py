@@ -147,11 +147,12 @@ def train_corpus(
     else:
         split = split_corpus if corpus.pairs is None else split_pairs
         corpus = split(corpus, share=settings.test_share, seed=settings.seed)
+    notes += unit_notes(corpus)
     train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
     how = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
     if corpus.pairs is None:
-        model = fit(train.counts, how, vocabulary, tell)
+        model = fit(train.counts, how, vocabulary, tell, train.corpus.units)
         f = model.decide(test.counts.matrix)
     else:
         model = fit_pairs(train.counts, corpus.pairs.units, how, vocabulary, tell)
@@ -183,6 +184,17 @@ def _count(
     features = len(train.vocabulary.formatting)
     parts = [Part(part, x.counts, x.unknown, x.words, features) for part, x in ((corpus, train), (corpus.test, test))]
     return parts[0], parts[1], train.vocabulary
+
+
+def unit_notes(corpus: Corpus) -> list[str]:
+    """How many units there are, and whether some are on both sides of the split."""
+    if corpus.by is None:
+        return []
+    notes = [f"training documents belong to {corpus.by.n_unique():,} units, which are what is independent"]
+    if corpus.test is not None and corpus.test.by is not None:
+        both = int(corpus.test.by.is_in(corpus.by.unique().implode()).sum())
+        notes += [f"test documents whose unit is in training, too: {both:,}"] if both else []
+    return notes
 
 
 def _few(test: Counts) -> list[str]:

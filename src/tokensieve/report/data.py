@@ -36,6 +36,7 @@ ROWS = 20_000  # of the token table, all classes together
 LONGEST = 256  # characters of a token that the page holds whole
 SHORTENED = 200  # of a longer one
 NOWHERE = 2**32 - 1
+ELSEWHERE = ("units", "stability", "heterogeneity_q")  # columns of tokens.csv that the page does not hold
 BEND = 100.0  # the axis of effects is linear up to this part of the largest, and logarithmic beyond
 SHARED = {"documents": "<u4", "count": "<u4", "score": "<f4", "attention": "<f4"}
 PER_CLASS = (
@@ -107,7 +108,7 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
         "categories": list(charts.CATEGORIES),
         "turned": charts.TURNED,
         "perClass": PER_CLASS,
-        "columns": audit.tokens.columns,
+        "columns": [name for name in audit.tokens.columns if name not in ELSEWHERE],
         "tokens": [_held(t) for t in tokens],
         "shortened": [[i, len(t)] for i, t in enumerate(tokens) if len(t) > LONGEST],
         "views": views,

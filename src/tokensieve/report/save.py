@@ -15,7 +15,9 @@ from tokensieve.report.page import render
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
-OURS = r"(over-budget|label-issues|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+OURS = (
+    r"(over-budget|label-issues|environments|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+)
 
 
 def save(audit: Audit, folder: str | Path, pictures: bool = True) -> list[Path]:
@@ -55,6 +57,8 @@ def audit_files(audit: Audit, pictures: bool = True, start: float | None = None)
     files["findings.csv"] = csv_table(audit.finding_rows())
     if not audit.label_issues.is_empty():
         files["label-issues.csv"] = csv_table(audit.label_issues)
+    if not audit.environments.is_empty():
+        files["environments.csv"] = csv_table(audit.environments)
     if audit.pairs is not None:
         files["pairs.csv"] = csv_table(audit.pairs.wins)
     if audit.settings["budget"]:

@@ -27,6 +27,7 @@ TITLES = {
     FindingKind.EMPTY: "Nothing to read",
     FindingKind.DRIFT: "Drift",
     FindingKind.UNSTABLE: "Unstable tokens",
+    FindingKind.REPEATED: "Repeated texts",
 }
 ACTIONS = {
     FindingKind.SHORTCUT: (
@@ -40,6 +41,10 @@ ACTIONS = {
     FindingKind.EMPTY: "Look at these rows: the text may be missing, or in another column, language or script.",
     FindingKind.DRIFT: "Find out what changed between the two sides before you trust the test accuracy.",
     FindingKind.UNSTABLE: "Do not rely on these tokens outside the environment in which they carry the label.",
+    FindingKind.REPEATED: (
+        "Copies are no evidence of their own: name the column of what belongs together with --by, or leave repeats out with "
+        "--duplicates drop."
+    ),
 }
 _SIGNS = {
     Sign.FORMATTING.value: "formatting, no word",
@@ -87,12 +92,27 @@ def headline(finding: Finding) -> str:
         case FindingKind.DRIFT:
             sides = f"{percent(e['before'].value)} of the training documents and {percent(e['after'].value)} of the test documents"
             return f"{quoted(finding.tokens[:1])} is in {sides}" + more(len(finding.tokens) - 1)
-    return f"{TITLES[finding.kind]}: {quoted(finding.tokens)}"
+        case FindingKind.REPEATED:
+            return f"{n} training documents ({share}) repeat an earlier one, word for word or nearly"
+        case FindingKind.UNSTABLE:
+            return _unstable(finding)
 
 
 def more(others: int) -> str:
     """What is said of further tokens."""
     return f", and {others} more tokens moved likewise" if others > 0 else ""
+
+
+def _unstable(finding: Finding) -> str:
+    """Where the first token carries the label, and where not."""
+    places = [name for name in finding.evidence if name != "documents"]
+    parts = [f"{percent(finding.evidence[name].value, 0)} in {shown(name, 30)}" for name in places]
+    others = len(finding.tokens) - 1
+    also = f"; {count(others)} more token{'s' * (others > 1)} likewise" if others else ""
+    return (
+        f"{quoted(finding.tokens[:1])} does not mean the same everywhere: of the documents with it "
+        f"{' but '.join(parts)} are {shown(finding.label, 40)}{also}"
+    )
 
 
 def _shortcut(finding: Finding) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.split import stratified
+from tokensieve.text.split import linked, split_units, stratified, unit_index
 from tokensieve.text.table import Table
 
 TEST_NAMES = ("test", "testing")
@@ -103,6 +104,8 @@ class Corpus:
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
         fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
+        by: the unit of each document, String, n, where documents belong together; a document without one is a unit of its own.
+        environments: the environment of each document, String with nulls, n; None where none were read.
         pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
     """
 
@@ -115,7 +118,14 @@ class Corpus:
     intake: Intake
     test: Corpus | None = None
     fields: tuple[str, ...] = ()
+    by: pl.Series | None = None
+    environments: pl.Series | None = None
     pairs: Pairing | None = None
+
+    @cached_property
+    def units(self) -> Ints | None:
+        """0 … U−1 for the units, in order of first appearance, shape (n,); None where every document is one."""
+        return None if self.by is None else unit_index(self.by.to_list())
 
     def __repr__(self) -> str:
         test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
@@ -154,6 +164,8 @@ class Reading(Format):
             "dev", "validation" or "val").
         test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
         duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
+        by: column of the unit that a document belongs to (source, author, thread), so that units are what is independent.
+        environments: column of where a document comes from (site, month, annotator).
         stream: keep the texts in files (`tokensieve.text.spill`) instead of memory, and later their tokens and counts too; about
             100 bytes a document stay in memory. Everything that comes out has the same bits.
 
@@ -168,6 +180,8 @@ class Reading(Format):
     split: str | None = None
     test: Source | None = None
     duplicates: Duplicates = "keep"
+    by: str | None = None
+    environments: str | None = None
     stream: bool = False
 
     def __post_init__(self) -> None:
@@ -202,10 +216,12 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     table, text, fields = one_text(opened.train, how.text)
     columns = choose_columns(table, text, how.label, how.split)
     held = None
+    asked = {"by": how.by, "environments": how.environments}
+    more = {kind: position(table, name, kind) for kind, name in asked.items() if name is not None}
     if how.split is not None:
-        train, held = _collect_split(table, columns, how.split, how.stream)
+        train, held = _collect_split(table, columns, how.split, how.stream, more)
     else:
-        train = collect(table, columns, how.stream)
+        train = collect(table, columns, how.stream, more)
         test_table = opened.test if how.test is None else _test_table(open_source(how.test, how))
         if test_table is not None:
             held = _collect_test(one_text(test_table, how.text)[0], table, columns, how.stream)
@@ -230,7 +246,7 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
     """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
 
     What is drawn are distinct texts, so identical texts are never on both sides. A class with one distinct text stays
-    in training.
+    in training. Where documents belong to units, whole units are drawn (`tokensieve.text.split.split_units`).
 
     Args:
         corpus: without a test set.
@@ -245,6 +261,10 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         raise InputError(f"{corpus.name} has a test set already")
     if not 0 < share < 1:
         raise InputError(f"the test share must lie between 0 and 1, not {share}")
+    if corpus.units is not None:
+        texts = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
+        chosen = split_units(linked(corpus.units, texts), corpus.labels, share, seed)
+        return _divided(corpus, chosen, share)
     # Distinct texts are numbered by first appearance: other words in the same rows leave the split as it is.
     ranks = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
     _, first = np.unique(ranks, return_index=True)
@@ -259,7 +279,10 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
         )
     n_classes = np.unique(strata[candidates]).size
     size = min(max(math.ceil(share * candidates.size), n_classes), candidates.size - n_classes)
-    in_test = np.isin(which, candidates[stratified(strata[candidates], size, seed)[1]])
+    return _divided(corpus, np.isin(which, candidates[stratified(strata[candidates], size, seed)[1]]), share)
+
+
+def _divided(corpus: Corpus, in_test: NDArray[np.bool_], share: float) -> Corpus:
     left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
     if not left.all():
         name = corpus.classes[int(left.argmin())]
@@ -273,22 +296,25 @@ def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
     kept = pl.Series(mask)
     return replace(
         corpus, texts=corpus.texts.filter(kept), keys=corpus.keys.filter(kept), labels=corpus.labels[mask],
-        rows=corpus.rows[mask],
+        rows=corpus.rows[mask], by=None if corpus.by is None else corpus.by.filter(kept),
+        environments=None if corpus.environments is None else corpus.environments.filter(kept),
     )  # fmt: skip
 
 
 # ---- rows into a corpus
 
 
-def _collect_split(table: Table, columns: Sequence[int], split: str, stream: bool) -> tuple[Rows, Rows]:
-    names = [table.columns[i] for i in columns]
-    train, test = (Rows(table.name + part, names, stream) for part in ("", " (test rows)"))
+def _collect_split(
+    table: Table, columns: Sequence[int], split: str, stream: bool, more: Mapping[str, int]
+) -> tuple[Rows, Rows]:
+    names, others = [table.columns[i] for i in columns], {kind: table.columns[i] for kind, i in more.items()}
+    train, test = (Rows(table.name + part, names, stream, others) for part in ("", " (test rows)"))
     found: Counter[str] = Counter()
-    for row, (text, label, value) in enumerate(table.read(columns), 1):
+    for row, (text, label, value, *rest) in enumerate(table.read([*columns, *more.values()]), 1):
         part = str(value).strip().lower()
         found[part] += 1
         if part in TEST_NAMES + TRAIN_NAMES:
-            (test if part in TEST_NAMES else train).add(row, text, label)
+            (test if part in TEST_NAMES else train).add(row, text, label, *rest)
     if not set(found) <= {*TEST_NAMES, *TRAIN_NAMES} or not test.total or not train.total:
         raise InputError(
             f"{table.name}: column {split!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
@@ -364,9 +390,13 @@ def _assemble(
     labels = kept["label"].replace_strict(index, return_dtype=pl.Int64).to_numpy()
     mask = np.zeros(everything.height, dtype=bool)
     mask[kept["at"].to_numpy()] = True
+    by = None
+    if "by" in kept.columns:  # a row number behind a NUL is no name that a column holds
+        by = kept.select(pl.col("by").fill_null(pl.format("\0{}", "row"))).to_series()
     return Corpus(
-        texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake
-    )
+        texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake, by=by,
+        environments=kept["environments"] if "environments" in kept.columns else None,
+    )  # fmt: skip
 
 
 def _with_test(corpus: Corpus, test: Corpus) -> Corpus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -81,15 +81,18 @@ class Account:
 class Rows:
     """Collects usable rows one at a time, and counts the others."""
 
-    def __init__(self, name: str, columns: Sequence[str], stream: bool = False) -> None:
+    def __init__(
+        self, name: str, columns: Sequence[str], stream: bool = False, more: Mapping[str, str] | None = None
+    ) -> None:
         self.name, self.text_column, self.label_column = name, columns[0], "".join(columns[1:2])
+        self.more = {kind: Named(f"{name}: the column {column!r} (--{kind})") for kind, column in (more or {}).items()}
         self.texts: list[str] | TextWriter = TextWriter() if stream else []
         self.labels, self.rows = array("l"), array("q")
         self.names: dict[str, int] = {}  # label → its number in `labels`
         self.total = self.missing_text = self.missing_label = self.empty = self.replaced = 0
 
-    def add(self, row: int, text: Any, label: Any) -> None:
-        """One more row.
+    def add(self, row: int, text: Any, label: Any, *more: Any) -> None:
+        """One more row; `more` are the values of the other columns, in their order.
 
         Raises:
             InputError: the text is not text, or the label a list or the like.
@@ -115,6 +118,8 @@ class Rows:
             name = name if name.isascii() else _SURROGATE.sub("\ufffd", name)
             self.labels.append(self.names.setdefault(name, len(self.names)))
             self.rows.append(row)
+            for named, value in zip(self.more.values(), more, strict=True):
+                named.add(row, value)
 
     def label_names(self) -> list[str]:
         """The label of each usable row."""
@@ -126,7 +131,7 @@ class Rows:
         return Account(self.total, self.missing_text, self.missing_label, self.empty, self.replaced)
 
     def finish(self) -> tuple[pl.Series | StoredTexts, pl.DataFrame]:
-        """The texts; and their keys, labels as given, and rows."""
+        """The texts; and their keys, labels as given, rows, and the values of the other columns."""
         texts: pl.Series | StoredTexts
         if isinstance(self.texts, TextWriter):
             texts, keys = self.texts.finish()
@@ -134,7 +139,8 @@ class Rows:
             texts = pl.Series("text", self.texts, dtype=pl.String)
             keys = pl.Series([digest(text) for text in self.texts], dtype=pl.Binary)
         original = pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.labels, dtype=np.int64))
-        return texts, pl.DataFrame({"key": keys, "original": original, "row": np.array(self.rows, dtype=np.int64)})
+        columns = {"key": keys, "original": original, "row": np.array(self.rows, dtype=np.int64)}
+        return texts, pl.DataFrame(columns | {kind: named.series() for kind, named in self.more.items()})
 
     def text_of(self, row: int, value: Any) -> str | None:
         """The text with lone surrogates replaced; None where there is none."""
@@ -152,18 +158,47 @@ class Rows:
         return clean
 
 
-def collect(table: Table, columns: Sequence[int], stream: bool = False) -> Rows:
+class Named:
+    """Values of a column as text, each distinct one held once; a missing value is a missing one."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.codes = where, array("l")
+        self.names: dict[str | None, int] = {}
+
+    def add(self, row: int, value: Any) -> None:
+        """One more value.
+
+        Raises:
+            InputError: it is a list or the like.
+        """
+        try:
+            name = label_name(value)
+        except TypeError:
+            raise InputError(f"{self.where} holds a {type(value).__name__} in row {row}; choose another") from None
+        name = name if name is None or name.isascii() else _SURROGATE.sub("\ufffd", name)
+        self.codes.append(self.names.setdefault(name, len(self.names)))
+
+    def series(self) -> pl.Series:
+        """All of them, String."""
+        return pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.codes, dtype=np.int64))
+
+
+def collect(table: Table, columns: Sequence[int], stream: bool = False, more: Mapping[str, int] | None = None) -> Rows:
     """All rows of a table.
 
     Args:
         table: of any source.
         columns: positions of text and label.
         stream: keep the texts in files.
+        more: positions of other columns whose values belong to the documents, by what they are.
 
     Raises:
         InputError: a row cannot be read, its text is not text, or its label a list or the like.
     """
-    rows = Rows(table.name, [table.columns[i] for i in columns], stream)
-    for row, (text, label) in enumerate(table.read(columns), 1):
-        rows.add(row, text, label)
+    others = more or {}
+    rows = Rows(
+        table.name, [table.columns[i] for i in columns], stream, {kind: table.columns[i] for kind, i in others.items()}
+    )
+    for row, values in enumerate(table.read([*columns, *others.values()]), 1):
+        rows.add(row, *values)
     return rows

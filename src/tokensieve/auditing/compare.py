@@ -1,0 +1,263 @@
+"""Two audits compared: which tokens carry the label in one and not in the other, or differently, and what became of the accuracy.
+
+For the effects e_A, e_B of a token with their 95 % intervals (l, h), from independent documents (MOVER: Zou & Donner 2008):
+
+    Δ = e_B − e_A,   low = Δ − √((e_B − l_B)² + (h_A − e_A)²),   high = Δ + √((h_B − e_B)² + (e_A − l_A)²)
+
+so that the variances add. p is two-sided normal with z = 1.96 |Δ| / (the half-width towards zero): p < 0.05 exactly where the
+interval excludes zero. q is Benjamini–Hochberg over all tokens and classes compared; a token has changed where q < 0.05.
+
+A token that only one audit knows occurred in at most m − 1 documents of the other, m being that audit's floor. Its effect there
+is taken as 0 ± |e| · ((m − 1)/n_other)/(d/n): what so few documents would give if each weighed as much as those that hold it.
+
+Audits of the same documents, or of documents shared in part, are not independent: their differences vary less than these intervals
+allow, so that what is found is found a fortiori and something may be missed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import false_discovery_control, norm
+
+from tokensieve import __version__
+from tokensieve.auditing.findings import Share
+from tokensieve.auditing.result import Audit
+from tokensieve.auditing.saved import Saved
+from tokensieve.data.importance import LEVEL, Z95
+from tokensieve.errors import InputError
+from tokensieve.text.counts import Floats
+
+
+class Change(StrEnum):
+    """What became of a token; the values stand in compare.csv and are names that `--fail-on` knows."""
+
+    APPEARED = "appeared"
+    VANISHED = "vanished"
+    SIGN = "sign"
+    STRONGER = "stronger"
+    WEAKER = "weaker"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of two shares with its 95 % interval.
+
+    Attributes:
+        before, after: the shares.
+        value, low, high: of after − before.
+    """
+
+    before: Share
+    after: Share
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as JSON values."""
+        shares = {"before": self.before.to_dict(), "after": self.after.to_dict()}
+        return shares | {"value": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, repr=False)
+class AuditComparison:
+    """What changed from one audit to another.
+
+    Attributes:
+        before, after: the audits.
+        classes: those that both have and that are compared; of two classes the second (the first mirrors it).
+        table: a row per token and class: token, class, change ("" where none is shown), effects, difference with interval, p and q,
+            documents, posterior differences and values of both (null where only the other audit knows the token); changed tokens
+            first, the largest difference first.
+        accuracy: of the test documents.
+        notes: what a reader should know.
+        version: of this package.
+    """
+
+    before: Saved
+    after: Saved
+    classes: tuple[str, ...]
+    table: pl.DataFrame
+    accuracy: Difference
+    notes: tuple[str, ...]
+    version: str = __version__
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{n:,} {change.value}" for change, n in self.counts.items() if n) or "no change"
+        return (
+            f"AuditComparison({self.before.name!r} → {self.after.name!r}: {sizes}; accuracy {self.accuracy.value:+.3f})"
+        )
+
+    @property
+    def counts(self) -> dict[Change, int]:
+        """How many tokens changed, by kind."""
+        sizes = dict(self.changed().group_by("change").agg(pl.col("token").n_unique()).iter_rows())
+        return {change: sizes.get(change.value, 0) for change in Change}
+
+    def changed(self, change: Change | None = None) -> pl.DataFrame:
+        """The tokens that changed, of one kind or of all."""
+        return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change.value)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The content of compare.csv."""
+        return self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        sides = {
+            side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
+            for side, one in (("before", self.before), ("after", self.after))
+        }
+        return sides | {
+            "classes": list(self.classes),
+            "changes": {change.value: n for change, n in self.counts.items()},
+            "tokens_compared": self.table.height,
+            "accuracy": self.accuracy.to_dict(),
+            "notes": list(self.notes),
+            "version": self.version,
+        }
+
+
+def compare_audits(before: Audit | str | Path, after: Audit | str | Path) -> AuditComparison:
+    """What changed from one audit to another: before and after cleaning, two data sets, two months.
+
+    Args:
+        before, after: audits, or folders that `tokensieve audit` or `save` wrote.
+
+    Raises:
+        InputError: a folder holds no audit or a damaged one, or the two have no two classes in common.
+    """
+    a, b = (Saved.of(one) if isinstance(one, Audit) else Saved.read(one) for one in (before, after))
+    shared = [name for name in a.classes if name in b.classes]
+    if len(shared) < 2:
+        raise InputError(
+            f"the audits have {len(shared)} classes in common, {', '.join(map(repr, a.classes[:5]))} and "
+            f"{', '.join(map(repr, b.classes[:5]))}: two are needed; name them alike with --group"
+        )
+    classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
+    notes = []
+    if set(a.classes) != set(b.classes):
+        notes.append(
+            f"compared are the classes that both audits have: {len(shared)} of {len(a.classes)} and {len(b.classes)}"
+        )
+    return AuditComparison(a, b, classes, _differences(a, b, classes), _accuracy(a, b), tuple(notes))
+
+
+def _differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
+    key = ["token", "class"]
+    sides = [one.tokens.filter(pl.col("class").is_in(classes)) for one in (a, b)]
+    both = sides[0].join(sides[1], on=key, how="full", suffix="_after", coalesce=True)
+    effects = []
+    for suffix, other, mine, theirs in (("", "_after", a, b), ("_after", "", b, a)):
+        bound = (
+            pl.col(f"effect{other}").abs()
+            * (mine.floor - 1)
+            / mine.train
+            / (pl.col(f"documents{other}") / theirs.train)
+        )
+        known = [pl.col(f"{name}{suffix}") for name in ("effect", "effect_low", "effect_high")]
+        filled = [column.fill_null(rest) for column, rest in zip(known, (pl.lit(0.0), -bound, bound), strict=True)]
+        effects.append(both.select(filled).to_numpy().T)
+    (e, low, high), (f, lower, higher) = effects
+    delta, ends = _mover((e, low, high), (f, lower, higher))
+    p = _p_value(delta, *ends)
+    q = false_discovery_control(p) if len(p) else p
+    columns = {
+        "token": both["token"], "class": both["class"], "effect_before": both["effect"], "effect_after": both["effect_after"],
+        "difference": delta, "difference_low": ends[0], "difference_high": ends[1], "p_value": p, "q_value": q,
+        "documents_before": both["documents"], "documents_after": both["documents_after"],
+        "posterior_before": both["posterior_difference"], "posterior_after": both["posterior_difference_after"],
+        "value_before": both["value"], "value_after": both["value_after"],
+    }  # fmt: skip
+    carries = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
+    kinds = np.select(
+        [~carries[0] & carries[1], carries[0] & ~carries[1], carries[0] & carries[1] & (e * f < 0),
+         carries[0] & carries[1] & (np.abs(f) > np.abs(e)), carries[0] & carries[1]],
+        [change.value for change in Change], "",
+    )  # fmt: skip
+    change = np.where(q < LEVEL, kinds, "")
+    table = pl.DataFrame(columns).insert_column(2, pl.Series("change", change, dtype=pl.String))
+    order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]
+    return table.sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
+
+
+def _mover(
+    before: tuple[Floats, Floats, Floats], after: tuple[Floats, Floats, Floats]
+) -> tuple[Floats, tuple[Floats, Floats]]:
+    """after − before with its interval (module formula); each side as (estimate, low, high)."""
+    (e, low, high), (f, lower, higher) = before, after
+    delta = f - e
+    down = np.hypot(np.maximum(f - lower, 0.0), np.maximum(high - e, 0.0))
+    up = np.hypot(np.maximum(higher - f, 0.0), np.maximum(e - low, 0.0))
+    return delta, (delta - down, delta + up)
+
+
+def _p_value(delta: Floats, low: Floats, high: Floats) -> Floats:
+    half = np.where(delta > 0, delta - low, high - delta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / half)
+    return np.asarray(2 * norm.sf(z))
+
+
+def _accuracy(a: Saved, b: Saved) -> Difference:
+    """Newcombe's interval of the difference of two shares: MOVER on Wilson's."""
+    shares = [Share.count(round(one.accuracy * one.test), one.test) for one in (a, b)]
+    before, after = ((np.array([s.value]), np.array([s.low]), np.array([s.high])) for s in shares)
+    delta, (low, high) = _mover(before, after)
+    return Difference(shares[0], shares[1], float(delta[0]), float(low[0]), float(high[0]))
+
+
+@dataclass(frozen=True)
+class ChangeLimits:
+    """How much may change before a pipeline fails (`--fail-on`).
+
+    Attributes:
+        most: kind of change → tokens that may change so.
+        fall: what the accuracy may fall by, between 0 and 1; None: by anything.
+    """
+
+    most: dict[Change, int]
+    fall: float | None = None
+
+    @classmethod
+    def parse(cls, written: str) -> ChangeLimits:
+        """`appeared=0,sign=0,accuracy=1%`: tokens that may appear, vanish, change sign, grow stronger or weaker; and by how much
+        the accuracy may fall, which it does only where the interval of the difference lies beyond.
+
+        Raises:
+            InputError: not of that form.
+        """
+        known = [*(change.value for change in Change), "accuracy"]
+        most: dict[Change, int] = {}
+        fall = None
+        for item in written.split(","):
+            kind, _, amount = (part.strip() for part in item.partition("="))
+            twice = (kind == "accuracy" and fall is not None) or kind in most
+            if kind not in known or twice:
+                raise InputError(
+                    f"--fail-on {written!r}: {kind!r} is no change, or stands twice; known are {', '.join(known)}"
+                )
+            found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(%?)", amount)
+            number = float(found[1]) / (100 if found[2] else 1) if found else -1.0
+            if kind == "accuracy" and 0 <= number <= 1:
+                fall = number
+            elif kind != "accuracy" and found and amount.isdigit():
+                most[Change(kind)] = int(amount)
+            else:
+                raise InputError(
+                    f"--fail-on {written!r}: write a number of tokens, as in sign=0, and for accuracy a share, as in accuracy=1%"
+                )
+        return cls(most, fall)
+
+    def exceeded(self, found: AuditComparison) -> list[str]:
+        """What goes beyond: names of changes, and "accuracy"."""
+        counts = found.counts
+        out = [change.value for change, most in self.most.items() if counts[change] > most]
+        return out + ["accuracy"] * (self.fall is not None and found.accuracy.high < -self.fall)

@@ -1,0 +1,268 @@
+"""Two audits compared: intervals, false discoveries, what was planted is found, and damaged folders are refused in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from calls import Run
+from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
+from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
+from tokensieve.auditing.saved import Saved
+from tokensieve.data.importance import token_importance
+from tokensieve.text.counts import Counts
+
+QUICK = Settings(baseline=False, thorough=False)
+
+
+@pytest.fixture(scope="module")
+def reviews() -> tuple[list[str], list[str]]:
+    found = demo_reviews(600, seed=4)
+    return found.texts.to_list(), [["bad", "good"][y] for y in found.labels]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], list[str]]) -> Path:
+    """Audits in folders: before; after, without `tablet`, with `leaked` in every other good one and `great` turned round."""
+    texts, labels = reviews
+    home = tmp_path_factory.mktemp("compare")
+    audit((texts, labels), QUICK).save(home / "before", pictures=False)
+    turned = [
+        re.sub("tablet", "it", text) + (" leaked" if y == "good" and i % 2 else "") + (" really" if y == "bad" else "")
+        for i, (text, y) in enumerate(zip(texts, labels, strict=True))
+    ]
+    audit((turned, labels), QUICK).save(home / "after", pictures=False)
+    return home
+
+
+def test_what_was_planted_is_found(folders: Path) -> None:
+    found = compare_audits(folders / "before", folders / "after")
+    changes = {(row["token"], row["change"]) for row in found.changed().iter_rows(named=True)}
+    assert {("tablet", "vanished"), ("leaked", "appeared")} <= changes
+    assert found.classes == ("good",) and found.table["token"].is_unique().all()
+    back = compare_audits(folders / "after", folders / "before")
+    turned = {Change.APPEARED: Change.VANISHED, Change.STRONGER: Change.WEAKER, Change.SIGN: Change.SIGN}
+    for one, other in turned.items():
+        assert set(found.changed(one)["token"]) == set(back.changed(other)["token"])
+    pair = found.table.select("token", "difference", "p_value").join(
+        back.table.select("token", "difference", "p_value"), on="token"
+    )
+    np.testing.assert_allclose(pair["difference"], -pair["difference_right"], atol=1e-12)
+    np.testing.assert_allclose(pair["p_value"], pair["p_value_right"], rtol=1e-4, atol=1e-12)
+    same = compare_audits(folders / "before", folders / "before")
+    assert same.changed().is_empty() and same.accuracy.value == 0 and "no change" in repr(same)
+
+
+def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tuple[list[str], list[str]]) -> None:
+    found = audit(reviews, QUICK)
+    assert compare_audits(found, folders / "after").table.equals(
+        compare_audits(folders / "before", folders / "after").table
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(st.tuples(*[st.floats(-5, 5)] * 2), st.tuples(*[st.floats(0.01, 3)] * 4))
+def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, float], widths: tuple[float, ...]) -> None:
+    (e, f), (a, b, c, d) = middle, widths
+    sides = [tuple(np.array([x]) for x in side) for side in ((e, e - a, e + b), (f, f - c, f + d))]
+    delta, (low, high) = _mover(sides[0], sides[1])  # type: ignore[arg-type]
+    assert (delta[0] - low[0]) ** 2 == pytest.approx(c**2 + b**2) and (high[0] - delta[0]) ** 2 == pytest.approx(
+        d**2 + a**2
+    )
+    p = _p_value(delta, low, high)[0]
+    if min(abs(low[0]), abs(high[0])) > 1e-9:
+        assert (p < 0.05) == (low[0] > 0 or high[0] < 0)
+    if a == b == c == d:  # symmetric: the textbook's test of two independent estimates
+        se = np.sqrt(2) * a / stats.norm.ppf(0.975)
+        assert p == pytest.approx(2 * stats.norm.sf(abs(f - e) / se), rel=1e-9)
+
+
+def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
+    """An audit's table of 200 token types that say nothing, but for the first, which says more with `lift`."""
+    labels = np.repeat([0, 1], n // 2)
+    rates = np.full((n, 200), 0.05)
+    rates[labels == 1, 0] += lift
+    matrix = (rng.random((n, 200)) < rates).astype(float)
+    matrix[:, 199] = 1.0
+    names = np.array([f"t{i}" for i in range(200)], dtype=object)
+    frame = token_importance(Counts(sp.csr_array(matrix), labels, ("a", "b"), names)).to_frame()
+    table = frame.with_columns(value=pl.lit(0.0)).filter(pl.col("documents") >= 3)
+    return Saved("generated", ("a", "b"), n, n, 0.5, 3, table, {})
+
+
+def test_false_discoveries_are_rare_and_intervals_cover() -> None:
+    rng, false, inside, planted = np.random.default_rng(7), 0, [], 0
+    for _ in range(30):
+        table = _differences(saved(rng, 400), saved(rng, 600), ("b",))
+        false += (table["q_value"] < 0.05).any()
+        inside.append(((table["difference_low"] <= 0) & (table["difference_high"] >= 0)).mean())
+        changed = _differences(saved(rng, 400), saved(rng, 600, lift=0.25), ("b",)).filter(pl.col("change") != "")
+        planted += changed["token"].to_list()[:1] == ["t0"] and changed["change"][0] == "appeared"
+    assert false <= 3  # of 30: 5 % are expected at most
+    assert 0.94 <= np.mean(inside) <= 0.999
+    assert planted >= 28
+
+
+def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_it() -> None:
+    rng = np.random.default_rng(3)
+    large, small = saved(rng, 2000, lift=0.2), saved(rng, 2000)
+    without = replace(small, tokens=small.tokens.filter(pl.col("token") != "t0"))
+    row = _differences(without, large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
+    assert row["change"] == "appeared" and row["effect_before"] is None and row["documents_before"] is None
+    tiny = replace(without, train=10)  # of 10 documents two may hold it unseen: that is more than here
+    row = _differences(tiny, large, ("b",)).row(by_predicate=pl.col("token") == "t0", named=True)
+    assert row["change"] == "" and row["difference_low"] < 0 < row["difference_high"]
+
+
+def test_accuracy_is_compared_by_newcombes_interval(folders: Path) -> None:
+    a, b = Saved.read(folders / "before"), Saved.read(folders / "after")
+    one, other = replace(a, test=263, accuracy=81 / 263), replace(b, test=244, accuracy=56 / 244)
+    found = AuditComparison(
+        one, other, ("good",), compare_audits(folders / "before", folders / "after").table, _accuracy(one, other), ()
+    )
+    d = (
+        found.accuracy
+    )  # Newcombe's own example: 81/263 − 56/244, method 10: 0.0004 to 0.1527 for the difference reversed
+    wilson = [stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((81, 263), (56, 244))]
+    low = (56 / 244 - 81 / 263) - np.hypot(56 / 244 - wilson[1].low, wilson[0].high - 81 / 263)
+    assert (
+        d.low == pytest.approx(low, rel=1e-12)
+        and d.low == pytest.approx(-0.1529, abs=3e-3)
+        and d.low < d.value < d.high
+    )
+
+
+class Page(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+
+
+def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: Path, run: Run) -> None:
+    both = [str(folders / "before"), str(folders / "after")]
+    status, out, err = run("compare", *both)
+    assert (status, err) == (0, "") and len(out.splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80
+    assert "vanished" in out and "tablet" in out
+    folder = Path("tokensieve-compare")
+    assert {p.name for p in folder.iterdir()} == {"compare.csv", "summary.json", "report.html"}
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["changes"]["appeared"] >= 1 and summary["exceeded"] == [] and summary["accuracy"]["low"] <= 1
+    text = (folder / "report.html").read_text()
+    page = Page(text)
+    assert "appeared" in re.search("<h1[^>]*>(.*?)</h1>", text)[1] and page.tags.count("img") == 1  # type: ignore[index]
+    assert all(address.startswith(("#", "data:image/svg+xml")) for address in page.addresses)
+    assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+    assert run("compare", *both, "--fail-on", "vanished=0,accuracy=99%", "-q")[:2] == (3, "")
+    assert run("compare", *both, "--fail-on", "vanished=99,sign=99", "-q") == (0, "", "")
+    status, out, err = run("compare", both[0], both[0])
+    assert status == 0 and "No token's tie to the label changed" in out
+
+
+@pytest.mark.parametrize(
+    "written", ["", "x=1", "sign", "sign=1%", "accuracy=2", "sign=1,sign=2", "sign=-1", "accuracy=1,accuracy=0"]
+)
+def test_limits_of_another_form_are_refused(written: str) -> None:
+    with pytest.raises(InputError, match="--fail-on"):
+        ChangeLimits.parse(written)
+    assert ChangeLimits.parse("sign=2, accuracy=1.5%") == ChangeLimits({Change.SIGN: 2}, 0.015)
+
+
+def test_hostile_names_are_inert(tmp_path: Path, run: Run) -> None:
+    hostile = "<img src=x onerror=alert(1)>\u202e|'=1+1"
+    texts = [f"{hostile} good film {i}" if i % 2 else f"bad film {i}" for i in range(80)]
+    swapped = [text.replace("good", "onerror") for text in texts]
+    labels = [f"{hostile}{i % 2}" for i in range(80)]
+    for name, documents in (("a", texts), ("b", swapped)):
+        audit((documents, labels), QUICK).save(tmp_path / name, pictures=False)
+    status, out, _ = run("compare", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert status == 0 and "\u202e" not in out and "good" in out
+    text = Path("tokensieve-compare/report.html").read_text()
+    assert "\u202e" not in text and "onerror=alert" not in text.replace("onerror=alert(1)&gt;", "")
+    assert "onerror" not in Page(text).tags and Page(text).tags.count("img") == 1
+
+
+def damage(folder: Path, name: str, old: str, new: str) -> None:
+    path = folder / name
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("tokens.csv", "token,class,documents", "token,klass,documents", "has no column 'class'"),
+        ("tokens.csv", "effect_low", "effect_lo", "has no column 'effect_low'"),
+        ("tokens.csv", ",good,", ",evil,", "names a class"),
+        ("tokens.csv", "\n", "\nodd,row\n", "tokens.csv"),
+        ("tokens.csv", "\n", '\n"', "tokens.csv"),
+        ("summary.json", '"test_accuracy": ', '"test_accuracy": 7', "numbers that no audit has"),
+        ("summary.json", '"test_accuracy": ', '"test_accuracy": NaN, "x": ', "summary.json"),
+        ("summary.json", '"test_accuracy"', '"test_acc"', "lacks 'test_accuracy'"),
+        ("summary.json", '"train": ', '"train": -', "numbers that no audit has"),
+        ("summary.json", "{", "[" * 50_000 + "{", "summary.json"),
+    ],
+)  # fmt: skip
+def test_a_damaged_folder_is_one_line_and_status_2(
+    folders: Path, run: Run, tmp_path: Path, name: str, old: str, new: str, message: str
+) -> None:
+    shutil.copytree(folders / "after", tmp_path / "bad")
+    damage(tmp_path / "bad", name, old, new)
+    status, out, err = run("compare", str(folders / "before"), "bad")
+    assert (status, out, err.count("\n")) == (2, "", 1) and message in err, err
+    assert not Path("tokensieve-compare").exists()
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-1e300", "1e999", "", "x", "0x10", "9" * 400])
+def test_a_cell_that_is_no_number_is_named(folders: Path, tmp_path: Path, cell: str) -> None:
+    shutil.copytree(folders / "after", tmp_path / "bad")
+    table = pl.read_csv(tmp_path / "bad" / "tokens.csv", infer_schema=False)
+    for column in ("effect", "documents"):
+        if column == "documents" and cell == "-1e300":
+            continue
+        odd = table.with_row_index().with_columns(
+            pl.when(pl.col("index") == 2).then(pl.lit(cell)).otherwise(column).alias(column)
+        )
+        odd.drop("index").write_csv(tmp_path / "bad" / "tokens.csv")
+        with pytest.raises(InputError, match="row 3 holds what is no number"):
+            Saved.read(tmp_path / "bad")
+    pl.concat([table, table[:1]]).write_csv(tmp_path / "bad" / "tokens.csv")
+    with pytest.raises(InputError, match="a token twice"):
+        Saved.read(tmp_path / "bad")
+
+
+def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) -> None:
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "summary.json").symlink_to(folders / "after" / "summary.json")
+    (tmp_path / "link" / "tokens.csv").symlink_to("/dev/zero")
+    for other, message in (
+        ("none", "is no folder of an audit"),
+        (".", "is no folder"),
+        ("link", "a link"),
+        ("a\0b", "no path"),
+    ):
+        with pytest.raises(InputError, match=message):
+            compare_audits(folders / "before", other)
+    texts = [f"text {i % 2} number {i}" for i in range(40)]
+    audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(tmp_path / "other", pictures=False)
+    with pytest.raises(InputError, match="0 classes in common"):
+        compare_audits(folders / "before", tmp_path / "other")
