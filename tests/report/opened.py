@@ -11,8 +11,6 @@ from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.text.corpus import read_corpus
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-
 
 class Opened:
     """A page in the browser that refuses every request and remembers every complaint."""

@@ -1,4 +1,4 @@
-"""axe-core finds no violation on the pages, in light and dark, with everything open."""
+"""axe-core finds no violation on the pages, with everything open; those of reproduce and diagnose are tested beside them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_report_theory import study_of
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-OPEN = "for (const one of document.querySelectorAll('details')) one.open = true; document.querySelector('button.pick')?.click()"
-
-
-def violations(browser: Any, html: str, folder: Path, theme: str) -> list[str]:
-    (folder / "page.html").write_text(html, encoding="utf-8")
-    context = browser.new_context(color_scheme=theme, bypass_csp=True, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.goto((folder / "page.html").as_uri())
-    if "block-table" in html:
-        page.wait_for_selector("html[data-ready]", state="attached")
-    page.evaluate(OPEN)
-    page.wait_for_timeout(200)
-    found = axe.Axe().run(page).response["violations"]
-    context.close()
-    return [f"{one['id']}: {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}" for one in found]
+from pages import violations
+from tokensieve.auditing.compare import compare_audits
+from tokensieve.auditing.result import Audit
+from tokensieve.report.compare import render_comparison
+from tokensieve.report.theory import render_theory
+from tokensieve.text.counts import Counts
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_audit(browser: Any, html: str, tmp_path: Path, theme: str) -> None:
     assert violations(browser, html, tmp_path, theme) == []
+
+
+def test_verify(browser: Any, tmp_path: Path) -> None:
+    counts = Counts.from_matrix([[1, 1, 0]] * 5 + [[0, 1, 1]] * 5, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
+    assert violations(browser, render_theory(study_of(counts, d=8, eta=20.0, seed=5)), tmp_path, "light") == []
+
+
+def test_compare(browser: Any, audited: Audit, tmp_path: Path) -> None:
+    assert violations(browser, render_comparison(compare_audits(audited, audited)), tmp_path, "light") == []
