@@ -37,7 +37,7 @@ def settings(name: str) -> Any:
 
 
 def test_the_hook_fails_on_a_shortcut_and_passes_without(run: Run, reviews: Path) -> None:
-    (hook,) = settings(".pre-commit-hooks.yaml")
+    hook = settings(".pre-commit-hooks.yaml")[0]
     program, command = shlex.split(hook["entry"])
     assert program == "tokensieve" and hook["pass_filenames"] is False
     assert run(command, str(reviews), *hook["args"])[0] == 3
@@ -57,3 +57,25 @@ def test_the_action_runs_its_own_script(reviews: Path, tmp_path: Path, budget: s
     )
     assert done.returncode == status, done.stderr
     assert (tmp_path / "tokensieve-audit" / "report.html").exists()
+
+
+def test_compare_as_hook_and_as_a_step_of_the_action(run: Run, reviews: Path, tmp_path: Path) -> None:
+    quick = ["--no-baseline", "--no-pictures", "--quiet"]
+    assert run("audit", str(reviews), "--out", "tokensieve-audit", *quick)[0] == 0
+    reviews.write_text(reviews.read_text().replace(" leaked", ""))
+    assert run("audit", str(reviews), "--out", "clean", *quick)[0] == 0
+    hook = settings(".pre-commit-hooks.yaml")[1]
+    program, command = shlex.split(hook["entry"])
+    assert program == "tokensieve" and hook["pass_filenames"] is False
+    assert run(command, "clean", "tokensieve-audit", *hook["args"])[0] == 3  # leaked appeared
+    assert run(command, "clean", "clean", *hook["args"])[0] == 0
+    (step,) = [step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Compare"]
+    script = f'tokensieve() {{ "{sys.executable}" -m tokensieve "$@"; }}\n{step["run"]}'
+    values = {"BEFORE": "clean", "FAIL_ON": "appeared=0"}
+    assert set(step["env"]) == set(values)
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=os.environ | values, capture_output=True, text=True
+    )
+    assert (
+        done.returncode == 3 and "leaked" in done.stdout and (tmp_path / "tokensieve-compare" / "report.html").exists()
+    )

@@ -40,6 +40,7 @@ class _Job:
         settings: of the audit, beside those of the tokens.
         documents: options that decide which documents are read.
         draw: write every picture as SVG and PNG, too.
+        card: write card.md, too.
         name: of the corpus, where it is not that of its source.
     """
 
@@ -50,6 +51,7 @@ class _Job:
     settings: dict[str, Any]
     documents: dict[str, Any]
     draw: bool = True
+    card: bool = False
     name: str | None = None
 
 
@@ -90,6 +92,9 @@ def audit(
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Write every picture as SVG and PNG too.")
     ] = True,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write card.md too: the findings as a section of a dataset card.")
+    ] = False,
     seed: SeedOption = 0,
     out: Annotated[Path, out_option("tokensieve-audit")] = Path("tokensieve-audit"),
     quiet: QuietOption = False,
@@ -104,7 +109,7 @@ def audit(
         from tokensieve.auditing.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
-    found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures))
+    found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures, card=card))
     if found.fails:
         if not quiet:
             show_over_budget(found, documents.source, out)
@@ -185,6 +190,7 @@ def _audit(job: _Job) -> Any:
     from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable, write_all
+    from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.save import OURS, audit_files
     from tokensieve.report.terminal import show_audit
 
@@ -202,6 +208,8 @@ def _audit(job: _Job) -> Any:
         result.settings.update(job.documents | job.tokens.as_given())
         tell("writing", 0.0)
         files = audit_files(result, job.draw, start)
+        if job.card:
+            files["card.md"] = dataset_card(result)
         write_all(job.out, files, ours=OURS)
     if not job.quiet:
         show_audit(result, job.out)

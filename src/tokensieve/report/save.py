@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
 OURS = (
-    r"(over-budget|label-issues|environments|pairs)\.csv|pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
+    r"card\.md|(over-budget|label-issues|environments|pairs)\.csv|"
+    r"pictures/((value|score|top)(-class-\d+)?|alignment)\.(svg|png)"
 )
 
 
