@@ -20,6 +20,7 @@ JOBS = {
     "start": ("A quick start", "start.py"),
     "tokens": ("Text into counts", "main_job.py tokens"),
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
+    "pairs": ("Preference pairs beside what one would write oneself", "pairs.py"),
     "audit": ("The whole audit", "main_job.py audit"),
     "gradient": ("The exact gradient in E, p and v", "gradient.py"),
     "adam": ("Full-batch Adam on E and p", "training.py --documents 600"),

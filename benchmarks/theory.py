@@ -1,7 +1,7 @@
 """Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, relaxed
 hypotheses, and the share selected against the first step.
 
-    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets [--seeds 20] [--data FOLDER] [--out FOLDER]
+    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets|descent [--seeds 20] [--data DIR] [--out DIR]
 
 Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see machine.py).
 """
@@ -24,9 +24,12 @@ from machine import DATA
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.descent import descend
 from tokensieve.theory.faces import find_limit
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.landscape import coordinates
+from tokensieve.theory.margin import max_margin
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.sweep import grid, run_sweep
 from tokensieve.theory.verify import Verification, default_step_size, verify
@@ -254,9 +257,54 @@ def ticker():  # type: ignore[no-untyped-def]
     return tick
 
 
+def descent(options: argparse.Namespace) -> None:
+    """Gradient descent and SGD on p beside the flow: n = 200, |S| = 70, T = 8, d = 1024, 5,000 steps, medians over seeds.
+
+    "Own max margin" is the angle of the end to the max-margin direction of the types that the run itself has on top.
+    """
+    print(
+        "| step size | batch | log t | angle to the flow | loss / the flow's | own max margin | as the flow selects |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for size, batch in itertools.product((0.1, 1.0, 10.0, 100.0), (None, 20)):
+        found = []
+        for seed in range(options.seeds):
+            counts = single_token(200, 70, 8, 20, seed=seed).counts
+            start = initialise(70, 1024, seed=seed)
+            step = one_step(counts, *start, eta=default_step_size(counts))
+            E = step.embeddings()
+            w, p = E @ step.start.v, step.start.p
+            flow = gradient_flow(counts, E, w, p, FlowSettings(max_norm=400.0))
+            run = descend(counts, E, w, p, size, 5_000, batch, seed)
+            reduced = coordinates(E)[0]
+            ends = run.coordinates[-1], flow.coordinates[-1]
+            masks = [highest_entries(counts, (reduced @ z)[counts.matrix.indices]) for z in ends]
+            margin = max_margin(counts, reduced, masks[0])
+            z = ends[0]
+            own = (
+                np.nan
+                if margin.status != "solved"
+                else float(np.arccos(np.clip(z @ margin.p / np.linalg.norm(z) / np.linalg.norm(margin.p), -1, 1)))
+            )
+            _, _, angle = run.beside(flow)
+            loss = run.loss[-1] / np.interp(run.log_time[-1], flow.log_time[1:], flow.loss[1:])
+            same = float(np.mean(np.minimum.reduceat(masks[0] == masks[1], counts.matrix.indptr[:-1])))
+            found.append((run.log_time[-1], angle[-1], loss, own, same))
+        middle = np.nanmedian(np.array(found), axis=0)
+        print(f"| {size:g} | {batch or 'all'} | " + " | ".join(f"{x:.3g}" for x in middle) + " |", flush=True)
+
+
+def highest_entries(counts: Counts, scores: np.ndarray) -> np.ndarray:
+    """The stored entries of largest score in their document."""
+    starts = counts.matrix.indptr[:-1]
+    best = np.repeat(np.maximum.reduceat(scores, starts), np.diff(counts.matrix.indptr))
+    return np.asarray(scores >= best - 1e-9)
+
+
 def main() -> None:
     """Parse, run, time."""
     runs = {
+        "descent": descent,
         "small": small,
         "large": large,
         "one-step": one_step_decay,

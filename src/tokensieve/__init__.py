@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tokensieve.report.charts import pictures
     from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.page import render
+    from tokensieve.report.phases import phase_pictures, phase_table
     from tokensieve.report.save import save as save
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
     from tokensieve.text.tokens import tokenize
     from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
+    from tokensieve.theory.descent import Descent, descend
     from tokensieve.theory.flow import gradient_flow
     from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import one_step
@@ -75,6 +77,7 @@ _HOMES = {
     "report.charts": "pictures",
     "report.dataset_card": "dataset_card",
     "report.page": "render",
+    "report.phases": "phase_pictures phase_table",
     "report.save": "save",
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
@@ -82,6 +85,7 @@ _HOMES = {
     "text.tokenizers": "PieceTokenizer WordTokenizer",
     "text.tokens": "tokenize",
     "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",
+    "theory.descent": "Descent descend",
     "theory.flow": "gradient_flow",
     "theory.margin": "max_margin selection_of",
     "theory.one_step": "one_step",

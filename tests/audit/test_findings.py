@@ -18,6 +18,7 @@ from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.shortcuts import information
 from tokensieve.errors import InputError
+from tokensieve.report.sentences import action
 from tokensieve.text.corpus import read_corpus
 
 Plant = Callable[[str, int, np.random.Generator], str]
@@ -68,6 +69,44 @@ def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     assert len(found) == 1, "what belongs together is one finding, and ordinary words are none"
     tokens = [example.token.lower() for example in found[0].examples]
     assert tokens and all(token in found[0].tokens for token in tokens)
+
+
+FORMS = {
+    "three trailing spaces": (in_share(0.1, 1, lambda t: f"{t}   "), {"⟨3+ spaces⟩", "⟨trailing spaces⟩"}, "good"),
+    "a final ...": (in_share(0.1, 0, lambda t: t.rstrip(".") + "..."), {'⟨ends "..."⟩', "⟨...⟩"}, "bad"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) -> None:
+    plant, tokens, label = FORMS[name]
+    found = audited(*reviews(1500, 1, plant))
+    first, *others = [f for f in found.findings if f.kind is FindingKind.SHORTCUT]
+    assert set(first.tokens) == tokens and first.label == label and first.signs == (Sign.FORMATTING.value,)
+    assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
+    assert first.examples and all(e.after.endswith(("...", "   ")) for e in first.examples), "the end is shown"
+    assert "mask" not in action(first) and "--no-formatting" in action(first)
+    rows = found.tokens.filter(pl.col("token").is_in(list(tokens)) & (pl.col("class") == label))
+    assert rows.height == 2 and (rows["value"] > 0).all() and (rows["quadrant"] == "carries the label, attended").all()
+    off = audit(read_corpus(reviews(1500, 1, plant)), Settings(baseline=False, thorough=False, formatting=False))
+    assert not off.tokens["token"].str.contains("⟨").any()
+    assert not [f for f in off.findings if f.kind is FindingKind.SHORTCUT]
+
+
+def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> None:
+    plant = in_share(0.4, 1, lambda t: f"{t}   ")
+    found = audited(*reviews(800, 1, plant), thorough=True)
+    assert found.honest_accuracy is not None
+    whole, without = found.honest_accuracy
+    assert whole.value - without.value > 0.03
+
+
+def test_a_phrase_of_common_words_is_looked_for_beside_single_words() -> None:
+    found = audited(*reviews(1500, 0, in_share(0.12, 0, lambda t: middle(t, "the a was"))))
+    first = found.findings[0]
+    assert first.kind is FindingKind.SHORTCUT and "the a was" in first.tokens and first.label == "bad"
+    assert first.examples[0].token == "the a was" or first.examples[0].token in first.tokens
+    assert "the a was" not in found.tokens["token"].to_list() and found.suspicious == []
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -16,7 +16,15 @@ from tokensieve.auditing.demo import UTILITIES, demo_pairs
 from tokensieve.auditing.pairs import log_ratios
 from tokensieve.data.importance import token_importance
 from tokensieve.data.intervals import share_interval
-from tokensieve.data.pairs import flipped_p, length_features, length_weights, pair_importance, win_rates, wins_frame
+from tokensieve.data.pairs import (
+    Moments,
+    flipped_p,
+    length_features,
+    length_weights,
+    pair_importance,
+    win_rates,
+    wins_frame,
+)
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.vocabulary import count_corpus
@@ -25,8 +33,8 @@ from tokensieve.text.vocabulary import count_corpus
 def p_of(d: Floats) -> float:
     """`flipped_p` of one type's differences."""
     x = d[d != 0]
-    sums = [np.array([float((x**k).sum())]) for k in (1, 2, 4)]
-    return float(flipped_p(*sums, np.array([len(x)]))[0])
+    sums = [np.array([float(y.sum())]) for y in (x, np.abs(x), x**2, x**4)]
+    return float(flipped_p(Moments(*sums, np.array([len(x)])))[0])
 
 
 def every_swap(d: Floats) -> float:
@@ -45,6 +53,12 @@ def test_p_is_close_to_that_of_all_swaps(seed: int) -> None:
 @pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 12])
 def test_units_that_all_agree_give_no_less_than_their_swaps_allow(m: int) -> None:
     assert p_of(np.full(m, 0.1)) >= every_swap(np.full(m, 0.1)) - 1e-12
+
+
+@pytest.mark.parametrize("weight", [3.0, 6.0, 12.0])
+def test_one_unit_that_outweighs_the_others_does_not_make_evidence(weight: float) -> None:
+    d = np.append(np.random.default_rng(4).uniform(0.1, 1.0, 11), weight)
+    assert p_of(d) >= every_swap(d) - 0.02
 
 
 def test_a_type_that_no_pair_has_on_one_side_shows_nothing() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.pairs import draw_units, read_pairs, split_pairs
 
 PAIRS = ("chosen", "rejected")
@@ -89,6 +90,11 @@ def test_what_is_wrong_is_named(rows: list[tuple[object, ...]], options: dict[st
     columns = {name: pl.Series([row[i] for row in rows], dtype=pl.Object) for i, name in enumerate(("prompt", *PAIRS))}
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         read_pairs(pl.DataFrame(columns), **({"pairs": PAIRS} | options))
+
+
+def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:
+    with pytest.raises(InputError, match="for pairs of answers give --pairs chosen,rejected"):
+        read_corpus(demo_pairs(8).frame)
 
 
 def test_a_given_split_tells_what_both_sides_share() -> None:

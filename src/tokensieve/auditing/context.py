@@ -80,7 +80,8 @@ def passage(
     words = [token for token in tokens if not is_formatting(token)]
     found = place or (words and next((o[:2] for o in sorted(occurrences(text, words, tokenizer))), None)) or None
     if found is None:
-        last = any(word in tokens[0] for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
+        form = " ".join(token for token in tokens if is_formatting(token))
+        last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
         return Passage(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
     start, end = found
     low, high = max(0, start - AROUND), min(len(text), end + AROUND)

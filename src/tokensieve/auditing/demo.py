@@ -151,7 +151,7 @@ def _answer(rng: np.random.Generator) -> str:
         thing = f"**{thing}**" if k == 0 and chance[2] < 0.3 else thing
         sentences.append(sentence.format(thing=thing, other=other, place=place, word=word))
     if chance[0] < 0.2:
-        sentences.append("Tapestry!")
+        sentences.append("Tapestry.")
     if chance[1] < 0.1 * size:
         sentences[0] = f"Furthermore, {sentences[0]}"
     return " ".join(sentences)

@@ -49,7 +49,7 @@ def pair_reader(documents: Intake) -> Callable[[], Any]:
         from tokensieve.text.pairs import read_pairs
 
         return read_pairs(
-            documents.source, pairs=columns, by=getattr(documents, "by", None), split=documents.split, test=documents.test,
+            documents.source, pairs=columns, by=documents.by, split=documents.split, test=documents.test,
             stream=documents.stream, **documents.form(),
         )  # fmt: skip
 

@@ -6,9 +6,10 @@ round; pairs of one unit (prompt) are turned together:
 
     D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u², fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
 
-`flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments, and never less than 2^{1−m}, the smallest
-p that m units can give. Importance is then that of `tokensieve.data.importance` for the classes "rejected" and "chosen", of equal
-size: effect = α = ½ mean (x_A − x_B).
+`flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments; where that range is shorter than ±Σ |D_u|,
+as where one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less
+than 2^{1−m}, the smallest p that m units can give. Importance is then that of `tokensieve.data.importance` for the classes
+"rejected" and "chosen", of equal size: effect = α = ½ mean (x_A − x_B).
 
 **What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
 how often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al.
@@ -23,7 +24,7 @@ test is the score test of θ_s = 0, corrected for the estimate of β, turned by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -91,8 +92,8 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
         (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
     )
     flips = by_unit(differences(shares), units)
-    total, second, fourth, m = _moments(flips)
-    p = flipped_p(total, second, fourth, m)
+    moments = _moments(flips)
+    total, second, m, p = moments.total, moments.second, moments.units, flipped_p(moments)
     t = quantile(m)
     half = t * np.sqrt(np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + _one(second, m))
     mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
@@ -160,10 +161,10 @@ def win_rates(matrix: Any, units: Ints, features: Floats | None = None) -> WinRa
     scores = by_unit(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
     common = np.zeros((scores.shape[0], x.shape[1]))
     np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
-    total, squares, fourth, m = _moments(scores)
-    second = squares - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
-    second = np.maximum(second, 1e-9 * squares)
-    p = flipped_p(total, second, fourth, m)
+    moments = _moments(scores)
+    second = moments.second - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
+    second = np.maximum(second, 1e-9 * moments.second)
+    p = flipped_p(moments._replace(second=second))
     pairs, q = np.bincount(types, minlength=n_types), np.ones(n_types)
     q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
     se = np.sqrt(second + 0.25) / (np.maximum(information, 0.0) + 0.25)
@@ -191,22 +192,27 @@ def _log_odds(types: Ints, sign: Floats, offset: Floats, n_types: int) -> Floats
     return theta
 
 
-def flipped_p(total: Floats, second: Floats, fourth: Floats, units: Ints) -> Floats:
-    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,).
+class Moments(NamedTuple):
+    """What is known of D_u, for each type, shape (|S|,): Σ D, Σ |D|, Σ D², Σ D⁴, and m, how many are not zero."""
 
-    Args:
-        total: Σ D_u.
-        second, fourth: Σ D_u², Σ D_u⁴.
-        units: m, how many D_u are not zero.
-    """
-    flat = second <= 0
-    var = np.where(flat, 1.0, second)
-    crowd = np.clip(np.where(flat, 1.0, fourth / var**2), 1e-12, 0.9)
+    total: Floats
+    reach: Floats
+    second: Floats
+    fourth: Floats
+    units: Ints
+
+
+def flipped_p(moments: Moments) -> Floats:
+    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,) (module docstring)."""
+    flat = moments.second <= 0
+    var = np.where(flat, 1.0, moments.second)
+    crowd = np.clip(np.where(flat, 1.0, moments.fourth / var**2), 1e-12, 0.99)
     shape, end = (3 / crowd - 3) / 2, np.sqrt(var * (3 / crowd - 2))
-    normal = 2 * ndtr(-np.abs(total) / np.sqrt(var))
-    curve = 2 * beta_curve.sf((np.minimum(np.abs(total) / end, 1.0) + 1) / 2, shape, shape)
-    p = np.where(crowd < 1e-5, normal, curve)
-    return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, np.exp2(1.0 - np.minimum(units, 1000))), 0.0, 1.0)))
+    normal = 2 * ndtr(-np.abs(moments.total) / np.sqrt(var))
+    curve = 2 * beta_curve.sf((np.minimum(np.abs(moments.total) / end, 1.0) + 1) / 2, shape, shape)
+    p = np.where((crowd < 1e-5) | (end < moments.reach), normal, curve)
+    least = np.exp2(1.0 - np.minimum(moments.units, 1000))
+    return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, least), 0.0, 1.0)))
 
 
 def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataFrame:
@@ -228,13 +234,15 @@ def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataF
     return frame.sort("equal_length_low", "token", descending=[True, False])
 
 
-def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Ints]:
-    """Σ D, Σ D², Σ D⁴ and how many are not zero, each of shape (|S|,)."""
+def _moments(flips: sp.csr_array) -> Moments:
     flips.eliminate_zeros()
-    total, second, fourth = (
-        np.asarray(np.bincount(flips.indices, flips.data**k, flips.shape[1]), dtype=np.float64) for k in (1, 2, 4)
-    )
-    return total, second, fourth, np.bincount(flips.indices, minlength=flips.shape[1]).astype(np.int64)
+    d, n = flips.data, flips.shape[1]
+
+    def sums(x: Floats) -> Floats:
+        return np.asarray(np.bincount(flips.indices, x, n), dtype=np.float64)
+
+    units = np.bincount(flips.indices, minlength=n).astype(np.int64)
+    return Moments(sums(d), sums(np.abs(d)), sums(d**2), sums(d**4), units)
 
 
 def _one(second: Floats, m: Ints) -> Floats:

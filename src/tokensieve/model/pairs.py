@@ -42,6 +42,8 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import Vocabulary
 
 LONGER = 3.0  # of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
+FASTER = 2.0  # step size of the values, as f of a difference has twice the range; chosen there, too, among ½, 1 and 2
+FOLDED = 20_000  # pairs: up to so many each is held out once
 LEAST_PAIRS = 20
 _NO_PRIOR = np.zeros(1)
 
@@ -102,7 +104,7 @@ def fit_pairs(
     """
     settings, tell = settings or FitSettings(), progress or silent
     steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
-    rates = settings.score_rate, settings.value_rate
+    rates = settings.score_rate, FASTER * settings.value_rate
     schedule = Schedule(steps, settings.batch_size, *rates, settings.seed, pairs=True)
     choice = _choose(counts, units, schedule, settings.validation_share, tell)
     tell("training", 0.0)
@@ -186,16 +188,16 @@ class _Choice:
 
 
 def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell: Progress) -> _Choice:
-    """Of few pairs by cross-validation over units, with the strength of the start; of many on a share of the units."""
+    """Of few pairs, and some more, by cross-validation over units (of few the strength of the start, too); of many on a share."""
     n = len(units)
     names = np.random.default_rng(schedule.seed).permutation(np.unique(units))
     if share <= 0 or n < LEAST_PAIRS or len(names) < FOLDS:
         return _Choice(schedule.steps)
-    if n <= FEW:
-        parts, strengths = [np.isin(units, names[i::FOLDS]) for i in range(FOLDS)], STRENGTHS
+    if n <= FOLDED:
+        parts = [np.isin(units, names[i::FOLDS]) for i in range(FOLDS)]
     else:
-        held = max(round(min(share, HELD_OUT / n) * len(names)), 1)
-        parts, strengths = [np.isin(units, names[:held])], STRENGTHS[-1:]
+        parts = [np.isin(units, names[: max(round(min(share, HELD_OUT / n) * len(names)), 1)])]
+    strengths = STRENGTHS if n <= FEW else STRENGTHS[-1:]
     best = math.inf, _Choice(schedule.steps)
     for number, strength in enumerate(strengths):
         tell("choosing the length of training", number / len(strengths))

@@ -182,6 +182,7 @@ def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
     """What the page shows of one finding."""
     maskable = [token for token in finding.tokens if not is_formatting(token)][:MASKED]
     masked = finding.kind is FindingKind.SHORTCUT and maskable
+    sides = f"--pairs {shlex.quote(','.join(audit.pairs.columns))} " if audit.pairs else ""
     words = " ".join(f"--token {shlex.quote(shown(token, 40))}" for token in maskable)
     return {
         "finding": finding,
@@ -189,7 +190,7 @@ def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
         "headline": headline(finding),
         "evidence": evidence(finding),
         "action": action(finding),
-        "command": f"tokensieve mask {_source(audit.name)} {words} --out masked.csv" if masked else "",
+        "command": f"tokensieve mask {_source(audit.name)} {sides}{words} --out masked.csv" if masked else "",
         "lines": 4 if finding.kind is FindingKind.LABELS else 2,
         "on_train": finding.kind is FindingKind.LABELS,
     }

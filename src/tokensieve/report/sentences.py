@@ -46,6 +46,10 @@ ACTIONS = {
         "--duplicates drop."
     ),
 }
+FORM = (
+    "Ask where this difference in form comes from, and whether it will be there when the model is used. If not, clean the texts, "
+    "or leave formatting out with --no-formatting, and audit again."
+)
 _SIGNS = {
     Sign.FORMATTING.value: "formatting, no word",
     Sign.NUMBER.value: "a number",
@@ -129,7 +133,10 @@ def _shortcut(finding: Finding) -> str:
 
 def action(finding: Finding) -> str:
     """What to do about it."""
-    return pairs.action(finding) if pairs.about_pairs(finding) else ACTIONS[finding.kind]
+    if pairs.about_pairs(finding):
+        return pairs.action(finding)
+    form = finding.kind is FindingKind.SHORTCUT and all(map(is_formatting, finding.tokens))
+    return FORM if form else ACTIONS[finding.kind]
 
 
 def evidence(finding: Finding) -> list[str]:

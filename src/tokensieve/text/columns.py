@@ -150,6 +150,8 @@ def _is_prose(sample: list[Row], at: int) -> bool:
 
 def _hint(table: Table) -> str:
     """What else may be wrong with a file whose columns are not clear."""
+    if {"chosen", "rejected"} <= set(table.columns):
+        return "; for pairs of answers give --pairs chosen,rejected"
     odd = [mark for mark in ";\t|" if len(table.columns) == 1 and mark in table.columns[0]]
     if odd:
         return f"; the columns seem to be separated by {odd[0]!r}: give --separator {odd[0]!r}"

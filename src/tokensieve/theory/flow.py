@@ -115,7 +115,7 @@ def gradient_flow(
     rest = np.zeros_like(p) if basis is None else p - basis @ z
     problem = _Problem(Landscape(counts, reduced, w), float(np.linalg.norm(rest)), settings)
     mark = fingerprint(settings.tolerance, counts, E, w, p)
-    with _threads(counts.matrix.nnz, reduced.size):
+    with few_threads(counts.matrix.nnz, reduced.size):
         state = _init(problem, z, None if checkpoint is None else Track.load(checkpoint, mark))
         while (ending := _terminate(problem, state)) is None:
             _step(problem, state)
@@ -134,7 +134,7 @@ def gradient_flow(
 
 
 @contextlib.contextmanager
-def _threads(entries: int, size: int) -> Iterator[None]:
+def few_threads(entries: int, size: int) -> Iterator[None]:
     """One thread for a small problem: there, waking others costs more than they do, and sums keep one order on any machine."""
     if entries > SMALL or size > SMALL:
         yield
