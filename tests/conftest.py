@@ -1,14 +1,18 @@
-"""The command line, called in place."""
+"""The command line, called in place; a browser for pages."""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from calls import Run
+from pages import FLAGS
 from tokensieve import __main__
 
 
@@ -32,3 +36,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         return status, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if shutil.which("chromium") is None:
+        pytest.skip("the browser chromium is not installed")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as p:
+        found = p.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield found
+        found.close()

@@ -1,8 +1,12 @@
-"""What tests of pages share: hostile strings, and a reader of HTML."""
+"""What tests of pages share: hostile strings, a reader of HTML, and axe-core."""
 
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "=cmd()", "a\"b'c", "\u202eturned", "nul\x00"]
 VOID = {"meta", "img", "input"}
@@ -29,3 +33,23 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+OPEN = "for (const one of document.querySelectorAll('details')) one.open = true; document.querySelector('button.pick')?.click()"
+
+
+def violations(browser: Any, html: str, folder: Path, theme: str = "light") -> list[str]:
+    """What axe-core finds on a page with everything open."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    (folder / "page.html").write_text(html, encoding="utf-8")
+    context = browser.new_context(color_scheme=theme, bypass_csp=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto((folder / "page.html").as_uri())
+    if "block-table" in html:
+        page.wait_for_selector("html[data-ready]", state="attached")
+    page.evaluate(OPEN)
+    page.wait_for_timeout(200)
+    found = axe.Axe().run(page).response["violations"]
+    context.close()
+    return [f"{one['id']}: {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}" for one in found]

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 
-from pages import HOSTILE, Page
+from pages import HOSTILE, Page, violations
 from tokensieve import __version__
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.classes import match_classes
@@ -304,3 +304,7 @@ def test_a_trainer_logs_what_is_learned(home: Path) -> None:
     handler.on_evaluate(arguments, state, control, metrics={})
     assert set(logged[0]) == {f"diagnose/{name}" for name in "value auc learned unsupported top_share".split()}
     assert logged[0]["diagnose/auc"] > 0.7 and call.found[0][0] == 7
+
+
+def test_axe_finds_nothing(browser: Any, small: Diagnosis, tmp_path: Path) -> None:
+    assert violations(browser, render_diagnosis(small), tmp_path) == []

@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from opened import Opened, download
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
@@ -33,7 +33,6 @@ from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="the browser chromium is not installed")
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 TOLERANCE = 2e-6  # the page holds the model's numbers with 24 bits: each is off by 6e-8 of itself at most
 HOSTILE = [
     *(
@@ -52,71 +51,6 @@ HOSTILE = [
         "__proto__",
     ),
 ]
-
-
-class Opened:
-    """A page in the browser that refuses every request and remembers every complaint."""
-
-    def __init__(self, browser: Any, html: str, folder: Path, width: int = 1200, theme: str = "light") -> None:
-        file = folder / "report.html"
-        file.write_bytes(html.encode())
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-        self.page = self.context.new_page()
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
-        self.page.goto(file.as_uri())
-        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
-
-    def settle(self) -> None:
-        self.page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 60))")
-
-    def rows(self) -> list[str]:
-        return [text.strip() for text in self.page.locator("#table-body th").all_inner_texts()]
-
-    def caption(self) -> str:
-        return str(self.page.inner_text("#table-caption"))
-
-    def check(self) -> None:
-        assert not self.complaints
-        asked = [url for url in self.requests if not url.startswith(("data:image/svg+xml", "blob:"))]
-        assert asked == self.requests[:1]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as p:
-        found = p.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield found
-        found.close()
-
-
-def reviews(n: int = 1200, seed: int = 0, ngrams: int = 2) -> Audit:
-    made = demo_reviews(n, seed)
-    corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
-    return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))
-
-
-@pytest.fixture(scope="module")
-def audited() -> Audit:
-    return reviews()
-
-
-@pytest.fixture(scope="module")
-def html(audited: Audit) -> str:
-    return render(audited)
-
-
-@pytest.fixture
-def opened(browser: Any, html: str, tmp_path: Path) -> Iterator[Opened]:
-    found = Opened(browser, html, tmp_path)
-    yield found
-    found.check()
-    found.context.close()
 
 
 def place_of(opened: Opened, token: str) -> tuple[float, float]:
@@ -138,12 +72,6 @@ def page_bins(opened: Opened) -> list[float]:
     raw = gzip.decompress(base64.b64decode(opened.page.text_content("#block-table")))
     meta = json.loads(raw[4 : 4 + int.from_bytes(raw[:4], "little")])
     return [b[end] for b in meta["views"][0]["bins"]["posterior_difference:value"] for end in ("low", "high")]
-
-
-def download(opened: Opened) -> bytes:
-    with opened.page.expect_download() as saved:
-        opened.page.click("#table-download")
-    return Path(saved.value.path()).read_bytes()
 
 
 def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Audit) -> None:

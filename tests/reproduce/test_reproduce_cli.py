@@ -7,11 +7,13 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from calls import Run as Call
+from pages import violations
 from tokensieve.report.reproduce import markdown, render_reproduction
 from tokensieve.reproduce import registry, synthetic
 from tokensieve.reproduce.result import Check, Experiment, Finding, Reading
@@ -163,3 +165,7 @@ def test_markdown_rows_stay_rows(text: str) -> None:
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 9 for line in lines[:5]) and lines[5] == ""
     assert study(text).tally() == {"reproduced": 0, "explained": 0, "not reproduced": 1, "not run": 1}
     json.dumps(study(text).to_dict(), allow_nan=False)
+
+
+def test_axe_finds_nothing(browser: Any, tmp_path: Path) -> None:
+    assert violations(browser, render_reproduction(study("some text")), tmp_path) == []

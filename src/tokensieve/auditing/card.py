@@ -11,6 +11,8 @@ import polars as pl
 
 from tokensieve.auditing.findings import Share
 from tokensieve.auditing.refit import refit
+from tokensieve.auditing.score import confusion
+from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.decision import decide, probabilities
 from tokensieve.model.fit import FitSettings
 from tokensieve.model.trained import Model
@@ -69,19 +71,18 @@ def model_card(f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame |
     k, n = len(test.classes), test.n_documents
     p, answers = probabilities(f), decide(f)
     right = answers == test.labels
-    confusion = np.zeros((k, k), dtype=np.int64)
-    np.add.at(confusion, (test.labels, answers), 1)
-    hits = confusion.diagonal()
+    matrix = confusion(test.labels, answers, k)
+    hits = matrix.diagonal()
     shares = [
-        tuple(Share.count(int(a), int(b)) for a, b in zip(hits, confusion.sum(axis), strict=True)) for axis in (0, 1)
+        tuple(Share.count(int(a), int(b)) for a, b in zip(hits, matrix.sum(axis), strict=True)) for axis in (0, 1)
     ]
-    prior = train_sizes / train_sizes.sum()
-    given = (p[np.arange(n), test.labels], prior[test.labels])
-    loss, base = (float(np.mean(-np.log(np.maximum(x, 1e-300)))) if n else math.nan for x in given)
+    prior = np.log(train_sizes / train_sizes.sum())
+    loss = float(loss_and_slope(f.reshape(n, -1), test.labels)[0].mean()) if n else math.nan
+    base = float(-prior[test.labels].mean()) if n else math.nan
     calibration = _calibration(p[np.arange(n), answers], right, k)
     gap = (calibration["confidence"] - calibration["accuracy"]).abs() * calibration["documents"]
     return ModelCard(
-        confusion=confusion,
+        confusion=matrix,
         precision=shares[0],
         recall=shares[1],
         log_loss=loss,

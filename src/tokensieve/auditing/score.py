@@ -67,13 +67,18 @@ def score(f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
     if not known.size:
         return None
     true, found, k = index[known], decide(f[known]), len(classes)
-    confusion = np.bincount(true * k + found, minlength=k * k).reshape(k, k)
+    matrix = confusion(true, found, k)
     return Score(
         tuple(classes),
-        Share.count(int(np.trace(confusion)), known.size),
+        Share.count(int(np.trace(matrix)), known.size),
         float(loss_and_slope(f[known], true)[0].mean()),
-        float(confusion.sum(axis=1).max() / known.size),
-        confusion,
+        float(matrix.sum(axis=1).max() / known.size),
+        matrix,
         int((index == -2).sum()),
         dict(strange.iter_rows()),
     )
+
+
+def confusion(labels: Ints, answers: Ints, classes: int) -> Ints:
+    """Documents by label (rows) and answer (columns), shape (K, K)."""
+    return np.bincount(labels * classes + answers, minlength=classes**2).reshape(classes, classes)

@@ -92,7 +92,7 @@ def predict(
     else:
         sys.stdout.buffer.write(printable(answers.decode()).encode())
     if found and not quiet:
-        show_score(found)
+        show_score(found, brief=out is None)
 
 
 @command

@@ -191,7 +191,7 @@ def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
         "evidence": evidence(finding),
         "action": action(finding),
         "command": f"tokensieve mask {_source(audit.name)} {sides}{words} --out masked.csv" if masked else "",
-        "lines": 4 if finding.kind is FindingKind.LABELS else 2,
+        "lines": 3 if finding.kind is FindingKind.LABELS else 2,
         "on_train": finding.kind is FindingKind.LABELS,
     }
 

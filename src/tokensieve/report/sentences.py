@@ -123,7 +123,7 @@ def _shortcut(finding: Finding) -> str:
     many, s = len(finding.tokens), "" if len(finding.tokens) > 1 else "s"
     subject = f"{many} tokens such as {quoted(finding.tokens[:2])}" if many > 3 else quoted(finding.tokens)
     share, right = percent(finding.evidence["documents"].value), finding.evidence["decides"].value
-    label = shown(finding.label, 40)
+    label = finding.label and shown(finding.label, 40)
     if right < DECIDES and label:
         return f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are of class {label}"
     return f"{subject} occur{s} in {share} of the documents and decide{s} {percent(right, 0)} of them" + (

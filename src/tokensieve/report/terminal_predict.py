@@ -13,21 +13,24 @@ from tokensieve.report.numbers import percent, plain
 SHOWN = 8  # classes of the table
 
 
-def show_score(score: Score) -> None:
-    """Accuracy, log loss and the confusion matrix, on standard error: standard output is for the answers."""
-    console = Console(stderr=True)
+def show_score(score: Score, brief: bool = False) -> None:
+    """Accuracy, log loss and the confusion matrix; brief: a line on standard error, where standard output is for the answers."""
     right = score.accuracy
-    console.print(
-        Text(f"accuracy {percent(right.value)} ({percent(right.low)} to {percent(right.high)})", style="bold")
-        + Text(f" of {right.of:,} labelled documents answered right")
-    )
+    share = f"accuracy {percent(right.value)} ({percent(right.low)} to {percent(right.high)})"
+    more = f" of {right.of:,} labelled documents answered right"
+    if brief:
+        loss = f"; log loss {plain(score.log_loss, 4)}; more with --out FOLDER"
+        Console(stderr=True, soft_wrap=True).print(Text(share + more + loss))
+        return
+    console = Console()
+    console.print(Text(share, style="bold") + Text(more))
     console.print(f"always the largest class {percent(score.majority)}; log loss {plain(score.log_loss, 4)}")
     for name, n in list(score.unknown.items())[:3]:
         console.print(Text(f"left out, {n:,}: label {shown(name, 30)!r} is none of the model's"))
     if score.unlabelled:
         console.print(Text(f"left out, {score.unlabelled:,}: no label"))
     if len(score.classes) > SHOWN:
-        console.print(Text(f"the confusion matrix of {len(score.classes)} classes is in summary.json, with --out"))
+        console.print(Text(f"the confusion matrix of {len(score.classes)} classes is in summary.json"))
         return
     table = Table(box=None, pad_edge=False)
     table.add_column(Text("label ↓ answer →", style="dim"))

@@ -29,7 +29,8 @@ const Box = {
       Dom.id("box-left").textContent =
         `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not in this page, ` +
         `${Dom.id("box").dataset.left}. A text that holds one of them is answered as if it were unknown; tokensieve explain knows them all.`;
-    const [first] = Documents.kinds.toReversed().flatMap(Documents.of);
+    const size = (i) => Documents.list[i].text.length;
+    const [first] = Documents.kinds.flatMap(Documents.of).sort((a, b) => size(a) - size(b));
     if (first !== undefined) input.value = Documents.list[first].text;
     return Box.show();
   },

@@ -76,8 +76,10 @@ const Decisions = {
     return group;
   },
 
+  /** Buttons for one token; formatting cannot be cut from a text. */
   on(token) {
-    return Decisions.group(Decisions.tokens, token, [["keep", "Keep"], ["mask", "Mask"]], `Decision on ${Format.shown(token, 40)}`);
+    const choices = [["keep", "Keep"], ["mask", "Mask"]].slice(0, token.startsWith("⟨") ? 1 : 2);
+    return Decisions.group(Decisions.tokens, token, choices, `Decision on ${Format.shown(token, 40)}`);
   },
 
   /** Buttons for one document. */

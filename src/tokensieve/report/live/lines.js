@@ -50,7 +50,7 @@ const Lines = {
     return sides.map(([name, of], i) => {
       const rows = of.map((line) => Lines.line(line, i > 0 && !two));
       const list = rows.length ? Dom.make("ul", {}, ...rows) : Dom.make("p", { class: "note", text: "No line." });
-      return Dom.make("div", {}, Dom.make("h4", {}, Dom.make("bdi", { text: name }), ` (${of.length})`), list);
+      return Dom.make("div", {}, Dom.make("h3", {}, Dom.make("bdi", { text: name }), ` (${of.length})`), list);
     });
   },
 

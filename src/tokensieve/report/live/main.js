@@ -68,7 +68,7 @@ const Main = {
     else if (any("brush", "chosen")) TokenMap.mark();
     if (any("brush")) TokenMap.tell();
     if (any("label")) Main.name();
-    if (any("chosen", "brush", "label")) Panel.show();
+    if (any("chosen", "brush") || (any("label") && !Dom.id("panel").hidden)) Panel.show();
     if (any("chosen")) Documents.choose(State.chosen === null ? Documents.kinds[0] : "token");
     else if (any("label") && State.classes.length === 2) Documents.show();
     Address.write();

@@ -233,9 +233,8 @@ const TokenMap = {
     let tried = 0;
     for (const i of interest) {
       if (Number.isNaN(px[i]) || (found ? !found[i] : TokenMap.common(i))) continue;
-      if (out.length === most || tried++ > 12 * most) break;
-      const text = Format.shown(State.token(i), 20);
-      const half = pen.measureText(text).width / 2 + 2;
+      if (out.length === most || tried++ > 6 * most) break;
+      const [text, half] = TokenMap.label(pen, rows.at[i]);
       const [a, b, r] = [px[i], py[i], pr[i]];
       const places = [[a, b - r - 9], [a, b + r + 10], [a + r + half + 2, b], [a - r - half - 2, b]];
       const free = ([x, y]) =>
@@ -247,6 +246,17 @@ const TokenMap = {
       TokenMap.named.push(i);
     }
     return out;
+  },
+
+  widths: new Map(),
+
+  /** A token's name and half its width, measured once. */
+  label(pen, place) {
+    if (!TokenMap.widths.has(place)) {
+      const text = Format.shown(State.tokens[place], 20);
+      TokenMap.widths.set(place, [text, pen.measureText(text).width / 2 + 2]);
+    }
+    return TokenMap.widths.get(place);
   },
 
   common: (row) => State.lower[State.rows().at[row]].split(" ").every((word) => TokenMap.plain.has(word)),

@@ -64,7 +64,7 @@ const Panel = {
     const kept = State.kept().sort((a, b) => Math.abs(rows.effect[b]) - Math.abs(rows.effect[a]));
     const some = kept.length > Panel.listed ? ` The ${Panel.listed} of largest effect:` : "";
     const list = Dom.make("ul", { class: "tokens-list" }, ...kept.slice(0, Panel.listed).map((row) => Dom.make("li", {}, Panel.link(State.token(row)))));
-    const head = Dom.make("h3", { class: "first", text: `${Format.count(kept.length)} tokens selected` });
+    const head = Dom.make("h2", { class: "first", text: `${Format.count(kept.length)} tokens selected` });
     const link = Dom.make("a", { href: "#table", text: "The table lists them with their numbers." });
     return [head, Dom.make("p", { class: "note" }, link, some), list];
   },
@@ -72,14 +72,14 @@ const Panel = {
   token() {
     const token = State.tokens[State.chosen];
     const row = State.rows().at.indexOf(State.chosen);
-    const out = [Dom.make("h3", { class: "first" }, Dom.token(token))];
+    const out = [Dom.make("h2", { class: "first" }, Dom.token(token))];
     if (State.brush) out.push(Dom.button("← The selected tokens", () => State.set({ chosen: null }), { class: "quiet" }));
     if (row < 0) out.push(Dom.make("p", { text: "It is not among the rows of this class." }));
     else out.push(...Panel.sentences(row));
     const holders = Documents.holding(State.chosen);
     const decide = Dom.make("p", { class: "row" }, Decisions.on(token));
     decide.append(Dom.button("Show on the map", () => Address.go(Dom.id("pictures")), { class: "quiet" }));
-    out.push(decide, Dom.make("h4", { text: "In the training documents" }));
+    out.push(decide, Dom.make("h3", { text: "In the training documents" }));
     out.push(Dom.make("div", { class: "concordance" }, ...Lines.columns(State.chosen)));
     const link = Dom.make("a", { href: "#documents", text: `Read the ${holders.length} test documents in this page that contain it` });
     out.push(Dom.make("p", {}, holders.length ? link : "No test document in this page contains it."));

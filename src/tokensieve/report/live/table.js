@@ -88,16 +88,33 @@ const TokenTable = {
     TokenTable.show(true);
   },
 
+  /** Rows that pass the filters, in order. */
   sorted() {
+    const kept = State.kept();
+    const order = TokenTable.ranked();
+    if (kept.length === order.length) return order;
+    const inside = new Uint8Array(order.length);
+    for (const i of kept) inside[i] = 1;
+    return order.filter((i) => inside[i]);
+  },
+
+  /** All rows of the class in order, missing numbers last; kept until class or order change. */
+  ranked() {
     const rows = State.rows();
     const { by, down } = TokenTable.sort;
-    const kept = State.kept();
-    const names = by === "token" ? kept.map((i) => [State.token(i), i]) : null;
+    const key = `${State.label} ${by} ${down}`;
+    if (TokenTable.kept?.key === key) return TokenTable.kept.order;
     const sign = down ? -1 : 1;
-    if (names) return names.sort((a, b) => sign * (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map((pair) => pair[1]);
-    const column = rows[by];
-    const low = (x) => (Number.isFinite(x) ? sign * x : Infinity); // missing ones last
-    return kept.sort((a, b) => low(column[a]) - low(column[b]) || a - b);
+    const order = Array.from({ length: rows.size }, (_, i) => i);
+    if (by === "token") {
+      const names = order.map(State.token);
+      order.sort((a, b) => sign * (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : 0));
+    } else {
+      const size = Float64Array.from(rows[by], (x) => (Number.isFinite(x) ? sign * x : Infinity));
+      order.sort((a, b) => size[a] - size[b] || a - b);
+    }
+    TokenTable.kept = { key, order };
+    return order;
   },
 
   show(first) {

@@ -1,0 +1,57 @@
+"""What tests of live pages share: a page opened in Chromium, and an audit of generated reviews."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
+from tokensieve.text.corpus import read_corpus
+
+
+class Opened:
+    """A page in the browser that refuses every request and remembers every complaint."""
+
+    def __init__(self, browser: Any, html: str, folder: Path, width: int = 1200, theme: str = "light") -> None:
+        file = folder / "report.html"
+        file.write_bytes(html.encode())
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        self.page = self.context.new_page()
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
+
+    def settle(self) -> None:
+        self.page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 60))")
+
+    def rows(self) -> list[str]:
+        return [text.strip() for text in self.page.locator("#table-body th").all_inner_texts()]
+
+    def caption(self) -> str:
+        return str(self.page.inner_text("#table-caption"))
+
+    def check(self) -> None:
+        assert not self.complaints
+        asked = [url for url in self.requests if not url.startswith(("data:image/svg+xml", "blob:"))]
+        assert asked == self.requests[:1]
+
+
+def reviews(n: int = 1200, seed: int = 0, ngrams: int = 2) -> Audit:
+    made = demo_reviews(n, seed)
+    corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
+    return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))
+
+
+def download(opened: Opened) -> bytes:
+    with opened.page.expect_download() as saved:
+        opened.page.click("#table-download")
+    return Path(saved.value.path()).read_bytes()

@@ -1,0 +1,30 @@
+"""axe-core finds no violation on the pages, with everything open; those of reproduce and diagnose are tested beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_report_theory import study_of
+
+from pages import violations
+from tokensieve.auditing.compare import compare_audits
+from tokensieve.auditing.result import Audit
+from tokensieve.report.compare import render_comparison
+from tokensieve.report.theory import render_theory
+from tokensieve.text.counts import Counts
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_audit(browser: Any, html: str, tmp_path: Path, theme: str) -> None:
+    assert violations(browser, html, tmp_path, theme) == []
+
+
+def test_verify(browser: Any, tmp_path: Path) -> None:
+    counts = Counts.from_matrix([[1, 1, 0]] * 5 + [[0, 1, 1]] * 5, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
+    assert violations(browser, render_theory(study_of(counts, d=8, eta=20.0, seed=5)), tmp_path, "light") == []
+
+
+def test_compare(browser: Any, audited: Audit, tmp_path: Path) -> None:
+    assert violations(browser, render_comparison(compare_audits(audited, audited)), tmp_path, "light") == []
