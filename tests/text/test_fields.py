@@ -172,7 +172,7 @@ def test_the_command_line_with_fields(run: Run, tmp_path: Path) -> None:
     masking = ("mask", "a.json", "--text", "title", "--text", "body", "--out", "b.jsonl", "--token")
     assert run(*masking, "title:refund title:please", "--token", "body:the")[0] == 0
     found = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
-    assert found[0] == {"title": " ", "body": " text number 0 is long", "y": "no"}
-    assert found[1] == {"title": "great thing", "body": " text number 1 is long", "y": "yes"}
+    assert found[0] == {"title": "", "body": "text number 0 is long", "y": "no"}
+    assert found[1] == {"title": "great thing", "body": "text number 1 is long", "y": "yes"}
     status, _, said = run(*masking, "refund")
     assert status == 2 and "of no field: write title:TOKEN, body:TOKEN" in said
