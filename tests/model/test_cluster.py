@@ -149,7 +149,7 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     found = demo_reviews(600)
     names = [("neg", "pos", "odd")[y + (classes > 2 and i % 3 == 0)] for i, y in enumerate((found.labels > 0).tolist())]
     corpus = split_corpus(read_corpus((found.texts.to_list(), names)))
-    audited = audit(corpus, Settings(baseline=False))
+    audited = audit(corpus, Settings(baseline=False, formatting=False))
     model = audited.model
     counts = count_corpus(corpus, model.vocabulary_).counts
     importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from tokensieve.auditing.card import learning_curve, model_card
 from tokensieve.auditing.concordance import concordance
 from tokensieve.auditing.documents import Answered, examples, sample
 from tokensieve.auditing.findings import FindingKind, ranked
-from tokensieve.auditing.inspection import inspect
-from tokensieve.auditing.pairs import inspect_pairs
+from tokensieve.auditing.inspection import Inspection, inspect
+from tokensieve.auditing.pairs import Preferences, inspect_pairs
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.auditing.stability import stability
@@ -52,8 +52,7 @@ def audit(
     """Importance, classifier, selection and their agreement on one corpus.
 
     Args:
-        corpus: with its test set, or without: then a seeded, stratified share is set aside. Or what `read_corpus` reads: a data
-            frame, an Arrow table, a data set, a file, (texts, labels).
+        corpus: with its test set (else a seeded, stratified share is set aside), or what `read_corpus` reads: a data frame, a file, …
         settings: `Settings()` if None.
         tokenizer: words if None.
         progress: called with (stage, share done).
@@ -64,26 +63,13 @@ def audit(
         InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
-    if not isinstance(corpus, Corpus):
-        corpus = (read_pairs if "pairs" in reading else read_corpus)(corpus, **reading)
-        clock.lap("reading")
-    elif reading:
-        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
-    how = TrainSettings(
-        settings.ngrams,
-        settings.min_documents,
-        settings.seed,
-        settings.value_rate,
-        settings.test_share,
-        settings.formatting,
-    )
-    learned = train_corpus(corpus, how, tokenizer, tell, clock)
+    corpus = _read(corpus, reading, clock)
+    how = {field.name: getattr(settings, field.name) for field in fields(TrainSettings)}
+    learned = train_corpus(corpus, TrainSettings(**how), tokenizer, tell, clock)
     train, test, notes = learned.train, learned.test, list(learned.notes)
     f = learned.f if learned.f.shape[1] > 1 else learned.f[:, 0]
     assert learned.model.vocabulary is not None
-    splitter = learned.model.vocabulary.tokenizer
-    model = AttentionClassifier.of(learned.model, tokenizer=splitter)
-    tell("importance", 0.0)
+    model = AttentionClassifier.of(learned.model, tokenizer=learned.model.vocabulary.tokenizer)
     importance = importance_in(train)
     clock.lap("importance")
     baseline = None
@@ -93,30 +79,20 @@ def audit(
         tell("TF-IDF + logistic regression, for comparison", 0.0)
         baseline = baseline_in(train, test, settings.seed)
         clock.lap("baseline")
-    tell("agreement", 0.0)
+    tell("agreement and findings", 0.0)
     table, shares = token_frame(importance, learned)
     stable = stability(train, importance)
-    if stable is not None:
-        table = table.with_columns(stable.columns)
-    answered, summary = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict()
-    budget = settings.budget
+    table = table if stable is None else table.with_columns(stable.columns)
+    answered, summary, budget = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict(), settings.budget
     over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
     clock.lap("agreement")
-    tell("findings", 0.0)
-    pairs, curve = None, None
     fitting = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
-    if corpus.pairs is None:
-        found = inspect(
-            table, {"train": train.counts, "test": test.counts}, {"train": train.corpus, "test": test.corpus}, learned.model,
-            fitting, settings.thorough, corpus.test is not None,
-        )  # fmt: skip
-    else:
-        pairs, found = inspect_pairs(learned)
+    pairs, found = _inspected(learned, table, fitting, settings.thorough, corpus.test is not None)
     findings = ranked([*found.findings, *([stable.finding] if stable and stable.finding else [])])
     clock.lap("findings")
     tell("learning curve", 0.0)
-    if settings.thorough and pairs is None:
-        curve = learning_curve(train.counts, test.counts, learned.model, fitting)
+    fit_again = settings.thorough and pairs is None
+    curve = learning_curve(train.counts, test.counts, learned.model, fitting) if fit_again else None
     clock.lap("learning curve")
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
@@ -138,13 +114,35 @@ def audit(
         environments=pl.DataFrame() if stable is None else stable.table,
         label_issues=found.label_issues,
         honest_accuracy=found.honest,
-        lines=concordance(table, findings, train.counts, train.corpus, splitter, settings.seed),
+        lines=concordance(table, findings, train.counts, train.corpus, model.tokenizer, settings.seed),
         card=None if pairs else model_card(f, test.plain, train.counts.class_sizes, curve),
         exceeded=() if budget is None else budget.exceeded(findings),
         pairs=pairs,
     )
     clock.lap("agreement")
     return result
+
+
+def _read(source: Corpus | Source, reading: dict[str, Any], clock: Clock) -> Corpus:
+    """The corpus, read where it is not yet."""
+    if not isinstance(source, Corpus):
+        corpus = (read_pairs if "pairs" in reading else read_corpus)(source, **reading)
+        clock.lap("reading")
+        return corpus
+    if reading:
+        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
+    return source
+
+
+def _inspected(
+    learned: CorpusModel, table: pl.DataFrame, fitting: FitSettings, thorough: bool, test_given: bool
+) -> tuple[Preferences | None, Inspection]:
+    """What someone should look into, and for pairs what wins them."""
+    if learned.train.corpus.pairs is not None:
+        return inspect_pairs(learned)
+    parts = {"train": learned.train, "test": learned.test}
+    counts, texts = ({name: getattr(part, of) for name, part in parts.items()} for of in ("counts", "corpus"))
+    return None, inspect(table, counts, texts, learned.model, fitting, thorough, test_given)
 
 
 def importance_in(part: Part) -> Importance:

@@ -19,25 +19,32 @@ from tokensieve.errors import InputError
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-@command
-def mask(
-    source: SourceArgument,
-    splitting: Splitting,
-    files: Files,
-    out: Annotated[Path, out_option("tokensieve-mask")] = Path("tokensieve-mask"),
-    token: Annotated[list[str] | None, typer.Option("--token", help="Token to cut out (repeatable).")] = None,
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """What is cut out, and which documents are left out."""
+
+    token: Annotated[list[str] | None, typer.Option("--token", help="Token to cut out (repeatable).")] = None
     audit: Annotated[
         Path | None,
         typer.Option("--audit", help="Folder of an audit with --fail-on: cut what exceeded it.", metavar="FOLDER"),
-    ] = None,
+    ] = None
     decisions: Annotated[
         Path | None,
         typer.Option("--decisions", help="What was decided on the audit's page, exported there.", metavar="FILE"),
-    ] = None,
+    ] = None
     part: Annotated[
         str | None,
         typer.Option("--part", help="Which side of the audit SOURCE is, where --test gave the other.", metavar="PART"),
-    ] = None,
+    ] = None
+
+
+@command
+def mask(
+    source: SourceArgument,
+    what: Cut,
+    splitting: Splitting,
+    files: Files,
+    out: Annotated[Path, out_option("tokensieve-mask")] = Path("tokensieve-mask"),
     text: TextOption = None,
     pairs: Annotated[
         str | None,
@@ -59,22 +66,22 @@ def mask(
     both = None if pairs is None else columns_of(pairs)
     target = _Target.of(out, source)
     check_writable(target.folder)
-    if part not in (None, "train", "test"):
-        raise InputError(f"--part is train or test, not {part!r}")
-    decided = Decisions() if decisions is None else Decisions.read(decisions)
-    tokens, likely, splitter = list(token or []), None, splitting.splitter()
-    if audit is not None:
-        found, likely = _exceeding(audit, must=decisions is None)
+    if what.part not in (None, "train", "test"):
+        raise InputError(f"--part is train or test, not {what.part!r}")
+    decided = Decisions() if what.decisions is None else Decisions.read(what.decisions)
+    tokens, likely, splitter = list(what.token or []), None, splitting.splitter()
+    if what.audit is not None:
+        found, likely = _exceeding(what.audit, must=what.decisions is None)
         tokens += [one for one in found if one not in decided.keep]
-        model = read_model(audit)
+        model = read_model(what.audit)
         vocabulary = model.vocabulary
-        both = Answering(audit, pairs).columns() if model.pairs else both
+        both = Answering(what.audit, pairs).columns() if model.pairs else both
         if vocabulary is not None and splitting == Splitting():
             splitter = vocabulary.tokenizer
-    tokens, formatting = _words([*tokens, *decided.mask], asked=token or [])
+    tokens, formatting = _words([*tokens, *decided.mask], asked=what.token or [])
     fields = both or text or list(getattr(splitter, "fields", [])) or likely
     rows, columns = _rows(source, files, list(fields or []), must=bool(text or both))
-    left_out = _left_out(source, rows, decided.wrong, part)
+    left_out = _left_out(source, rows, decided.wrong, what.part)
     changed = 0
     if tokens or not any(left_out):
         texts = {column: _texts(source, [row for _, _, row in rows], column) for column in columns}

@@ -128,7 +128,7 @@ def read_model(path: str | Path) -> Model:
         description = parsed(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{described}: {DESCRIPTION}: {str(error)[:100]}: train the model again") from None
-    if not isinstance(description, dict) or description.get("kind") not in KINDS:
+    if not isinstance(description, dict) or description.get("kind") not in tuple(KINDS):
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
     if type(description.get("format")) is not int or description["format"] != FORMAT:
         found = str(description.get("format"))[:20]
