@@ -86,7 +86,9 @@ def test_bad_tokens_are_named() -> None:
         mask_texts(pl.Series(["a"]), ["Good"], WordTokenizer())
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    "suffix", ["jsonl", *(pytest.param(s, marks=pytest.mark.slow) for s in ("csv", "tsv", "parquet"))]
+)
 def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str) -> None:
     reviews = demo_reviews(seed=1)
     data = pl.DataFrame({"id": np.arange(len(reviews.texts)), "body": reviews.texts, "y": reviews.labels})

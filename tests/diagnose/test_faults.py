@@ -122,6 +122,7 @@ def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
     assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
 
 
+@pytest.mark.slow
 def test_nobody_is_accused_where_nothing_is_learned(trained: Any, reviews: Any) -> None:
     for seed in (9, 10):
         model = untrained_twin(trained[0], seed)

@@ -113,7 +113,7 @@ def equal(a: Learned, b: Learned) -> bool:
     )
 
 
-@pytest.mark.parametrize("partitions", [1, 4])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here: InProcess, partitions: int) -> None:
     learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
     same_importance(learned.importance, 2)

@@ -462,7 +462,7 @@ def hostile_audit() -> Audit:
     return replace(found, sample=[Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts])
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str) -> None:
     opened = Opened(browser, render(hostile_audit()), tmp_path, width=1200 if theme == "light" else 360, theme=theme)
     page = opened.page

@@ -126,6 +126,7 @@ def test_a_stream_has_no_baseline_and_says_so(tmp_path: Path) -> None:
     assert any("TF-IDF + logistic regression is not trained" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_path: Path, tiny: None) -> None:
     corpus = read_corpus(written(tmp_path, "csv"), drop=["zzz"], stream=True)
     assert isinstance(corpus.texts, StoredTexts)

@@ -52,7 +52,7 @@ def audit(
     """Importance, classifier, selection and their agreement on one corpus.
 
     Args:
-        corpus: with its test set (else a seeded, stratified share is set aside), or what `read_corpus` reads: a data frame, a file, …
+        corpus: with its test set (else a seeded, stratified share is set aside), or what `read_corpus` reads: a frame, a file, …
         settings: `Settings()` if None.
         tokenizer: words if None.
         progress: called with (stage, share done).
