@@ -242,9 +242,8 @@ def accuracy_without(
     if not tokens:
         return None
     every = pl.Series(train.tokens, dtype=pl.String)
-    likely = np.flatnonzero(
-        names.str.contains_any(list(tokens)).to_numpy()
-    )  # as text: of half a million a few are looked into
+    # as text first: of half a million types a few are left to be looked into
+    likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
     gone = [i for i in likely.tolist() if _contains(every[i], tokens)]
     keep = np.setdiff1d(np.arange(train.n_types), gone)
     if len(keep) in (0, train.n_types):
