@@ -46,6 +46,8 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * summary["token_types"]
 
+    status, out, err = run("train", "reviews.csv", "--out", "found")
+    assert (status, out) == (2, "") and "holds an audit" in err  # whose summary and model would no longer be of one run
     assert run("train", "reviews.csv", "--formatting", "--out", "model", "--seed", "3", "-q") == (0, "", "")
     assert not (tmp_path / "model" / "report.html").exists()
     trained = json.loads((tmp_path / "model" / "summary.json").read_text())

@@ -161,6 +161,8 @@ def _train(job: _Job, table: bool) -> None:
     splitter = job.tokens.splitter()
     how = {name: getattr(job.tokens, name) for name in ("ngrams", "min_documents", "value_rate")}
     check_writable(job.out)
+    if (job.out / "findings.json").exists():
+        raise InputError(f"--out {str(job.out)!r} holds an audit, which has its model already: name another folder")
     with progress(job.quiet) as tell:
         tell("reading", 0.0)
         corpus = job.read()

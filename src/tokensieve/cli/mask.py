@@ -103,10 +103,11 @@ def mask(
     for name in formatting:
         say(quiet, f"not cut: {name} is formatting, no token of the text")
     gone = f", {len(wrong):,} with a wrong label left out" if wrong else ""
-    say(
-        quiet,
-        f"{changed:,} of {len(rows):,} documents changed, {len(set(tokens))} tokens cut out{gone}: {target.folder / target.name}",
-    )
+    if tokens and not changed:
+        say(quiet, "no document holds what was to be cut out: the documents are a copy")
+    cut, where = len(set(tokens)), target.folder / target.name
+    words = f"{cut} token{'s' * (cut != 1)} cut out"
+    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {words}{gone}: {where}")
 
 
 @dataclass(frozen=True)

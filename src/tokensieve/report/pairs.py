@@ -89,9 +89,10 @@ def action(finding: Finding) -> str:
             "Ask whether people here really prefer length. If not, compare answers of like length, or correct for length when you "
             "judge models or train a reward on these pairs."
         )
+    rest = "" if is_formatting(finding.tokens[0]) else ", or mask it on both sides and audit again"
     return (
-        "Ask whether a good answer needs this. If not, a reward trained on these pairs will learn it all the same: balance it, or "
-        "mask it on both sides and audit again."
+        "Ask whether a good answer needs this. If not, a reward trained on these pairs will learn it all the same: balance it"
+        f"{rest}."
     )
 
 

@@ -163,6 +163,9 @@ def main_line(audit: Audit) -> str:
     """The sentence that page and terminal begin with: the gravest finding, or that there is none."""
     if audit.findings:
         return headline(audit.findings[0])
+    if not audit.over_budget.is_empty():
+        n = audit.over_budget["token"].n_unique()
+        return f"{count(n)} token{'s' * (n != 1)} over the budget {audit.settings['budget']}"
     return f"No shortcut, leak or label problem found in {shown(file_name(audit.name), 60)}"
 
 
@@ -171,7 +174,8 @@ def honest(audit: Audit) -> str:
     if audit.honest_accuracy is None:
         return ""
     whole, without = audit.honest_accuracy
-    return f"Test accuracy {percent(whole.value)}; without the shortcuts {_interval(without)}"
+    chance = ", no further apart than chance explains" if without.low <= whole.value <= without.high else ""
+    return f"Test accuracy {percent(whole.value)}; without the shortcuts {_interval(without)}{chance}"
 
 
 def _of(share: Share) -> str:

@@ -22,6 +22,7 @@ from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.sentences import TITLES, headline, honest, main_line
 
 MANY, FOUND, NOTES = 6, 5, 3
+LIKE_LENGTH = 30  # pairs that a share is shown of
 LISTED = 20
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 
@@ -109,7 +110,7 @@ def _accuracies(audit: Audit) -> Text:
         (model, longer), rows = audit.pairs.like_length, pairs.accuracies(audit)
         first = "  ".join(f"{name[0].lower()}{name[1:]} {percent(value)}" for name, value in rows[:-1])
         like = f"this model {percent(model.value)}, the longer answer {percent(longer.value)}"
-        second = f"\nof {model.of:,} test pairs of like length: {like}"
+        second = f"\nof {model.of:,} test pairs of like length: {like}" if model.of >= LIKE_LENGTH else ""
         return Text(f"preferred answer named: {first}", style="bold") + Text(second)
     parts = [f"test accuracy {percent(audit.test_accuracy)}", f"largest class {percent(audit.majority_accuracy)}"]
     if audit.baseline_accuracy is not None:
