@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
     from tokensieve.model.explanation import Explanation
     from tokensieve.model.fit import FitSettings, fit
-    from tokensieve.model.pairs import compare, fit_pairs
+    from tokensieve.model.pairs import compare, fit_pairs, pair_gradient
     from tokensieve.model.start import initialise
     from tokensieve.model.storage import load_model, model_files, read_model, table
     from tokensieve.model.trained import Model
@@ -70,7 +70,7 @@ _HOMES = {
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
     "model.explanation": "Explanation",
     "model.fit": "FitSettings fit",
-    "model.pairs": "compare fit_pairs",
+    "model.pairs": "compare fit_pairs pair_gradient",
     "model.start": "initialise",
     "model.storage": "load_model model_files read_model table",
     "model.trained": "Model",

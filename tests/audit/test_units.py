@@ -14,7 +14,8 @@ from tokensieve.auditing.findings import FindingKind
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.stability import MOST_ENVIRONMENTS
-from tokensieve.data.groups import unit_importance
+from tokensieve.data.groups import merged
+from tokensieve.data.importance import token_importance
 from tokensieve.errors import InputError
 from tokensieve.report.sentences import headline
 from tokensieve.text.corpus import read_corpus, split_corpus
@@ -64,7 +65,7 @@ def test_the_table_is_that_of_units_with_numbers_of_documents(both: tuple[Audit,
     found = count_texts(corpus.texts, min_documents=3)
     counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens)
     assert corpus.units is not None
-    expected = unit_importance(counts, corpus.units)
+    expected = token_importance(merged(counts, corpus.units)[0])
     table = both[1].tokens.filter(pl.col("class") == "yes").head(counts.n_types)
     np.testing.assert_allclose(table["effect"], expected.effect[:, 1], rtol=1e-5)
     np.testing.assert_allclose(table["p_value"], expected.p_value[:, 1], rtol=1e-5)

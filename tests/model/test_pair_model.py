@@ -13,7 +13,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers
 from tokensieve.model.fit import FitSettings
-from tokensieve.model.pairs import answer_pairs, compare, fit_pairs, margins, pair_accuracy, pair_gradient
+from tokensieve.model.pairs import answer_pairs, compare, fit_pairs, margins, named_rightly, pair_gradient
 from tokensieve.model.storage import model_files, read_model
 from tokensieve.model.training import TrainSettings, train_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -90,7 +90,7 @@ def test_swapping_the_sides_turns_the_margin_and_moving_all_values_does_nothing(
     m = margins(answers(counts.matrix, u, w))
     assert np.allclose(margins(answers(swapped, u, w)), -m, atol=1e-12)
     assert np.allclose(margins(answers(counts.matrix, u, w + 3.0)), m, atol=1e-9)
-    assert pair_accuracy(m) + pair_accuracy(-m) == pytest.approx(1.0)
+    assert named_rightly(m).mean() + named_rightly(-m).mean() == pytest.approx(1.0)
 
 
 def planted(n: int = 200, seed: int = 0) -> tuple[Counts, Ints]:
@@ -107,7 +107,7 @@ def test_training_finds_the_planted_type_and_gives_the_same_bits() -> None:
     assert np.array_equal(models[0].values, models[1].values)
     assert models[0].values[:, 0].argmax() == 0
     other, _ = planted(seed=1)
-    assert pair_accuracy(margins(models[0].decide(other.matrix))) > 0.75
+    assert named_rightly(margins(models[0].decide(other.matrix))).mean() > 0.75
 
 
 def test_without_a_signal_probabilities_are_nearly_even() -> None:

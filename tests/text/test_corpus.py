@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calls import read_texts
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
-from tokensieve.text.texts import read_texts
 
 quick = settings(deadline=None, derandomize=True)
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers
 
-from calls import Run
+from calls import Run, read_texts
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.fields import join_fields, split_fields
-from tokensieve.text.texts import read_texts
 from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict, with_fields
 from tokensieve.text.vocabulary import Documents, count_corpus
 

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from calls import read_texts
 from tokensieve.errors import InputError
 from tokensieve.text import sources
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.texts import read_texts
 from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
 
 quick = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])

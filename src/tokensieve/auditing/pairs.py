@@ -24,6 +24,7 @@ from tokensieve.data.importance import LEVEL
 from tokensieve.data.pairs import differences, length_features, win_rates, wins_frame
 from tokensieve.escape import shown
 from tokensieve.model.attention import loss_and_slope
+from tokensieve.model.pairs import named_rightly
 from tokensieve.model.training import CorpusModel, Part
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -101,7 +102,7 @@ def preferences(learned: CorpusModel) -> Preferences:
     assert train.corpus.pairs is not None
     rates = [win_rates(train.counts.matrix, units["train"], x) for x in (None, length_features(ratio["train"]))]
     m = learned.f[::2, 0]
-    right = (m > 0) + 0.5 * (m == 0)
+    right = named_rightly(m)
     like = np.abs(ratio["test"]) <= np.log(LIKE)
     uneven = like & (ratio["test"] != 0)
     return Preferences(

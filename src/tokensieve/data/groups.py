@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.data.importance import Importance, token_importance
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Ints
 
 
-def merge_units(counts: Counts, units: Ints) -> Counts:
-    """One document for every unit and label that occur together, in order of unit and label; its counts are sums.
+def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
+    """One document for every unit and label that occur together, in order of unit and label, its counts sums; and the number of
+    documents that each is made of.
 
     Args:
         counts: n documents.
@@ -26,30 +26,12 @@ def merge_units(counts: Counts, units: Ints) -> Counts:
     Raises:
         InputError: there is not one unit for each document.
     """
-    return merged(counts, units)[0]
-
-
-def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
-    """`merge_units`, and the number of documents that each merged document is made of."""
     cells, where = np.unique(_cells(counts, units), return_inverse=True)
     member = sp.csr_array((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(cells), len(where)))
     matrix = sp.csr_array(member @ counts.matrix)
     matrix.sort_indices()
     whole = Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
     return whole, np.bincount(where, minlength=len(cells)).astype(np.int64)
-
-
-def unit_importance(counts: Counts, units: Ints) -> Importance:
-    """Importance with units as the independent units: `documents` and `class_documents` count merged documents.
-
-    Args:
-        counts: n documents.
-        units: the unit of each document, shape (n,), not negative.
-
-    Raises:
-        InputError: there is not one unit for each document, or fewer than two classes have documents.
-    """
-    return token_importance(merge_units(counts, units))
 
 
 def _cells(counts: Counts, units: Ints) -> Ints:

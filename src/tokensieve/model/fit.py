@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, loss_and_slope
+from tokensieve.model.attention import loss_and_slope
+from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, best_scale, choose, held_out_values
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
@@ -19,14 +21,8 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.split import folds, split_units, stratified, unit_folds
 from tokensieve.text.vocabulary import Vocabulary
 
-CHECKS = 8
-PATIENCE = 3
 LEAST_STEPS = 500
 LEAST_PER_CLASS = 10
-HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
-FEW, FOLDS = 2_000, 5
-MOST_SCALE = 2.0  # a few held-out documents, all answered rightly, would ask for any certainty
-STRENGTHS: tuple[float, ...] = (0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -95,25 +91,6 @@ def fit(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What held-out documents decide.
-
-    Attributes:
-        steps: of training.
-        strength: of the start: what its scores, and the distance of its values from the prior, are multiplied by.
-        scale: what the distance of the trained values from the prior is multiplied by. As attention adds up to one this does the
-            same to every decision value, f ← prior + scale · (f − prior): 0 answers by the class frequencies, so that held-out
-            documents are never answered worse than by them.
-        validation: (steps, mean loss) of the chosen strength, shape (checks, 2).
-    """
-
-    steps: int
-    strength: float = 1.0
-    scale: float = 1.0
-    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
-
-
 def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
@@ -132,42 +109,21 @@ def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list
 
 def _choose(
     counts: Counts, prior: Floats, schedule: Schedule, parts: list[tuple[Ints, Ints]], tell: Progress
-) -> _Choice:
-    """Length, strength of the start and scale of smallest loss: of few documents by cross-validation, each of them held out once;
-    of many on a share of them, and for the full strength alone."""
+) -> Choice:
+    """Of few documents by cross-validation, each of them held out once; of many on a share of them, and for the full strength
+    alone."""
     if not parts:
-        return _Choice(schedule.steps)
-    strengths = STRENGTHS if len(parts) > 1 else STRENGTHS[-1:]
-    best: tuple[float, _Choice] = (math.inf, _Choice(schedule.steps))
-    for number, strength in enumerate(strengths):
-        tell("choosing the length of training", number / len(strengths))
-        checks, scales = [], []
-        for steps, f, labels in _checks(counts, prior, schedule, strength, parts):
+        return Choice(schedule.steps)
+    held = [(inside, counts.rows(outside)) for inside, outside in parts]
+    labels = np.concatenate([part.labels for _, part in held])
+
+    def judged(strength: float) -> Iterator[tuple[int, float, float]]:
+        start = partial(_first, counts, prior, strength)
+        for steps, f in held_out_values(counts, start, schedule, held):
             scale = best_scale(f, prior, labels)
-            loss, _ = loss_and_slope(prior + scale * (f - prior), labels)
-            checks.append((steps, float(np.mean(loss))))
-            scales.append(scale)
-            at = min(range(len(checks)), key=lambda i: checks[i][1])
-            if len(checks) - at > PATIENCE:
-                break
-        if checks[at][1] < best[0]:
-            best = checks[at][1], _Choice(checks[at][0], strength, scales[at], np.array(checks))
-    return best[1]
+            yield steps, float(np.mean(loss_and_slope(prior + scale * (f - prior), labels)[0])), scale
 
-
-def _checks(
-    counts: Counts, prior: Floats, schedule: Schedule, strength: float, parts: list[tuple[Ints, Ints]]
-) -> Iterator[tuple[int, Floats, Ints]]:
-    """After every eighth of the schedule: steps, and the decision values of all held-out documents beside their labels."""
-    held = [counts.rows(outside) for _, outside in parts]
-    labels, pause = np.concatenate([part.labels for part in held]), math.ceil(schedule.steps / CHECKS)
-    runs = [
-        train(counts, *_first(counts, prior, strength, part), schedule, pause, inside)
-        for (inside, _), part in zip(parts, held, strict=True)
-    ]
-    for states in zip(*runs, strict=True):
-        f = [answers(part.matrix, u, w) for (_, u, w), part in zip(states, held, strict=True)]
-        yield states[0][0], np.concatenate(f), labels
+    return choose(STRENGTHS if len(parts) > 1 else STRENGTHS[-1:], schedule.steps, judged, tell)
 
 
 def _first(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
@@ -176,13 +132,3 @@ def _first(counts: Counts, prior: Floats, strength: float, without: Counts | Non
     u, w = initial_table(counts, prior, without)
     sink = math.log(max(float(np.median(counts.lengths)), 1.0))
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
-
-
-def best_scale(f: Floats, prior: Floats, labels: Ints) -> float:
-    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving."""
-    low, high, away = 0.0, MOST_SCALE, f - prior
-    for _ in range(20):
-        middle = (low + high) / 2
-        rises = float(np.sum(loss_and_slope(prior + middle * away, labels)[1] * away)) > 0
-        low, high = (low, middle) if rises else (middle, high)
-    return low

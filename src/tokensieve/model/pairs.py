@@ -15,7 +15,9 @@ A swap of A and B turns the sign of m and nothing else, so no orientation is dra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +35,9 @@ from tokensieve.model.attention import (
     loss_and_slope,
     sum_by_type,
 )
+from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, best_scale, choose, held_out_values
 from tokensieve.model.explanation import Explanation, explain
-from tokensieve.model.fit import CHECKS, FEW, FOLDS, HELD_OUT, LEAST_STEPS, PATIENCE, STRENGTHS, FitSettings, best_scale
+from tokensieve.model.fit import LEAST_STEPS, FitSettings
 from tokensieve.model.start import initial_table
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
@@ -60,9 +63,9 @@ def against_other(f: Floats) -> Floats:
     return np.column_stack([m, -m]).reshape(-1, 1)
 
 
-def pair_accuracy(m: Floats) -> float:
-    """Share of pairs whose preferred answer has the larger decision value; a tie is half right; nan without pairs."""
-    return float(np.mean((m > 0) + 0.5 * (m == 0))) if len(m) else math.nan
+def named_rightly(m: Floats) -> Floats:
+    """1 for each pair whose preferred answer has the larger decision value, ½ for a tie, else 0, shape (n,)."""
+    return np.asarray((m > 0) + 0.5 * (m == 0))
 
 
 def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
@@ -177,47 +180,25 @@ def compare(model: Model, first: str, second: str) -> Comparison:
     return Comparison(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What held-out units decide: steps, strength of the start, factor of the values (as in `tokensieve.model.fit`)."""
-
-    steps: int
-    strength: float = 1.0
-    scale: float = 1.0
-    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
-
-
-def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell: Progress) -> _Choice:
+def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell: Progress) -> Choice:
     """Of few pairs, and some more, by cross-validation over units (of few the strength of the start, too); of many on a share."""
     n = len(units)
     names = np.random.default_rng(schedule.seed).permutation(np.unique(units))
     if share <= 0 or n < LEAST_PAIRS or len(names) < FOLDS:
-        return _Choice(schedule.steps)
+        return Choice(schedule.steps)
     if n <= FOLDED:
         parts = [np.isin(units, names[i::FOLDS]) for i in range(FOLDS)]
     else:
         parts = [np.isin(units, names[: max(round(min(share, HELD_OUT / n) * len(names)), 1)])]
-    strengths = STRENGTHS if n <= FEW else STRENGTHS[-1:]
-    best = math.inf, _Choice(schedule.steps)
-    for number, strength in enumerate(strengths):
-        tell("choosing the length of training", number / len(strengths))
-        outside = [counts.rows(np.repeat(part, 2)) for part in parts]
-        runs = [
-            train(counts, *_first(counts, strength, held), schedule, math.ceil(schedule.steps / CHECKS), np.flatnonzero(~part))
-            for part, held in zip(parts, outside, strict=True)
-        ]  # fmt: skip
-        checks, scales, at = list[tuple[int, float]](), list[float](), 0
-        for states in zip(*runs, strict=True):
-            f = [answers(held.matrix, u, w) for (_, u, w), held in zip(states, outside, strict=True)]
-            m = margins(np.concatenate(f))
-            scales.append(best_scale(m[:, None], _NO_PRIOR, np.ones(n, dtype=np.int64)[: len(m)]))
-            checks.append((states[0][0], float(np.mean(_loss(scales[-1] * m)[0]))))
-            at = min(range(len(checks)), key=lambda i: checks[i][1])
-            if len(checks) - at > PATIENCE:
-                break
-        if checks[at][1] < best[0]:
-            best = checks[at][1], _Choice(checks[at][0], strength, scales[at], np.array(checks))
-    return best[1]
+    held = [(np.flatnonzero(~part), counts.rows(np.repeat(part, 2))) for part in parts]
+
+    def judged(strength: float) -> Iterator[tuple[int, float, float]]:
+        for steps, f in held_out_values(counts, partial(_first, counts, strength), schedule, held):
+            m = margins(f)
+            scale = best_scale(m[:, None], _NO_PRIOR, np.ones(len(m), dtype=np.int64))
+            yield steps, float(np.mean(_loss(scale * m)[0])), scale
+
+    return choose(STRENGTHS if n <= FEW else STRENGTHS[-1:], schedule.steps, judged, tell)
 
 
 def _first(counts: Counts, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:

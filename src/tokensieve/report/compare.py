@@ -7,14 +7,13 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-from markupsafe import Markup
 
 from tokensieve.auditing.compare import AuditComparison, Change
 from tokensieve.escape import shown
 from tokensieve.report.charts import INK, PAPER, Picture, directions, finish
 from tokensieve.report.numbers import count, percent, signed
 from tokensieve.report.page import environment, source
-from tokensieve.report.script import FOLDER, policy
+from tokensieve.report.script import sortable
 from tokensieve.report.sentences import TITLES, file_name
 
 DRAWN, LOW = 40, 2.0  # tokens in the picture, and the documents at which its axis begins
@@ -53,15 +52,12 @@ def render_comparison(found: AuditComparison) -> str:
 
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long.
     """
-    sheets = FOLDER.parent / "base.css", FOLDER / "sortable.css"
-    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
-    code = (FOLDER / "sortable.js").read_text(encoding="utf-8")
     changed, pictures = found.changed(), [picture(found, label) for label in found.classes[:6]]
     names = {kind.value: title for kind, title in TITLES.items()}
     return environment().get_template("compare.html").render(
         study={"name": found.after.name, "version": found.version},
         command="compare",
-        policy=Markup(policy(style, code)), style=Markup(style), script=Markup(code),
+        **sortable(),
         found=found,
         verdict=verdict(found),
         rows=[row | {"words": WORDS[Change(row["change"])]} for row in changed.head(ROWS).to_dicts()],

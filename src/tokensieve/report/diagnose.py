@@ -6,7 +6,6 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-from markupsafe import Markup
 
 from tokensieve.auditing.agreement import Quadrant, quadrant_sizes
 from tokensieve.auditing.points import thin
@@ -27,7 +26,7 @@ from tokensieve.report.charts import (
 )
 from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.page import environment, source
-from tokensieve.report.script import FOLDER, policy
+from tokensieve.report.script import sortable
 from tokensieve.report.terminal_diagnose import length_line, measure_name, said
 
 ROWS = 15
@@ -64,14 +63,11 @@ def render_diagnosis(found: Diagnosis, pictures: list[Picture] | None = None) ->
         pictures: of `draw`, where they are drawn already.
     """
     pictures = draw(found) if pictures is None else pictures
-    sheets = FOLDER.parent / "base.css", FOLDER / "sortable.css"
-    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
-    code = (FOLDER / "sortable.js").read_text(encoding="utf-8")
     used = found.uses.filter(pl.col("status") != str(Status.NOT_SHOWN))
     return environment().get_template("diagnose.html").render(
         study=found,
         command="diagnose",
-        policy=Markup(policy(style, code)), style=Markup(style), script=Markup(code),
+        **sortable(),
         correlations=[_row(found, name) for name in found.correlation],
         length=length_line(found),
         uses=found.uses.to_dicts(),

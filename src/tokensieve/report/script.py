@@ -7,6 +7,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from markupsafe import Markup
+
 FOLDER = Path(__file__).parent / "live"
 FILES = (
     "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
@@ -25,6 +27,14 @@ def page_script() -> str:
 def page_style() -> str:
     """The style sheet of every page, and that of the interactive parts."""
     return "".join(path.read_text(encoding="utf-8") for path in (FOLDER.parent / "base.css", FOLDER / "live.css"))
+
+
+def sortable() -> dict[str, Markup]:
+    """What `sortable.html` needs: style, the script that sorts and searches a table, and a policy that lets these run alone."""
+    sheets = FOLDER.parent / "base.css", FOLDER / "sortable.css"
+    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    code = (FOLDER / "sortable.js").read_text(encoding="utf-8")
+    return {"policy": Markup(policy(style, code)), "style": Markup(style), "script": Markup(code)}
 
 
 def policy(style: str, *scripts: str) -> str:

@@ -50,23 +50,6 @@ class Texts:
     kept: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
-def read_texts(source: Source, *, text: str | Sequence[str] | None = None, **how: Any) -> Texts:
-    """Read documents whose labels, if there are any, do not matter.
-
-    Every row is kept, so that answers can be set beside the source. Of a source with a train and a test part, the test
-    part is read.
-
-    Args:
-        source: as for `read_corpus`; also a folder that holds .txt files.
-        text: the column of the texts, or several fields; guessed when there is one good candidate.
-        how: fields of `tokensieve.text.formats.Format` by name.
-
-    Raises:
-        InputError: the source cannot be read, has no rows, or the text column is not clear.
-    """
-    return texts_of(table_of(source, Format(**how)), text)
-
-
 def table_of(source: Source, how: Format) -> Table:
     """The rows to answer: of a source with a train and a test part those for testing."""
     opened = open_source(source, how, labelled=False)

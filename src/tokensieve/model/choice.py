@@ -1,0 +1,100 @@
+"""What held-out documents decide about a training: its length, the strength of its start, and the scale of its values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tokensieve.model.adam import Schedule, train
+from tokensieve.model.attention import answers, loss_and_slope
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Counts, Floats, Ints
+
+CHECKS = 8
+PATIENCE = 3
+HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
+FEW, FOLDS = 2_000, 5
+STRENGTHS: tuple[float, ...] = (0.25, 0.5, 1.0)
+MOST_SCALE = 2.0  # a few held-out documents, all answered rightly, would ask for any certainty
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was decided.
+
+    Attributes:
+        steps: of training.
+        strength: of the start: what its scores, and the distance of its values from the prior, are multiplied by.
+        scale: what the distance of the trained values from the prior is multiplied by. As attention adds up to one this does the
+            same to every decision value, f ← prior + scale · (f − prior): 0 answers by the class frequencies, so that held-out
+            documents are never answered worse than by them.
+        validation: (steps, mean loss) of the chosen strength, shape (checks, 2).
+    """
+
+    steps: int
+    strength: float = 1.0
+    scale: float = 1.0
+    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
+
+
+def choose(
+    strengths: Sequence[float],
+    steps: int,
+    judged: Callable[[float], Iterable[tuple[int, float, float]]],
+    tell: Progress,
+) -> Choice:
+    """Length, strength and scale of smallest loss; a strength is left after three checks without a smaller one.
+
+    Args:
+        strengths: to be tried.
+        steps: of a training that nothing stops.
+        judged: for a strength: steps, mean loss and best scale after each part of the schedule.
+        tell: called with (stage, share done).
+    """
+    best = math.inf, Choice(steps)
+    for number, strength in enumerate(strengths):
+        tell("choosing the length of training", number / len(strengths))
+        checks, scales, at = list[tuple[int, float]](), list[float](), 0
+        for taken, loss, scale in judged(strength):
+            checks.append((taken, loss))
+            scales.append(scale)
+            at = min(range(len(checks)), key=lambda i: checks[i][1])
+            if len(checks) - at > PATIENCE:
+                break
+        if checks[at][1] < best[0]:
+            best = checks[at][1], Choice(checks[at][0], strength, scales[at], np.array(checks))
+    return best[1]
+
+
+def held_out_values(
+    counts: Counts,
+    start: Callable[[Counts], tuple[Floats, Floats]],
+    schedule: Schedule,
+    parts: list[tuple[Ints, Counts]],
+) -> Iterator[tuple[int, Floats]]:
+    """After every eighth of the schedule: steps, and the decision values of all held-out documents, part by part.
+
+    Args:
+        counts: all documents.
+        start: the table that a training without these held-out documents starts from.
+        schedule: of the trainings.
+        parts: positions to learn from, and the documents held out.
+    """
+    pause = math.ceil(schedule.steps / CHECKS)
+    runs = [train(counts, *start(held), schedule, pause, inside) for inside, held in parts]
+    for states in zip(*runs, strict=True):
+        f = [answers(held.matrix, u, w) for (_, u, w), (_, held) in zip(states, parts, strict=True)]
+        yield states[0][0], np.concatenate(f)
+
+
+def best_scale(f: Floats, prior: Floats, labels: Ints) -> float:
+    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving."""
+    low, high, away = 0.0, MOST_SCALE, f - prior
+    for _ in range(20):
+        middle = (low + high) / 2
+        rises = float(np.sum(loss_and_slope(prior + middle * away, labels)[1] * away)) > 0
+        low, high = (low, middle) if rises else (middle, high)
+    return low
