@@ -180,6 +180,12 @@ def test_broken_models(
         (["model", "nowhere.csv"], "no file or folder"),
         (["held.csv", "held.csv"], "is a file; name the folder"),
         (["./nowhere", "held.csv"], "there is no folder './nowhere'"),
+        (["model", "held.csv", "--template", "{text}"], "name them with --label-words"),
+        (["model", "held.csv", "--label-words", "good"], "negative=terrible,positive=great"),
+        (["model", "held.csv", "--pairs", "text"], "does not name two columns"),
+        (["model", "held.csv", "--pairs", "text,label", "--drop", "x"], "leave it out beside --pairs"),
+        (["model", "held.csv", "--pairs", "text,label", "--text", "text"], "the column of the prompt"),
+        (["model", "held.csv", "--pairs", "text,label"], "a model with a single output, a reward"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
@@ -309,3 +315,21 @@ def test_a_trainer_logs_what_is_learned(home: Path) -> None:
 
 def test_axe_finds_nothing(browser: Any, small: Diagnosis, tmp_path: Path) -> None:
     assert violations(browser, render_diagnosis(small), tmp_path) == []
+
+
+def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
+    from diagnose_models import build, save
+
+    words = [f"w{i}" for i in range(12)]
+    rows = [
+        (f"ask {i % 7}", " ".join(words[i % 5 : i % 5 + 6]), " ".join(words[i % 4 + 2 : i % 4 + 8])) for i in range(40)
+    ]
+    pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row").write_csv(tmp_path / "pairs.csv")
+    save(*build("bert", [" ".join(row) for row in rows], classes=1), tmp_path / "reward")
+    options = ["--pairs", "chosen,rejected", "--text", "prompt", "--no-untrained", *QUICK]
+    status, _, err = run("diagnose", "reward", "pairs.csv", *options)
+    assert status == 0 and "tokensieve:" not in err
+    summary = json.loads((tmp_path / "tokensieve-diagnose" / "summary.json").read_text())
+    assert summary["classes"] == ["rejected", "chosen"] and summary["documents"]["read"] == 80
+    assert "ask" not in pl.read_csv(tmp_path / "tokensieve-diagnose" / "tokens.csv")["token"]
+    assert "\x1f" not in (tmp_path / "tokensieve-diagnose" / "report.html").read_text()

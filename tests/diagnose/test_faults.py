@@ -122,6 +122,25 @@ def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
     assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
 
 
+def test_the_words_of_a_phrase_are_left_out_together() -> None:
+    """Either does the work of both: leaving one out alone changes nothing, and hid the phrase."""
+    texts, labels = documents(300, lambda y, rng: [])
+    rng = np.random.default_rng(2)
+    texts = [text + " zephyr quartz" * (rng.random() < 0.3) for text in texts]
+    said = [text + (" good" if y else " bad") for text, y in zip(texts, labels, strict=True)]
+
+    def answer(given: list[str]) -> Any:
+        return np.array(
+            [3.0 * ("good" in t) - 3.0 * ("bad" in t) + 8.0 * ("zephyr" in t or "quartz" in t) for t in given]
+        )
+
+    found = diagnose(answer, None, said, labels, SETTINGS, classes=["0", "1"])
+    first = found.uses.head(2)
+    assert set(first["token"]) == {"zephyr", "quartz"} and first["use"].to_list() == pytest.approx([8.0, 8.0])
+    assert first["inputs"].min() > 24  # the words used most are left out of more documents
+    assert set(found.leaning["token"]) == {"zephyr", "quartz"}
+
+
 @pytest.mark.slow
 def test_nobody_is_accused_where_nothing_is_learned(trained: Any, reviews: Any) -> None:
     for seed in (9, 10):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 import transformers as tf
@@ -17,7 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
+from tokensieve.diagnose.encoding import SEPARATOR, SPECIAL, encode, frame_of
+from tokensieve.diagnose.loading import Answers
+from tokensieve.diagnose.sample import SPLITTER, documents_from, documents_of
 from tokensieve.errors import InputError
+from tokensieve.text.corpus import read_corpus
+from tokensieve.text.pairs import read_pairs
 
 QUICK = DiagnoseSettings(min_documents=5, batch_size=64, max_documents=60, untrained=False)
 
@@ -175,9 +182,6 @@ def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
     with torch.no_grad():
         z = model(**tokenizer(*pairs[0], return_tensors="pt")).logits[0]
     assert found.windows == 60 and found.truncated_documents == 0
-    from tokensieve.diagnose.encoding import encode, frame_of
-    from tokensieve.diagnose.sample import SPLITTER, documents_of
-
     joined = documents_of(pairs, labels, "").corpus.texts
     windows = encode(tokenizer, joined, SPLITTER, ("the",), frame_of(tokenizer, True), None, True, lambda s, x: None)
     given = tokenizer(*pairs[0])
@@ -240,3 +244,64 @@ def test_functions_and_what_is_none_of_these(few: Any) -> None:
         diagnose(lambda texts: np.zeros((len(texts), 5)), None, *few, QUICK, classes=["0", "1"])
     with pytest.raises(InputError, match="cannot diagnose"):
         diagnose(3, None, *few, QUICK)
+
+
+def test_two_columns_are_a_pair_of_texts() -> None:
+    frame = pl.DataFrame(
+        {"premise": ["a b", "c ⟦hypothesis⟧ d"] * 4, "hypothesis": ["e\nf", "g"] * 4, "label": ["y", "n"] * 4}
+    )
+    found = documents_from(read_corpus(frame, text=["premise", "hypothesis"], label="label"))
+    assert found.paired and found.corpus.fields == ()
+    assert found.corpus.texts.to_list()[:2] == [f"a b{SEPARATOR}e\nf", f"c [hypothesis] d{SEPARATOR}g"]
+    three = frame.with_columns(more=pl.lit("x"))
+    with pytest.raises(InputError, match="not 3 fields"):
+        documents_from(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"))
+    with pytest.raises(InputError, match="one text at a time"):
+        diagnose(lambda texts: np.zeros(len(texts)), None, [("a b", "c")] * 20, [0, 1] * 10, QUICK, classes=["0", "1"])
+
+
+def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
+    frame = pl.DataFrame({"prompt": ["the tea", "the sea"] * 5, "chosen": ["the a"] * 10, "rejected": ["the b"] * 10})
+    corpus = read_pairs(frame, pairs=("chosen", "rejected"), by="prompt")
+    found, bare = documents_from(corpus, prompted=True), documents_from(corpus)
+    assert found.prompts is not None and found.prompts.to_list()[:4] == ["the tea"] * 2 + ["the sea"] * 2
+    assert (
+        bare.prompts is None and not bare.paired and found.partner is not None and found.partner.tolist()[:2] == [1, 0]
+    )
+    tokenizer = build("bert", few[0])[1]
+    frame_ = replace(frame_of(tokenizer, True), prompted=True)
+    windows = encode(
+        tokenizer, found.prompts + SEPARATOR + corpus.texts, SPLITTER, ("the",), frame_, None, True, lambda s, x: None
+    )
+    assert windows.input(0).ids.tolist() == tokenizer("the tea", "the a")["input_ids"]
+    types = windows.types[: windows.starts[1]]
+    assert (types == 0).sum() == 1 and types[1] == SPECIAL  # of the two “the” the answer's alone
+    assert windows.forms[0].ids.tolist() == tokenizer("", "the")["input_ids"]
+
+
+def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
+    assert Answers.parse("neg=bad,pos=good").words == {"neg": " bad", "pos": " good"}
+    assert Answers.parse("bad, good", "{text} ").words == {"bad": "bad", "good": "good"}
+    for wrong in ("good", "a=x,a=y", "a=,b=x", ""):
+        with pytest.raises(InputError, match="--label-words"):
+            Answers.parse(wrong)
+    tokenizer = build("gpt2", few[0])[1]
+    torch.manual_seed(0)
+    config = tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=258)
+    save(tf.GPT2LMHeadModel(config), tokenizer, tmp_path)
+    with pytest.raises(InputError, match="say which words it answers with: --label-words"):
+        load(str(tmp_path))
+    words, same = load(str(tmp_path), answers=Answers.parse("0=bad,1=good", "It: {text} And: {second} So:"))
+    pairs = [(text, "the end") for text in few[0]]
+    found = diagnose(words, same, pairs, few[1], QUICK)
+    assert found.family == "LabelWords" and found.windows == 60
+    with pytest.raises(InputError, match=r"needs pairs of texts: .* --text twice"):
+        diagnose(words, same, *few, QUICK)
+    with pytest.raises(InputError, match=r"must hold \{text\} once"):
+        LabelWords(words.model, same, {"0": " bad", "1": " good"}, "{second} {text}")
+
+
+def test_a_pickle_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "model.joblib").touch()
+    with pytest.raises(InputError, match="is a pickle, which can run any code: load it in Python"):
+        load(str(tmp_path / "model.joblib"))

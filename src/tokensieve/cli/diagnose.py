@@ -21,17 +21,82 @@ from tokensieve.cli.options import (
     progress,
     say,
 )
+from tokensieve.cli.pairs import columns_of
 from tokensieve.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Documents):
+    """The documents: texts, pairs of texts (--text twice), or preference pairs."""
+
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            "--pairs", help="For a reward model: columns of two answers, the preferred one first; --text names the prompt.",
+            metavar="CHOSEN,REJECTED",
+        ),
+    ] = None  # fmt: skip
+
+    def reader(self, **more: Any) -> Callable[[], Any]:
+        """As for `Documents`; preference pairs with the prompt that the model reads before each answer."""
+        if self.pairs is None:
+            return super().reader(duplicates="keep", **more)
+        columns, prompt = columns_of(self.pairs), self.text
+        for name in ("label", "group", "drop"):
+            if getattr(self, name):
+                raise InputError(f"--{name} is for labelled documents: leave it out beside --pairs")
+        if prompt and (len(prompt) > 1 or prompt[0] in columns):
+            raise InputError(
+                "beside --pairs one --text names the column of the prompt, if the model reads it: give it once"
+            )
+
+        def read() -> Any:
+            from tokensieve.diagnose.sample import documents_from
+            from tokensieve.text.pairs import read_pairs
+
+            by = prompt[0] if prompt else None
+            corpus = read_pairs(self.source, pairs=columns, by=by, split=self.split, test=self.test, **self.form())
+            return documents_from(corpus, prompted=bool(prompt))
+
+        return read
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
     """Options of the model."""
 
+    label_words: Annotated[
+        str | None,
+        typer.Option(
+            "--label-words", help="Of a causal language model: the words that it answers with.",
+            metavar="CLASS=WORD,CLASS=WORD",
+        ),
+    ] = None  # fmt: skip
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template",
+            help="With --label-words: text around {text} (and {second}).",
+            show_default="{text}, a new line, Label:",
+        ),
+    ] = None
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")] = "cpu"
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run Python code that the model brings along.")
     ] = False
+
+    def loader(self) -> Callable[[str], tuple[Any, Any]]:
+        """Check the options now; what it gives loads a model later.
+
+        Raises:
+            InputError: words that cannot be read, or a template without words.
+        """
+        from tokensieve.diagnose.loading import Answers, load
+
+        if self.template is not None and self.label_words is None:
+            raise InputError("--template is for a language model that answers with words: name them with --label-words")
+        answers = None if self.label_words is None else Answers.parse(self.label_words, self.template)
+        return partial(load, trust_remote_code=self.trust_remote_code, device=self.device, answers=answers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +143,7 @@ def diagnose(
             "folder of checkpoints, are compared."
         ),
     ],
-    documents: Documents,
+    documents: Read,
     loading: Loading,
     measuring: Measuring,
     map_: Annotated[
@@ -102,7 +167,8 @@ def diagnose(
 ) -> None:
     """A trained transformer: what does it use most, does the data support it, and has it learned where the label is?
 
-    Give documents that the model was not trained on; of a source with a test part that part is used.
+    Give documents that the model was not trained on; of a source with a test part that part is used. For a model that reads two
+    texts together give --text twice.
     """
     from tokensieve.diagnose.limits import Limits
     from tokensieve.diagnose.result import DiagnoseSettings
@@ -116,16 +182,15 @@ def diagnose(
             raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
         mapping[name] = output
     limits = Limits.parse(fail_on or [])
-    settings, read = DiagnoseSettings(**asdict(measuring)), documents.reader(duplicates="keep")
-    names = _models(model)
+    settings, read = DiagnoseSettings(**asdict(measuring)), documents.reader()
+    names, load = _models(model), loading.loader()
     if len(names) > 1:
         if resume:
             raise InputError("--resume keeps the work of one model: name one, or leave it out")
-        found = _compare(read, names, loading, settings, mapping, out, quiet)
+        found = _compare(read, {name: partial(load, name) for name in names}, settings, mapping, out, quiet)
     else:
         options = {"mapping": mapping, "resume": resume, "model_name": names[0]}
-        wanted = names[0], loading.trust_remote_code, loading.device
-        found = _diagnose(read, wanted, settings, options, out, quiet)
+        found = _diagnose(read, partial(load, names[0]), settings, options, out, quiet)
     if over := limits.exceeded(found):
         for line in over:
             say(quiet, line)
@@ -143,11 +208,10 @@ def _models(given: list[str]) -> list[str]:
 
 
 def _compare(
-    read: Callable[[], Any], names: list[str], loading: Loading, settings: Any, mapping: dict[str, str], out: Path, quiet: bool
+    read: Callable[[], Any], loaders: dict[str, Any], settings: Any, mapping: dict[str, str], out: Path, quiet: bool
 ) -> Any:  # fmt: skip
     """Diagnose each, compare, write everything or nothing, and show the result; gives the last model's diagnosis."""
     from tokensieve.diagnose.comparing import compare
-    from tokensieve.diagnose.loading import load
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.models import render_comparison
     from tokensieve.report.terminal_diagnose import show_comparison
@@ -156,7 +220,6 @@ def _compare(
     with progress(quiet) as tell:
         tell("reading", 0.0)
         corpus = read()
-        loaders = {name: partial(load, name, loading.trust_remote_code, loading.device) for name in names}
         found = compare(loaders, corpus, settings, mapping=mapping, progress=tell)
         tell("writing", 0.0)
         files: dict[str, Any] = {"report.html": render_comparison(found), "models.csv": csv_table(found.models)}
@@ -169,16 +232,10 @@ def _compare(
 
 
 def _diagnose(
-    read: Callable[[], Any],
-    model: tuple[str, bool, str],
-    settings: Any,
-    options: dict[str, Any],
-    out: Path,
-    quiet: bool,
-) -> Any:
+    read: Callable[[], Any], load: Callable[[], tuple[Any, Any]], settings: Any, options: dict[str, Any], out: Path, quiet: bool
+) -> Any:  # fmt: skip
     """Load, diagnose, write everything or nothing, and show the result."""
     from tokensieve.diagnose.diagnosing import diagnose_corpus
-    from tokensieve.diagnose.loading import load
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.charts import drawn
     from tokensieve.report.diagnose import FILES, draw, model_card, render_diagnosis
@@ -188,7 +245,7 @@ def _diagnose(
     check_writable(out)
     with progress(quiet) as tell:
         tell("loading the model", 0.0)
-        loaded = load(*model)
+        loaded = load()
         tell("reading", 0.0)
         seconds = {"loading": time.perf_counter() - start}
         corpus = read()

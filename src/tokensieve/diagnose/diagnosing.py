@@ -34,7 +34,7 @@ from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, Work, m
 from tokensieve.diagnose.models import Model, recognise
 from tokensieve.diagnose.outputs import Kind, Outputs
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
-from tokensieve.diagnose.sample import SPLITTER, Documents, Sample, documents_of, draw_sample
+from tokensieve.diagnose.sample import SPLITTER, Documents, Sample, documents_from, documents_of, draw_sample
 from tokensieve.diagnose.texts import TextSubject
 from tokensieve.diagnose.use import (
     Status,
@@ -107,7 +107,7 @@ def diagnose_corpus(
     settings, tell, clock = settings or DiagnoseSettings(), progress or silent, Clock(seconds)
     settings.check()
     known = recognise(model, tokenizer, classes)
-    documents, notes = _documents(corpus)
+    documents = corpus if isinstance(corpus, Documents) else documents_from(corpus)
     matched = match_classes(documents.corpus.classes, known.names, mapping, known.kind)
     if documents.partner is not None and (matched.outputs is None or matched.outputs.kind is not Kind.SINGLE):
         raise InputError(
@@ -120,7 +120,7 @@ def diagnose_corpus(
     clock.lap("counting")
     run = _run(known, matched, documents, sample, found, (settings, resume, tell, clock))
     tell("correlations", 0.0)
-    notes = [*notes, *known.notes, *filter(None, [run.matched.note]), *sample.notes, *run.facts.notes]
+    notes = [*documents.notes, *known.notes, *filter(None, [run.matched.note]), *sample.notes, *run.facts.notes]
     out = _conclude(run, sample, found, settings, documents.partner is not None)
     clock.lap("correlations")
     corpus = documents.corpus
@@ -178,7 +178,7 @@ def _run(
     settings, resume, tell, clock = how
     M = len(known.names)
     asked = matched.outputs or Outputs(tuple(range(M)), M, M, known.kind)
-    with _subjects(known, asked, sample, settings, documents.paired, tell) as (subject, twin, facts):
+    with _subjects(known, asked, sample, settings, documents, tell) as (subject, twin, facts):
         mark = fingerprint(*sample.identity(), known.names, asked, asdict(settings), facts.digest)
         work = Work(settings.batch_size, settings.deletions, settings.seed, Checkpoint(resume, mark), tell)
         arrays = read(subject, asked, work)
@@ -235,16 +235,6 @@ def _conclude(
     }  # fmt: skip
 
 
-def _documents(corpus: Corpus | Documents) -> tuple[Documents, list[str]]:
-    """The part of a corpus that is used, and what a reader should know of it."""
-    documents = corpus if isinstance(corpus, Documents) else Documents(corpus)
-    notes, test = documents.corpus.intake.lines(), documents.corpus.test
-    if test is None:
-        return documents, notes
-    notes = [*test.intake.lines(), "only the test part of the source is used; the model may know the other"]
-    return replace(documents, corpus=test), notes
-
-
 def _splitter(settings: DiagnoseSettings, known: Model) -> Tokenizer:
     if settings.tokenizer is None:
         return SPLITTER
@@ -261,21 +251,24 @@ Twin = Callable[[Outputs, Work], tuple[Measured, Ints]]
 
 @contextmanager
 def _subjects(
-    known: Model, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, paired: bool, tell: Progress
+    known: Model, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, documents: Documents, tell: Progress
 ) -> Iterator[tuple[Subject, Twin | None, _Facts]]:  # fmt: skip
     """The model on the documents, how to measure its untrained twin (or None), and what is known of both."""
     if known.answer is not None:
+        if documents.paired:
+            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
         yield TextSubject(known.answer, outputs.width, sample.texts, sample.words, sample.splitter), None, _Facts()
         return
     from tokensieve.diagnose.encoding import encode, frame_of, length_limit
     from tokensieve.diagnose.pieces import PieceSubject
 
     model, tokenizer = known.module or known.reader, known.tokenizer
-    frame = model.frame(tokenizer) if hasattr(model, "frame") else frame_of(tokenizer, paired)
+    frame = (model.frame if hasattr(model, "frame") else frame_of)(tokenizer, documents.paired)
+    frame = replace(frame, prompted=documents.prompts is not None)
     limit, cut = length_limit(model, tokenizer, settings.max_length, frame), settings.long == "truncate"
-    windows = encode(tokenizer, sample.texts, sample.splitter, sample.words, frame, limit, cut, tell)
+    windows = encode(tokenizer, sample.inputs, sample.splitter, sample.words, frame, limit, cut, tell)
     facts = _Facts(
-        truncated=windows.long_documents if cut or paired else 0, long=windows.long_documents, lost=windows.lost_pieces,
+        truncated=windows.long_documents if cut or documents.paired else 0, long=windows.long_documents, lost=windows.lost_pieces,
         pieces=windows.all_pieces,
     )  # fmt: skip
     if known.reader is not None:

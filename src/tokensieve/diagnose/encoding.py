@@ -47,12 +47,14 @@ class Frame:
     Attributes:
         before, middle, after: piece ids; middle is None for single texts.
         segmented: whether the model is given the segment of each piece.
+        prompted: whether the first of two texts is a prompt: read, but never measured.
     """
 
     before: list[int]
     after: list[int]
     middle: list[int] | None = None
     segmented: bool = False
+    prompted: bool = False
 
     @property
     def size(self) -> int:
@@ -103,10 +105,10 @@ class Windows:
             segments=None if self.segments is None else self.segments[pieces],
         )  # fmt: skip
 
-    def without(self, window: int, word: int) -> Input:
-        """One window after leaving out every occurrence of one word type."""
+    def without(self, window: int, words: Ints) -> Input:
+        """One window after leaving out every occurrence of some word types."""
         at = slice(self.starts[window], self.starts[window + 1])
-        kept = self.types[at] != word
+        kept = ~np.isin(self.types[at], words)
         return Input(self.pieces[at][kept], None if self.segments is None else self.segments[at][kept])
 
 
@@ -217,6 +219,7 @@ def encode(
             kinds = _types(offsets, splitter.spans(text), place, ids, forms)
             out.total += len(ids)
             if frame.middle is not None:
+                kinds[: seconds * frame.prompted] = SPECIAL
                 first, second = _shorten(seconds, len(ids) - seconds, room)
                 out.long += first + second < len(ids)
                 out.lost += len(ids) - first - second
@@ -300,5 +303,7 @@ def _parts(length: int, room: int | None) -> list[tuple[int, int]]:
 def _form(seen: Counter[tuple[int, ...]], frame: Frame) -> Input:
     """The most frequent spelling (of equally frequent ones the first seen) as an input of its own."""
     inner = seen.most_common(1)[0][0] if seen else ()
-    ids = [*frame.before, *inner, *(frame.middle or []), *frame.after]
+    between = frame.middle or []
+    sides = [*between, *inner] if frame.prompted else [*inner, *between]
+    ids = [*frame.before, *sides, *frame.after]
     return Input(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32) if frame.segmented else None)

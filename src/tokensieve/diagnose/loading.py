@@ -8,8 +8,9 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,50 @@ def require() -> Any:
     return transformers
 
 
-def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class Answers:
+    """How a causal language model answers (`tokensieve.diagnose.LabelWords`).
+
+    Attributes:
+        words: class → the word that answers it.
+        template: text around the document.
+    """
+
+    words: Mapping[str, str]
+    template: str | None = None
+
+    @classmethod
+    def parse(cls, written: str, template: str | None = None) -> Answers:
+        """`negative=terrible,positive=great`, or words that are themselves names: `terrible,great`.
+
+        A word is written with a space before it, unless the template ends in white space.
+
+        Raises:
+            InputError: fewer than two words, or a class or word given twice.
+        """
+        space = "" if template and template[-1].isspace() else " "
+        pairs = [
+            (name.strip(), word.strip()) for name, _, word in (item.rpartition("=") for item in written.split(","))
+        ]
+        words = {name or word: space + word for name, word in pairs if word}
+        if len(words) < 2 or len(words) < len(pairs):
+            raise InputError(
+                f"--label-words {written!r} does not give each of two or more classes a word: for example "
+                "negative=terrible,positive=great"
+            )
+        return cls(words, template)
+
+
+def load(
+    source: str, trust_remote_code: bool = False, device: str = "cpu", answers: Answers | None = None
+) -> tuple[Any, Any]:
     """Model for sequence classification and tokenizer.
 
     Args:
         source: a folder with config.json, model.safetensors and tokenizer.json, or a name on the Hugging Face hub.
         trust_remote_code: run Python code that the folder or the hub brings along.
         device: of PyTorch, for example "cpu" or "cuda".
+        answers: the words that a causal language model answers with; None for a classifier.
 
     Raises:
         InputError: the library, the folder, the model, its classifier, its tokenizer or the device is missing, weights are
@@ -56,14 +94,17 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
         raise InputError(f"there is no device {device!r} here: use --device cpu") from None
     folder = Path(source)
     if (folder / "adapter_config.json").exists():
-        return _load_adapters(transformers, source, place)
-    if (folder / "config.json").exists() and not any(folder.glob("*.safetensors")) and any(folder.glob("*.onnx")):
+        return _load_adapters(transformers, source, place, answers)
+    if (folder / "config.json").exists() and not any(folder.glob("*.safetensors")) and _onnx_file(folder):
+        if answers is not None:
+            raise InputError("--label-words needs a causal language model of transformers, not an ONNX classifier")
         return _load_onnx(transformers, folder)
     _check_folder(source)
     with _quietly(transformers):
         try:
             config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
-            model, found = transformers.AutoModelForSequenceClassification.from_pretrained(
+            kind = "AutoModelForSequenceClassification" if answers is None else "AutoModelForCausalLM"
+            model, found = getattr(transformers, kind).from_pretrained(
                 source, config=config, trust_remote_code=trust_remote_code, use_safetensors=True, dtype=torch.float32,
                 attn_implementation="eager", output_loading_info=True,
             )  # fmt: skip
@@ -71,15 +112,31 @@ def load(source: str, trust_remote_code: bool = False, device: str = "cpu") -> t
         except InputError:
             raise
         except Exception as error:  # the library raises a dozen kinds for folders that are not as it expects
-            raise InputError(_reason(source, error)) from None
+            raise InputError(_reason(source, error, answers)) from None
     check_weights(model, source)
     missing = sorted(found["missing_keys"])
     if missing:
+        holds = "classifier" if answers is None else "causal language model"
+        way = "name a model that was trained for sequence classification"
+        if answers is None and _is_language_model(config):
+            way = "of a language model say which words it answers with: --label-words negative=terrible,positive=great"
         raise InputError(
-            f"{source!r} holds no trained classifier: the weights {', '.join(missing[:3])} are missing; name a model that "
-            "was trained for sequence classification"
+            f"{source!r} holds no trained {holds}: the weights {', '.join(missing[:3])} are missing; {way}"
         )
-    return model.to(place), tokenizer
+    return _answering(model, tokenizer, answers).to(place), tokenizer
+
+
+def _answering(model: Any, tokenizer: Any, answers: Answers | None) -> Any:
+    """The model, or, of a language model, the classifier that its answers make."""
+    if answers is None:
+        return model
+    from tokensieve.diagnose.words import TEMPLATE, LabelWords
+
+    return LabelWords(model, tokenizer, answers.words, answers.template or TEMPLATE)
+
+
+def _is_language_model(config: Any) -> bool:
+    return any("CausalLM" in name or "LMHead" in name for name in getattr(config, "architectures", None) or [])
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -88,15 +145,13 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
-def _load_adapters(transformers: Any, source: str, place: Any) -> tuple[Any, Any]:
+def _load_adapters(transformers: Any, source: str, place: Any, answers: Answers | None) -> tuple[Any, Any]:
     """A folder of PEFT adapters, added into the weights of the model that they were trained for."""
-    from safetensors import safe_open
-
     from tokensieve.diagnose.models import merged
 
     folder = Path(source)
     try:
-        from peft import AutoPeftModelForSequenceClassification
+        import peft
     except ImportError:
         raise InputError(
             f"{source!r} holds PEFT adapters: pip install peft, or merge them into the model and save that (merge_and_unload)"
@@ -104,20 +159,12 @@ def _load_adapters(transformers: Any, source: str, place: Any) -> tuple[Any, Any
     if not (folder / "adapter_model.safetensors").exists():
         raise InputError(f"{source!r} holds no adapter_model.safetensors: save the adapters as safetensors")
     base = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
-    with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
-        heads = [
-            file.get_slice(name).get_shape()[0] for name in file.keys()  # noqa: SIM118
-            if name.endswith(("classifier.weight", "score.weight", "classifier.out_proj.weight"))
-        ]  # fmt: skip
-    if not heads:
-        raise InputError(
-            f"{source!r} holds adapters without a classifier (modules_to_save): they were trained for another task"
-        )
+    head = None if answers is not None else _adapted_outputs(folder)
     with _quietly(transformers):
         try:
-            model = AutoPeftModelForSequenceClassification.from_pretrained(
-                source, num_labels=heads[0], use_safetensors=True
-            )
+            kind = "AutoPeftModelForCausalLM" if head is None else "AutoPeftModelForSequenceClassification"
+            given = {} if head is None else {"num_labels": head}
+            model = getattr(peft, kind).from_pretrained(source, use_safetensors=True, **given)
             named = source if _has_tokenizer(folder) else base
             tokenizer = transformers.AutoTokenizer.from_pretrained(named)
         except Exception as error:  # the libraries raise a dozen kinds
@@ -128,7 +175,25 @@ def _load_adapters(transformers: Any, source: str, place: Any) -> tuple[Any, Any
             ) from None
     whole = merged(model)
     check_weights(whole, source)
-    return whole.to(place), tokenizer
+    return _answering(whole, tokenizer, answers).to(place), tokenizer
+
+
+def _adapted_outputs(folder: Path) -> int:
+    """Outputs of the classifier that adapters bring along.
+
+    Raises:
+        InputError: they bring none.
+    """
+    from safetensors import safe_open
+
+    with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
+        for name in file.keys():  # noqa: SIM118
+            if name.endswith(("classifier.weight", "score.weight", "classifier.out_proj.weight")):
+                return int(file.get_slice(name).get_shape()[0])
+    raise InputError(
+        f"{str(folder)!r} holds adapters without a classifier (modules_to_save): they were trained for another task; of a "
+        "language model say which words it answers with: --label-words negative=terrible,positive=great"
+    )
 
 
 def _load_onnx(transformers: Any, folder: Path) -> tuple[Any, Any]:
@@ -146,9 +211,13 @@ def _load_onnx(transformers: Any, folder: Path) -> tuple[Any, Any]:
         )
     with _quietly(transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
-    return OnnxClassifier(
-        sorted(folder.glob("*.onnx"))[0], tokenizer, names, config.get("pad_token_id") or 0
-    ), tokenizer
+    return OnnxClassifier(_onnx_file(folder), tokenizer, names, config.get("pad_token_id") or 0), tokenizer
+
+
+def _onnx_file(folder: Path) -> Path | None:
+    """The first .onnx file of a folder or of its folder onnx, model.onnx before others."""
+    found = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
+    return min(found, key=lambda path: (path.name != "model.onnx", path.name), default=None)
 
 
 def _has_tokenizer(folder: Path) -> bool:
@@ -204,8 +273,13 @@ def _check_folder(source: str) -> None:
             raise InputError(f"there is no folder {source!r}: check the path")
         return
     if not folder.is_dir():
+        if folder.suffix in (".pkl", ".pickle", ".joblib"):
+            raise InputError(
+                f"{source!r} is a pickle, which can run any code: load it in Python, then "
+                "tokensieve.diagnose.diagnose(model, None, texts, labels)"
+            )
         raise InputError(
-            f"{source!r} is a file; name the folder with config.json, model.safetensors and tokenizer.json"
+            f"{source!r} is a file; name the folder with config.json, model.safetensors (or an .onnx file) and tokenizer.json"
         )
     saved = checkpoints(folder)
     if saved and not (folder / "config.json").exists():
@@ -236,7 +310,7 @@ def _best(saved: list[Path]) -> Path:
     return next((path for path in saved if path.name == best), saved[-1])
 
 
-def _reason(source: str, error: Exception) -> str:
+def _reason(source: str, error: Exception, answers: Answers | None) -> str:
     text = " ".join(str(error).split())
     if "trust_remote_code" in text or "custom code" in text:
         return (
@@ -244,7 +318,8 @@ def _reason(source: str, error: Exception) -> str:
         )
     if isinstance(error, OSError) and not Path(source).exists():
         return f"there is no folder {source!r}, and no model of that name could be downloaded: check the name or the network"
-    return f"{source!r} cannot be loaded as a model for sequence classification with its tokenizer: {text[:300]}"
+    kind = "model for sequence classification" if answers is None else "causal language model"
+    return f"{source!r} cannot be loaded as a {kind} with its tokenizer: {text[:300]}"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from tokensieve.diagnose.encoding import SEPARATOR
 from tokensieve.diagnose.measuring import Measured
 from tokensieve.diagnose.result import Marked
 from tokensieve.diagnose.sample import Sample
@@ -66,6 +67,6 @@ def _marked(
         classes[int(sample.labels[k])],
         classes[answered],
         why,
-        [p for p in pieces if p[0]],
+        [(piece.replace(SEPARATOR, " ⏐ "), one) for piece, one in pieces if piece],
         classes[answered],
     )

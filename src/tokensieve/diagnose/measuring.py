@@ -8,12 +8,13 @@ seeded number of documents), and later **leaving out** of the words that matter 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve import checkpoint
@@ -22,6 +23,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.counts import Floats, Ints
 
 SAVE_SECONDS = 20.0
+TOGETHER = 0.8
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -70,8 +72,8 @@ class Subject(Protocol):
         """Fill the effect of each pair of some inputs on one answer of each."""
         ...
 
-    def without(self, types: Ints, windows: Ints) -> Floats:
-        """Logits of inputs without a word, shape (n, M); nan where nothing else is in them."""
+    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of inputs without some words each, shape (n, M); nan where nothing else is in them."""
         ...
 
 
@@ -229,9 +231,10 @@ def measure(subject: Subject, outputs: Outputs, first: Arrays, offset: Floats, w
     )  # fmt: skip
 
 
-def choose(pairs: Pairs, types: Ints, per_type: int, seed: int) -> Ints:
-    """Index of at most `per_type` pairs, at random, of each of some types, ascending."""
+def choose(pairs: Pairs, types: Ints, per_type: int, seed: int, apart: Ints | None = None) -> Ints:
+    """Index of at most `per_type` pairs, at random, of each of some types, ascending; none of those `apart`."""
     there = np.flatnonzero(np.isin(pairs.types, types))
+    there = there if apart is None else np.setdiff1d(there, apart)
     key = np.random.default_rng(seed).random(len(there))
     order = np.lexsort((key, pairs.types[there]))
     ordered = pairs.types[there][order]
@@ -239,7 +242,30 @@ def choose(pairs: Pairs, types: Ints, per_type: int, seed: int) -> Ints:
     return np.sort(there[order[np.arange(len(order)) - first < per_type]])
 
 
-def leave_out(subject: Subject, outputs: Outputs, answers: Floats, chosen: Ints, work: Work, stage: str) -> Floats:
+def companions(pairs: Pairs, words: Ints) -> dict[int, Ints]:
+    """For each of some words those that are left out with it, itself included: where the inputs that hold both are at least
+    TOGETHER of those that hold either, they are the parts of a phrase, and either can do the work of both.
+
+    Args:
+        pairs: every (word, input) pair.
+        words: word types, ascending, shape (C,).
+    """
+    known = np.isin(pairs.types, words)
+    rows, columns = np.searchsorted(words, pairs.types[known]), pairs.windows[known]
+    held = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(words), len(pairs.starts) - 1))
+    alone, both = held.sum(axis=1), (held @ held.T).tocoo()
+    either = alone[both.row] + alone[both.col] - both.data
+    same = (both.data >= TOGETHER * either) & (both.row != both.col)
+    out: dict[int, list[int]] = {}
+    for row, column in zip(both.row[same], both.col[same], strict=True):
+        out.setdefault(int(words[row]), [int(words[row])]).append(int(words[column]))
+    return {word: np.array(some) for word, some in out.items()}
+
+
+def leave_out(
+    subject: Subject, outputs: Outputs, answers: Floats, chosen: Ints, work: Work, stage: str,
+    together: Mapping[int, Ints] | None = None,
+) -> Floats:  # fmt: skip
     """answers − answers without the word, for some pairs, shape (D, H); nan where nothing else is in the input.
 
     Args:
@@ -249,12 +275,15 @@ def leave_out(subject: Subject, outputs: Outputs, answers: Floats, chosen: Ints,
         chosen: index of the pairs, shape (D,).
         work: how it runs.
         stage: what to call it.
+        together: word type → the types that are left out with it, itself included; alone where it is not in there.
     """
     types, windows = subject.pairs.types[chosen], subject.pairs.windows[chosen]
+    groups = together or {}
     lost: Floats = work.kept.zeros(f"{work.name}: {stage}", lost=(len(chosen), outputs.heads))["lost"]
 
     def step(at: Ints) -> None:
-        lost[at] = answers[windows[at]] - outputs.answers(subject.without(types[at], windows[at]))
+        words = [groups.get(int(s), np.array([s])) for s in types[at]]
+        lost[at] = answers[windows[at]] - outputs.answers(subject.without(words, windows[at]))
 
     work.batches(stage, subject.lengths[windows], step)
     return lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tokensieve.diagnose.measuring import Pairs
 from tokensieve.text.counts import Floats, Ints
 
 TINY = 1e-30
+SEED = 0
 
 
 class PieceSubject:
@@ -37,6 +39,8 @@ class PieceSubject:
         self._pair = np.full(len(windows.types), -1, dtype=np.int64)
         self._pair[there] = place
         self._pieces = times
+        rng = np.random.default_rng(SEED)  # a share for every word of a document, whatever the batches
+        self._share = np.where(self._pair >= 0, rng.random(len(times) + 1)[self._pair], rng.random(len(self._pair)))
 
     def look(self, at: Ints, attention: NDArray[np.float32] | None) -> Floats:
         """Logits and attention (`tokensieve.diagnose.measuring.Subject`)."""
@@ -62,16 +66,16 @@ class PieceSubject:
     def integrate(self, at: Ints, heads: Ints, effect: Floats) -> None:
         """Effects of the pairs of some windows."""
         here = [slice(self._windows.starts[w], self._windows.starts[w + 1]) for w in at]
-        text = [self._windows.types[one] >= REST for one in here]
-        found = self._reader.integrate([self._windows.input(w) for w in at], text, heads)
+        share = [np.where(self._windows.types[one] >= REST, self._share[one], np.nan) for one in here]
+        found = self._reader.integrate([self._windows.input(w) for w in at], share, heads)
         for w, one, pieces in zip(at, here, found, strict=True):
             first, last = self.pairs.starts[w], self.pairs.starts[w + 1]
             mine = self._pair[one] >= 0
             effect[first:last] = np.bincount(self._pair[one][mine] - first, pieces[mine], last - first)
 
-    def without(self, types: Ints, windows: Ints) -> Floats:
-        """Logits of windows without a word."""
-        batch = [self._windows.without(w, s) for s, w in zip(types, windows, strict=True)]
+    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of windows without some words each."""
+        batch = [self._windows.without(w, some) for some, w in zip(words, windows, strict=True)]
         whole = np.array([len(one.ids) > 0 for one in batch], dtype=bool)
         out = np.full((len(batch), self._width), np.nan)
         if whole.any():

@@ -4,18 +4,18 @@
 c a piece receives A_l[c, i]; rolled out over the layers it receives (Ā_L … Ā_1)[c, i] with Ā_l = (A_l + I)/2, the half that
 the residual connection carries (Abnar & Zuidema, ACL 2020, section 3).
 
-**Effect** of piece i with input embedding e_i on the answer f: integrated gradients (Sundararajan, Taly & Yan, ICML 2017,
-equation 1) from a document whose pieces are all padding, special tokens kept, the integral by Gauss–Legendre
-quadrature on two nodes:
+**Effect** of piece i with input embedding e_i on the answer f: what f gains on average as e_i goes from padding to the word,
+every other word being on its own way there, special tokens kept:
 
-    (e_i − e_pad)ᵀ Σ_j ½ ∂f/∂e_i (e_pad + t_j (e − e_pad)),   t_j = ½ ± 1/(2√3)
+    E_t (e_i − e_pad)ᵀ ∂f/∂e_i (e_pad + t (e − e_pad)),    t_s ~ U(0, 1), one for every word s of the document
 
-which is exact where f is a polynomial of degree at most four along the path, and takes two forward and two backward passes.
+This is integrated gradients (Sundararajan, Taly & Yan, ICML 2017, equation 1) with a path of its own for every word: on the
+straight path of all words at once a model that answers a document of padding as surely as any other gives the words that drive
+it there no credit. Two draws, t and t + ½ modulo 1, take two forward and two backward passes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from tokensieve.text.counts import Floats, Ints
 
 FIRST, LAST, MEAN = "first", "last", "mean"
 RIGHT, LEFT, NONE = "right", "left", "none"
-NODES = (0.5 - 0.5 / math.sqrt(3), 0.5 + 0.5 / math.sqrt(3))
+SHIFTS = (0.0, 0.5)
 SAME = 2e-3  # logits of one input, alone and padded, agree to this share of their size (half precision: 5 %)
 
 
@@ -101,12 +101,12 @@ class Reader:
                     attention[i] = received[:, row, self._place(part, row)]
         return Look(logits, attention)
 
-    def integrate(self, batch: Sequence[Input], text: Sequence[NDArray[np.bool_]], heads: Ints) -> list[Floats]:
+    def integrate(self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints) -> list[Floats]:
         """Effect of each piece on one answer of its input, each of shape (length,); zero for pieces that are no text.
 
         Args:
             batch: B inputs.
-            text: for each input, which pieces are text, and hence padding in the baseline.
+            share: for each input t of each piece, in [0, 1); nan for pieces that are no text.
             heads: which answer of each input, shape (B,).
         """
         out: list[Floats] = [np.empty(0)] * len(batch)
@@ -114,17 +114,17 @@ class Reader:
             for at in self._runs(batch):
                 part = [batch[i] for i in at]
                 inputs = self._inputs(part)
-                mask = torch.zeros_like(inputs["input_ids"], dtype=torch.bool)
+                drawn = torch.full(inputs["input_ids"].shape, torch.nan, device=self._device)
                 for row, i in enumerate(at):
-                    mask[row, self._place(part, row)] = torch.from_numpy(text[i]).to(mask.device)
-                total = torch.zeros(mask.shape, device=mask.device)
-                chosen = torch.as_tensor(heads[at], device=mask.device)[:, None]
-                for node in NODES:
-                    with self._between(inputs["input_ids"], mask, node) as steps:
+                    drawn[row, self._place(part, row)] = torch.from_numpy(share[i]).to(drawn)
+                total = torch.zeros_like(drawn)
+                chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
+                for shift in SHIFTS:
+                    with self._between(inputs["input_ids"], (drawn + shift) % 1) as steps:
                         answers = self._outputs.answers(self._model(**inputs).logits.float())
                         gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [s.leaf for s in steps])
                     for step, gradient in zip(steps, gradients, strict=True):
-                        total += step.back((gradient.float() * step.difference.float()).sum(-1)) / len(NODES)
+                        total += step.back((gradient.float() * step.difference.float()).sum(-1)) / len(SHIFTS)
                 for row, i in enumerate(at):
                     out[i] = _numbers(total[row, self._place(part, row)])
         return out
@@ -158,18 +158,19 @@ class Reader:
         return slice(width - length, width) if self.padding == LEFT else slice(0, length)
 
     @contextmanager
-    def _between(self, ids: torch.Tensor, text: torch.Tensor, share: float) -> Iterator[list[_Step]]:
-        """While inside, the text's embeddings are e_pad + share (e − e_pad), and leaves of the graph."""
+    def _between(self, ids: torch.Tensor, share: torch.Tensor) -> Iterator[list[_Step]]:
+        """While inside, the text's embeddings are e_pad + share (e − e_pad), and leaves of the graph; share is nan elsewhere."""
         steps: list[_Step] = []
 
         def move(module: Any, given: Any, out: torch.Tensor) -> torch.Tensor | None:
-            found = _aligned(given[0], ids, text)
+            found = _aligned(given[0], ids, share)
             if found is None:
                 return None
-            mask, back = found
+            here, back = found
+            mask, here = here.isfinite(), here.nan_to_num(1.0).to(out.dtype)
             padding = type(module).forward(module, torch.full_like(given[0], self._pad)).detach()
             difference = torch.where(mask[..., None], out.detach() - padding, torch.zeros_like(out))
-            leaf = (out.detach() - (1 - share) * difference).requires_grad_(True)
+            leaf = (out.detach() - (1 - here)[..., None] * difference).requires_grad_(True)
             steps.append(_Step(leaf, difference, back))
             return leaf
 
@@ -227,9 +228,9 @@ class Reader:
 
     def _has_gradient(self, probe: list[Input]) -> bool:
         """Whether every occurrence of the word embeddings is found, and has a gradient."""
-        text = [np.ones(len(one.ids), dtype=bool) for one in probe]
+        half = [np.full(len(one.ids), 0.5) for one in probe]
         try:
-            found = self.integrate(probe, text, np.zeros(len(probe), dtype=np.int64))
+            found = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
         except (RuntimeError, NotImplementedError, TypeError):  # integer weights, a graph that was cut
             return False
         return all(np.isfinite(one).all() and np.any(one != 0) for one in found)
@@ -241,11 +242,11 @@ class Reader:
             return None, 0, 0
         try:
             ids = self._inputs(probe)
-            everything = torch.ones_like(ids["input_ids"], dtype=torch.bool)
+            half = torch.full(ids["input_ids"].shape, 0.5, device=self._device)
             with (
                 torch.enable_grad(),
                 implementation(self._model, "eager"),
-                self._between(ids["input_ids"], everything, 0.5),
+                self._between(ids["input_ids"], half),
             ):
                 out = self._model(**ids, output_attentions=True, output_hidden_states=True)
                 mix = torch.randn(out.logits.shape[-1], generator=torch.Generator().manual_seed(0)).to(out.logits)
@@ -284,19 +285,21 @@ class _Step(NamedTuple):
 
 
 def _aligned(
-    seen: Any, ids: torch.Tensor, text: torch.Tensor
+    seen: Any, ids: torch.Tensor, share: torch.Tensor
 ) -> tuple[torch.Tensor, Callable[[torch.Tensor], torch.Tensor]] | None:
-    """The text's mask for ids as a module sees them: as they are, padded further (Longformer), transposed (XLNet), or shifted
+    """The text's shares for ids as a module sees them: as they are, padded further (Longformer), transposed (XLNet), or shifted
     by one for a decoder (BART, T5); None for other ids."""
     if not isinstance(seen, torch.Tensor) or seen.ndim != 2:
         return None
     rows, width = ids.shape
     if seen.shape[0] == rows and seen.shape[1] >= width and torch.equal(seen[:, :width], ids):
-        return torch.nn.functional.pad(text, (0, seen.shape[1] - width)), lambda x: x[:, :width]
+        return torch.nn.functional.pad(share, (0, seen.shape[1] - width), value=torch.nan), lambda x: x[:, :width]
     if seen.shape == ids.shape and torch.equal(seen[:, 1:], ids[:, :-1]):
-        return torch.nn.functional.pad(text[:, :-1], (1, 0)), lambda x: torch.nn.functional.pad(x[:, 1:], (0, 1))
+        return torch.nn.functional.pad(share[:, :-1], (1, 0), value=torch.nan), lambda x: torch.nn.functional.pad(
+            x[:, 1:], (0, 1)
+        )
     if seen.shape == (width, rows) and torch.equal(seen.T, ids):
-        return text.T, lambda x: x.T
+        return share.T, lambda x: x.T
     return None
 
 

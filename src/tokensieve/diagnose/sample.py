@@ -13,12 +13,13 @@ from tokensieve.diagnose.encoding import SEPARATOR
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.fields import split_fields
+from tokensieve.text.pairs import read_pairs
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_corpus, count_texts
 
 GROUPS = 50
 SPLITTER = WordTokenizer(line_breaks=False, pattern=WORD + r"|[^\w\s\x1f]")  # punctuation too: a model may lean on it
-PREFERENCE = ("rejected", "chosen")
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,15 @@ class Documents:
         corpus: of pairs of texts each document holds both, with SEPARATOR between.
         paired: whether documents are pairs of texts.
         partner: of preference data, the other document of each one's pair, shape (n,); else None.
+        prompts: what the model reads before each document, shape (n,); its words are never measured. None without.
+        notes: what a reader should know.
     """
 
     corpus: Corpus
     paired: bool = False
     partner: Ints | None = None
+    prompts: pl.Series | None = None
+    notes: tuple[str, ...] = ()
 
 
 def documents_of(texts: Sequence[Any], labels: Sequence[Any] | None, name: str) -> Documents:
@@ -51,18 +56,52 @@ def documents_of(texts: Sequence[Any], labels: Sequence[Any] | None, name: str) 
     if labels is None:
         if not paired:
             raise InputError("without labels the documents must be pairs (chosen, rejected): give labels, or pairs")
-        flat = [str(side) for pair in texts for side in (pair[1], pair[0])]
-        corpus = read_corpus((flat, [PREFERENCE[i % 2] for i in range(len(flat))]))
-        if len(corpus.labels) != len(flat):
-            raise InputError("a pair holds an empty text: leave such pairs out")
-        classes = ("chosen", "rejected")
-        assert corpus.classes == classes
-        turned = replace(corpus, classes=PREFERENCE, labels=1 - corpus.labels, name=name)
-        return Documents(turned, False, np.arange(len(flat)) ^ 1)
+        sides = pl.DataFrame({side: [str(pair[i]) for pair in texts] for i, side in enumerate(("chosen", "rejected"))})
+        corpus = read_pairs(sides, pairs=("chosen", "rejected"))
+        return documents_from(replace(corpus, name=name))
     if paired:
-        joined = [SEPARATOR.join(str(side).replace(SEPARATOR, " ") for side in pair) for pair in texts]
+        joined = [SEPARATOR.join(_one_side(side) for side in pair) for pair in texts]
         return Documents(replace(read_corpus((joined, labels)), name=name), True)
-    return Documents(replace(read_corpus((texts, labels)), name=name))
+    return documents_from(replace(read_corpus((texts, labels)), name=name))
+
+
+def documents_from(corpus: Corpus, prompted: bool = False) -> Documents:
+    """A corpus that was read from a source: of one with a test part that part, two fields as pairs of texts.
+
+    Args:
+        corpus: of texts, of two fields, or of preference pairs.
+        prompted: of preference pairs, whether the model reads their unit, the prompt, before each answer.
+
+    Raises:
+        InputError: texts of three fields or more.
+    """
+    notes: tuple[str, ...] = ()
+    if corpus.test is not None:
+        corpus = corpus.test
+        notes = ("only the test part of the source is used; the model may know the other",)
+    notes = (*corpus.intake.lines(), *notes)
+    if corpus.pairs is not None:
+        names, units = corpus.pairs.names, np.repeat(corpus.pairs.units, 2)
+        prompts = pl.Series([_one_side(names[unit]) for unit in units], dtype=pl.String) if prompted else None
+        return Documents(corpus, prompts is not None, np.arange(len(corpus.labels)) ^ 1, prompts, notes)
+    if not corpus.fields:
+        return Documents(corpus, notes=notes)
+    if len(corpus.fields) > 2:
+        raise InputError(
+            f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: give --text once or twice"
+        )
+    texts = pl.Series("text", [_joined(corpus.fields, text) for text in corpus.texts.to_list()], dtype=pl.String)
+    return Documents(replace(corpus, texts=texts, fields=()), True, notes=notes)
+
+
+def _one_side(text: Any) -> str:
+    return str(text).replace(SEPARATOR, " ")
+
+
+def _joined(fields: Sequence[str], text: str) -> str:
+    """Two fields, read as one text, as a pair."""
+    parts = [text[start:end] for _, start, end in split_fields(fields, text)[-2:]]
+    return SEPARATOR.join(_one_side(part).strip() for part in parts)
 
 
 @dataclass(frozen=True)
@@ -79,6 +118,7 @@ class Sample:
         read: index of those read, ascending.
         order: places among those read, such that every beginning holds the classes in proportion, shape (n read,).
         partner: of preference data, the place among those read of each one's partner; else None.
+        prompts: what the model reads before each document read; None without.
         notes: what a reader should know.
     """
 
@@ -93,11 +133,17 @@ class Sample:
     read: Ints
     order: Ints
     partner: Ints | None
+    prompts: pl.Series | None
     notes: list[str]
+
+    @property
+    def inputs(self) -> pl.Series:
+        """What the model reads, prompts included."""
+        return self.texts if self.prompts is None else self.prompts + SEPARATOR + self.texts
 
     def identity(self) -> list[Any]:
         """What of the documents decides the result."""
-        return [self.counts, self.groups, self.read, self.texts.to_list()]
+        return [self.counts, self.groups, self.read, self.inputs.to_list()]
 
     def few(self, most: int) -> Ints:
         """Places among the documents read of at most this many, the classes in proportion."""
@@ -115,11 +161,9 @@ def draw_sample(documents: Documents, splitter: Tokenizer, min_documents: int, m
         seed: of the draw.
 
     Raises:
-        InputError: texts of several fields, fewer than eight documents of two classes, or no word is frequent enough.
+        InputError: fewer than eight documents of two classes, or no word is frequent enough.
     """
     corpus, partner = documents.corpus, documents.partner
-    if corpus.fields:
-        raise InputError("a transformer is diagnosed on one text column: give --text once")
     n = len(corpus.labels)
     order = _order(corpus.labels, partner, seed)
     read = np.sort(order[: max_documents - (max_documents % 2 if partner is not None else 0)])
@@ -145,20 +189,11 @@ def draw_sample(documents: Documents, splitter: Tokenizer, min_documents: int, m
             "data comes from all"
         )
     mates = None if partner is None else np.searchsorted(read, partner[read])
+    prompts = None if documents.prompts is None else documents.prompts.gather(read)
     return Sample(
-        counts,
-        vocabulary.words,
-        splitter,
-        texts,
-        corpus.labels[read],
-        corpus.rows[read],
-        groups,
-        n_groups,
-        read,
-        np.searchsorted(read, order[: len(read)]),
-        mates,
-        notes,
-    )
+        counts, vocabulary.words, splitter, texts, corpus.labels[read], corpus.rows[read], groups, n_groups, read,
+        np.searchsorted(read, order[: len(read)]), mates, prompts, notes,
+    )  # fmt: skip
 
 
 def _order(labels: Ints, partner: Ints | None, seed: int) -> Ints:

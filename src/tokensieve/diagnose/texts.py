@@ -5,7 +5,7 @@ A word is left out by cutting all its occurrences out of the text. Probabilities
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,14 +62,14 @@ class TextSubject:
         """There are no gradients here."""
         raise NotImplementedError
 
-    def without(self, types: Ints, windows: Ints) -> Floats:
-        """Logits of documents without a word."""
-        return self._logits([self._without(int(k), int(s)) for s, k in zip(types, windows, strict=True)])
+    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of documents without some words each."""
+        return self._logits([self._without(int(k), set(some.tolist())) for some, k in zip(words, windows, strict=True)])
 
-    def _without(self, document: int, word: int) -> str:
+    def _without(self, document: int, words: set[int]) -> str:
         text, out, at = self._texts[document], [], 0
         for start, end, which in self._spans[document]:
-            if which == word:
+            if which in words:
                 out.append(text[at:start])
                 at = end
         return "".join([*out, text[at:]])

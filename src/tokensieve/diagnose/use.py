@@ -9,9 +9,10 @@ Of each word s, over the n inputs X that hold it, with e_X the effect of the wor
     concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 where all inputs owe it the same, near 1 where a few owe it everything
     helps           Σ h_X/n with h_X = e_X where the word speaks for the true class, −e_X where it speaks against it
 
-The words of largest use, and those of largest mean without evidence in the data, are **confirmed**: left out of up to CONFIRMED
-inputs. Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of error (Student's t,
-corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
+The words of largest use, of largest share, and of largest mean without evidence in the data are **confirmed**: left out of up to
+CONFIRMED inputs, and the CLOSER used most of up to CLOSELY, the words of a phrase together (`measuring.companions`). Their
+numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of error (Student's t, corrected for
+the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
 b the mean per unit of posterior difference among words that carry the label, and typical the root mean square of their mean
 (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does):
 
@@ -32,13 +33,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tokensieve.data.importance import LEVEL, Importance
-from tokensieve.diagnose.measuring import Measured, Subject, Work, choose, leave_out
+from tokensieve.diagnose.measuring import Measured, Subject, Work, choose, companions, leave_out
 from tokensieve.diagnose.outputs import Outputs
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 
-STRONGEST, UNSUPPORTED = 24, 16  # words confirmed: of largest use, and of largest mean without evidence
-CONFIRMED = 32
+STRONGEST, WIDEST, UNSUPPORTED = 18, 8, 12  # words confirmed: of largest use, share, and mean without evidence
+CONFIRMED = 24
+CLOSER, CLOSELY = 6, 96
 FEWEST = 5
 LEAST = 0.25
 SPREAD = 0.1
@@ -173,12 +175,41 @@ def confirm(
         work: how it runs.
     """
     enough = np.bincount(measured.pairs.types, minlength=len(measured.value)) >= FEWEST
-    strong = np.where(enough, np.nan_to_num(first.use), 0.0)
+    strong, wide = (np.where(enough, np.nan_to_num(x), 0.0) for x in (first.use, first.share))
     open_ = np.where(_carries(found, first.mean), 0.0, np.abs(np.nan_to_num(first.mean))) * enough
-    picked = [np.argsort(-x, kind="stable")[:n] for x, n in ((strong, STRONGEST), (open_, UNSUPPORTED))]
-    words = np.unique(np.concatenate([at[x[at] > 0] for at, x in zip(picked, (strong, open_), strict=True)]))
+    lists = ((strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED))
+    lists += () if subject.differentiable else ((_in_phrases(subject, outputs, measured, enough, work), STRONGEST),)
+    words = np.unique(np.concatenate([(at := np.argsort(-x, kind="stable")[:n])[x[at] > 0] for x, n in lists]))
+    together = companions(measured.pairs, words)
+
+    def out(chosen: Ints, stage: str) -> Floats:
+        return leave_out(subject, outputs, measured.answers, chosen, work, stage, together)
+
     chosen = choose(measured.pairs, words, CONFIRMED, work.seed)
-    return words, chosen, leave_out(subject, outputs, measured.answers, chosen, work, "confirming words")
+    lost = out(chosen, "confirming words")
+    size, types = np.nan_to_num(np.abs(lost).max(axis=1, initial=0.0)), measured.pairs.types[chosen]
+    n = np.maximum(np.bincount(types, minlength=len(measured.value)), 1)
+    middle = np.bincount(types, size, len(n)) / n
+    spread = np.sqrt(np.maximum(np.bincount(types, size**2, len(n)) / n - middle**2, 0) / n)
+    top = words[np.argsort(-(middle - spread)[words], kind="stable")[:CLOSER]]
+    more = choose(measured.pairs, top, CLOSELY - CONFIRMED, work.seed, apart=chosen)
+    lost = np.vstack([lost, out(more, "confirming the most used")])
+    return words, np.r_[chosen, more], lost
+
+
+def _in_phrases(
+    subject: Subject, outputs: Outputs, measured: Measured, enough: NDArray[np.bool_], work: Work
+) -> Floats:  # fmt: skip
+    """Size of what is lost without each word and its companions, shape (|S|,): of a model without gradients, whose answer the
+    one holds where the other is left out. Zero for words that have none."""
+    together = companions(measured.pairs, np.flatnonzero(enough))
+    out = np.zeros(len(enough))
+    if together:
+        chosen = choose(measured.pairs, np.sort(np.array(list(together))), work.per_type, work.seed)
+        lost = leave_out(subject, outputs, measured.answers, chosen, work, "leaving out phrases", together)
+        types, size = measured.pairs.types[chosen], np.nan_to_num(np.abs(lost).max(axis=1))
+        out = np.bincount(types, size, len(enough)) / np.maximum(np.bincount(types, minlength=len(enough)), 1)
+    return out
 
 
 def with_confirmed(first: Use, second: Use, words: Ints) -> Use:
