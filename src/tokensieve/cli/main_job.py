@@ -137,6 +137,8 @@ def train(
     documents.advise(quiet)
     if cluster is not None and formatting:
         raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
+    if cluster is not None and documents.weight:
+        raise InputError("--weight is for training here, not on a cluster: leave out --cluster or --weight")
     if cluster is not None and documents.pairs:
         raise InputError("--pairs are learned here, not on a cluster: leave out --cluster")
     if cluster is not None:

@@ -170,6 +170,10 @@ class Intake(Documents):
         str | None,
         typer.Option("--by", help="Column of the unit a document belongs to (author, source).", metavar="COLUMN"),
     ] = None
+    weight: Annotated[
+        str | None,
+        typer.Option("--weight", help="Column of what a document weighs in training (≥ 0).", metavar="COLUMN"),
+    ] = None
     stream: Annotated[
         bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
     ] = False
@@ -185,7 +189,8 @@ class Intake(Documents):
             from tokensieve.cli.pairs import pair_reader
 
             return pair_reader(self)
-        return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **more)
+        weights = {} if self.weight is None else {"sample_weight": self.weight}
+        return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **weights, **more)
 
     def advise(self, quiet: bool) -> None:
         """Say that a large file need not be read into memory."""
@@ -197,7 +202,7 @@ class Intake(Documents):
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        names = ("text", "label", "group", "drop", "test", "split", "by", "pairs")
+        names = ("text", "label", "group", "drop", "test", "split", "by", "weight", "pairs")
         given = {name: getattr(self, name) for name in names}
         return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
 
