@@ -72,6 +72,10 @@ SourceArgument = Annotated[
 TextOption = Annotated[
     list[str] | None, typer.Option("--text", help="Column that holds the text (repeatable: fields).", metavar="COLUMN")
 ]
+LabelsOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="Column of the label, or of lists of labels (repeatable).", metavar="COLUMN"),
+]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
 NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random draw.", min=0, max=MOST_SEED)]
@@ -211,6 +215,11 @@ class Intake(Documents):
 class Audited(Intake):
     """The documents that are audited."""
 
+    label: LabelsOption = None  # type: ignore[assignment]  # several: an audit of each; of each alone it is a str again
+    label_separator: Annotated[
+        str | None,
+        typer.Option("--label-separator", help="Between several labels of one document, such as '|'.", metavar="MARK"),
+    ] = None
     environments: Annotated[
         str | None,
         typer.Option("--environments", help="Column of where documents come from (site, month).", metavar="COLUMN"),

@@ -20,11 +20,12 @@ from tokensieve.text.columns import choose_columns, one_text, position
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formats import Format
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
+from tokensieve.text.multilabel import Having, having
 from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import linked, split_units, stratified, unit_index
-from tokensieve.text.table import Table
+from tokensieve.text.table import Table, once
 from tokensieve.text.weights import checked_weights, weights_of_column
 
 TEST_NAMES = ("test", "testing")
@@ -161,6 +162,7 @@ class Reading(Format):
         text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`);
             guessed when there is one good candidate.
         label: name of the label column; guessed when there is one good candidate.
+        having: where it holds several labels for each document: the one that is asked for; the classes are then "no" and "yes".
         group: final label → the labels that become it.
         drop: labels whose documents are left out.
         split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
@@ -180,6 +182,7 @@ class Reading(Format):
 
     text: str | Sequence[str] | None = None
     label: str | None = None
+    having: Having | None = None
     group: Mapping[str, Sequence[str]] | None = None
     drop: Sequence[str] = ()
     split: str | None = None
@@ -221,6 +224,8 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     final = destinations(how.group or {}, how.drop)
     table, text, fields = one_text(opened.train, how.text)
     columns = choose_columns(table, text, how.label, how.split)
+    if how.having is not None:
+        table = having(table, table.columns[columns[1]], how.having)
     held = None
     asked = {"by": how.by, "environments": how.environments}
     if isinstance(how.sample_weight, str):
@@ -232,7 +237,10 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
         train = collect(table, columns, how.stream, more)
         test_table = opened.test if how.test is None else _test_table(open_source(how.test, how))
         if test_table is not None:
-            held = _collect_test(one_text(test_table, how.text)[0], table, columns, how.stream)
+            test_table = one_text(test_table, how.text)[0]
+            if how.having is not None:
+                test_table = having(test_table, table.columns[columns[1]], how.having)
+            held = _collect_test(test_table, table, columns, how.stream)
     _check_names(final, [train] if held is None else [train, held])
     corpus = replace(_assemble(train, final, how.duplicates, opened.ignored), fields=fields)
     if how.sample_weight is not None and "weight" not in asked:
@@ -322,7 +330,7 @@ def _collect_split(
     names, others = [table.columns[i] for i in columns], {kind: table.columns[i] for kind, i in more.items()}
     train, test = (Rows(table.name + part, names, stream, others) for part in ("", " (test rows)"))
     found: Counter[str] = Counter()
-    for row, (text, label, value, *rest) in enumerate(table.read([*columns, *more.values()]), 1):
+    for row, (text, label, value, *rest) in enumerate(once(table, [*columns, *more.values()]), 1):
         part = str(value).strip().lower()
         found[part] += 1
         if part in TEST_NAMES + TRAIN_NAMES:
