@@ -134,6 +134,7 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         seed=3,
         settings={"ngrams": 2, "min_documents": 5},
         documents={"train": 1200, "test": 400},
+        accuracy=Share.count(325, 400),
         test_accuracy=0.8125,
         majority_accuracy=0.55,
         baseline_accuracy=0.8075,

@@ -90,7 +90,7 @@ def fit(
     schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)
     choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
     tell("training", 0.0)
-    taken, u, w = next(train(counts, *_first(counts, prior, choice.strength), schedule, choice.steps))
+    taken, u, w = next(train(counts, *first_table(counts, prior, choice.strength), schedule, choice.steps))
     return Model(
         np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(),
@@ -136,7 +136,7 @@ def _choose(
     weights = None if counts.weights is None else np.concatenate([counts.weights[outside] for _, outside in parts])
 
     def judged(strength: float) -> Iterator[tuple[int, float, float]]:
-        start = partial(_first, counts, prior, strength)
+        start = partial(first_table, counts, prior, strength)
         for steps, f in held_out_values(counts, start, schedule, held):
             scale = best_scale(f, prior, labels, weights)
             losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
@@ -155,9 +155,16 @@ def middle(x: Floats, weights: Floats | None) -> float:
     return float(x[order][ends].mean())
 
 
-def _first(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
+def first_table(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
     """The table that training starts from, and in its last row the sink: as much as a document of median length that says
-    nothing, and answered by the prior."""
+    nothing, and answered by the prior.
+
+    Args:
+        counts: the documents.
+        prior: answer of the class frequencies, shape (H,).
+        strength: of the start (`tokensieve.model.choice`).
+        without: documents among them that do not count.
+    """
     u, w = initial_table(counts, prior, without)
     sink = math.log(max(middle(counts.lengths, counts.weights), 1.0))
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])

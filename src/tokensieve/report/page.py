@@ -101,7 +101,7 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "recall": _recall(audit),
         "card_view": card_view(audit),
         "source_name": _source(audit.name),
-        "interval": audit.accuracy_interval,
+        "interval": (audit.accuracy.low, audit.accuracy.high),
         "Quadrant": Quadrant,
         "main": main_line(audit),
         "honest": honest(audit),
@@ -222,7 +222,7 @@ def given(settings: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _next_steps(audit: Audit) -> list[str]:
     """What the numbers suggest to do, in plain words."""
-    low, high = audit.accuracy_interval
+    low, high = audit.accuracy.low, audit.accuracy.high
     steps = []
     if low <= audit.majority_accuracy:
         steps.append(
