@@ -73,7 +73,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
         "pairs of",
         "The longer answer",
         "pairs.csv",
-        "What decides which answer",
+        "At equal length still wins the answer with",
     ):
         assert said in page
     assert "always answering the largest class" not in page.split("<script")[0]

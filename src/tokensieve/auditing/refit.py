@@ -21,7 +21,9 @@ def refit(counts: Counts, model: Model, of: int, settings: FitSettings) -> Model
         of: documents that it was trained on.
         settings: with which it was.
     """
-    n, prior = counts.n_documents, prior_of(counts.class_sizes)
+    if counts.weights is not None:
+        counts = counts.weighing()[0]
+    n, prior = counts.n_documents, prior_of(counts.weighed[1])
     steps = max(settings.max_epochs * math.ceil(n / settings.batch_size), LEAST_STEPS)
     stop = min(steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1))))
     schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)

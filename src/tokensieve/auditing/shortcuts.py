@@ -250,7 +250,7 @@ def accuracy_without(
         return None
     matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
     names = np.asarray(train.tokens, dtype=object)[keep]
-    part = Counts(matrices[0], train.labels, train.classes, names)
+    part = replace(train, matrix=matrices[0], tokens=names)
     without = refit(part, model, train.n_documents, settings)
     right = [
         int(np.count_nonzero(decide(f) == test.labels))

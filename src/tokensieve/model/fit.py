@@ -72,14 +72,20 @@ def fit(
     """Learn scores and values; the same seed gives the same bits.
 
     Args:
-        counts: n labelled documents over |S| types, of at least two classes.
+        counts: n labelled documents over |S| types, of at least two classes. Their weights, if any, weigh the loss: of training,
+            of the choice by held-out documents, and of the start. Only ratios matter; a document of weight 0 is left out.
         settings: `FitSettings()` if None.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
         units: the unit of each document, where documents belong together: none is both learned from and held out, shape (n,).
+
+    Raises:
+        InputError: the weights leave no document of a class.
     """
     settings, tell = settings or FitSettings(), progress or silent
-    prior = prior_of(counts.class_sizes)
+    if counts.weights is not None:
+        counts, units = _weighed(counts, units)
+    prior = prior_of(counts.weighed[1])
     steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
     schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)
     choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
@@ -89,6 +95,17 @@ def fit(
         np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(),
     )  # fmt: skip
+
+
+def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
+    """The documents that weigh anything, and their units."""
+    part, kept = counts.weighing()
+    for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
+        if before and not after:
+            raise InputError(
+                f"every document of class {name!r} has weight 0: give one a weight, or leave the class out"
+            )
+    return part, None if units is None else units[kept]
 
 
 def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
@@ -116,19 +133,31 @@ def _choose(
         return Choice(schedule.steps)
     held = [(inside, counts.rows(outside)) for inside, outside in parts]
     labels = np.concatenate([part.labels for _, part in held])
+    weights = None if counts.weights is None else np.concatenate([counts.weights[outside] for _, outside in parts])
 
     def judged(strength: float) -> Iterator[tuple[int, float, float]]:
         start = partial(_first, counts, prior, strength)
         for steps, f in held_out_values(counts, start, schedule, held):
-            scale = best_scale(f, prior, labels)
-            yield steps, float(np.mean(loss_and_slope(prior + scale * (f - prior), labels)[0])), scale
+            scale = best_scale(f, prior, labels, weights)
+            losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
+            yield steps, float(np.mean(losses) if weights is None else np.average(losses, weights=weights)), scale
 
     return choose(STRENGTHS if len(parts) > 1 else STRENGTHS[-1:], schedule.steps, judged, tell)
+
+
+def middle(x: Floats, weights: Floats | None) -> float:
+    """The median of numbers, each counted as often as it weighs: half of the weight lies on either side."""
+    if weights is None:
+        return float(np.median(x))
+    order = np.argsort(x, kind="stable")
+    below = np.cumsum(weights[order])
+    ends = np.searchsorted(below, below[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
+    return float(x[order][ends].mean())
 
 
 def _first(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
     """The table that training starts from, and in its last row the sink: as much as a document of median length that says
     nothing, and answered by the prior."""
     u, w = initial_table(counts, prior, without)
-    sink = math.log(max(float(np.median(counts.lengths)), 1.0))
+    sink = math.log(max(middle(counts.lengths, counts.weights), 1.0))
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
