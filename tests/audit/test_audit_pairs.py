@@ -73,7 +73,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
         "pairs of",
         "The longer answer",
         "pairs.csv",
-        "What decides which answer",
+        "At equal length still wins the answer with",
     ):
         assert said in page
     assert "always answering the largest class" not in page.split("<script")[0]
@@ -198,7 +198,9 @@ def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them
 def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones() -> None:
     frame = demo_pairs(400, 2).frame.with_columns(part=pl.Series(["train"] * 240 + ["test"] * 160))
     late = pl.col("part") == "test"
-    moved = frame.with_columns(pl.when(late).then(pl.col(c) + " Furthermore. Furthermore.").otherwise(c).alias(c) for c in PAIRS)
+    moved = frame.with_columns(
+        pl.when(late).then(pl.col(c) + " Furthermore. Furthermore.").otherwise(c).alias(c) for c in PAIRS
+    )
     drifts = []
     for data in (moved, frame):
         kinds = audit(read_pairs(data, pairs=PAIRS, split="part"), Settings(baseline=False, thorough=False)).findings

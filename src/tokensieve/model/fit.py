@@ -22,7 +22,9 @@ from tokensieve.text.split import folds, split_units, stratified, unit_folds
 from tokensieve.text.vocabulary import Vocabulary
 
 LEAST_STEPS = 500
-LEAST_PER_CLASS = 10
+LEAST_PER_CLASS = (
+    10  # of many documents, of which a share is held out once; of few a part of each class is in every fold
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class FitSettings:
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the documents on which the length of training is chosen; the model is then trained on all
             of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
-            start is chosen, too. With fewer than 10 documents in a class, or a share of 0, nothing is chosen.
+            start is chosen, too. With fewer than 5 documents in a class (10 of many documents), or a share of 0, nothing is chosen.
         seed: of the held-out documents and of the order of documents.
 
     Raises:
@@ -111,7 +113,7 @@ def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
 def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
-    if settings.validation_share <= 0 or counts.class_sizes.min() < LEAST_PER_CLASS:
+    if settings.validation_share <= 0 or counts.class_sizes.min() < (FOLDS if n <= FEW else LEAST_PER_CLASS):
         return []
     if units is not None and len(np.unique(units)) < 2:
         return []
