@@ -61,5 +61,5 @@ def _fit_and_score(train: Counts, test: Counts, strength: float) -> float:
     tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
     model = LogisticRegression(C=strength, max_iter=1000)
     with threadpool_limits(1):  # its small dense products gain nothing from threads, and lose tenfold on a busy machine
-        model.fit(tfidf.transform(train.matrix), train.labels)
+        model.fit(tfidf.transform(train.matrix), train.labels, sample_weight=train.weights)
     return float(model.score(tfidf.transform(test.matrix), test.labels))

@@ -110,7 +110,7 @@ def learning_curve(
     order, rows = np.random.default_rng(settings.seed).permutation(train.n_documents), []
     for share in CURVE:
         some = np.sort(order[: round(share * train.n_documents)])
-        part = Counts(train.matrix[some], train.labels[some], train.classes, train.tokens)
+        part = train.rows(some)
         if len(np.unique(part.labels)) < len(train.classes):
             continue
         smaller = refit(part, model, train.n_documents, settings)

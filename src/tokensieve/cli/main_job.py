@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tokensieve.cli.labels import audit_labels, labels_to_audit
 from tokensieve.cli.options import (
     FORMATTING,
     Audited,
@@ -102,13 +103,24 @@ def audit(
     """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
     from tokensieve.report.terminal import show_over_budget
 
-    read = documents.reader()
-    documents.advise(quiet)
     settings: dict[str, Any] = {"seed": seed, "baseline": baseline, "formatting": formatting}
     if fail_on is not None:
         from tokensieve.auditing.budget import Budget
 
         settings["budget"] = Budget.parse(fail_on)
+    names = documents.label or []
+    asked, left_out = labels_to_audit(documents)
+    if asked:
+
+        def run(one: Audited, more: dict[str, Any], folder: Path, name: str) -> Any:
+            read = one.reader(**more)
+            job = _Job(read, tokens, folder, quiet, settings, one.as_given(), draw=pictures, card=card, name=name)
+            return _audit(job, show=False)
+
+        return audit_labels(asked, left_out, documents, out, quiet, run)
+    documents = replace(documents, label=names[0] if names else None)  # type: ignore[arg-type]
+    read = documents.reader()
+    documents.advise(quiet)
     found = _audit(_Job(read, tokens, out, quiet, settings, documents.as_given(), draw=pictures, card=card))
     if found.fails:
         if not quiet:
@@ -137,6 +149,8 @@ def train(
     documents.advise(quiet)
     if cluster is not None and formatting:
         raise InputError("--formatting needs the texts here: leave out --cluster or --formatting")
+    if cluster is not None and documents.weight:
+        raise InputError("--weight is for training here, not on a cluster: leave out --cluster or --weight")
     if cluster is not None and documents.pairs:
         raise InputError("--pairs are learned here, not on a cluster: leave out --cluster")
     if cluster is not None:
@@ -187,7 +201,7 @@ def _train(job: _Job, table: bool) -> None:
     )
 
 
-def _audit(job: _Job) -> Any:
+def _audit(job: _Job, show: bool = True) -> Any:
     """Read, audit, write everything or nothing, and show the result."""
     from tokensieve.auditing.result import Settings
     from tokensieve.auditing.run import audit as run
@@ -213,6 +227,6 @@ def _audit(job: _Job) -> Any:
         if job.card:
             files["card.md"] = dataset_card(result)
         write_all(job.out, files, ours=OURS)
-    if not job.quiet:
+    if show and not job.quiet:
         show_audit(result, job.out)
     return result

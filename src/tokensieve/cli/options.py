@@ -72,6 +72,10 @@ SourceArgument = Annotated[
 TextOption = Annotated[
     list[str] | None, typer.Option("--text", help="Column that holds the text (repeatable: fields).", metavar="COLUMN")
 ]
+LabelsOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="Column of the label, or of lists of labels (repeatable).", metavar="COLUMN"),
+]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
 NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random draw.", min=0, max=MOST_SEED)]
@@ -170,6 +174,10 @@ class Intake(Documents):
         str | None,
         typer.Option("--by", help="Column of the unit a document belongs to (author, source).", metavar="COLUMN"),
     ] = None
+    weight: Annotated[
+        str | None,
+        typer.Option("--weight", help="Column of what a document weighs in training (≥ 0).", metavar="COLUMN"),
+    ] = None
     stream: Annotated[
         bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
     ] = False
@@ -185,7 +193,8 @@ class Intake(Documents):
             from tokensieve.cli.pairs import pair_reader
 
             return pair_reader(self)
-        return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **more)
+        weights = {} if self.weight is None else {"sample_weight": self.weight}
+        return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **weights, **more)
 
     def advise(self, quiet: bool) -> None:
         """Say that a large file need not be read into memory."""
@@ -197,7 +206,7 @@ class Intake(Documents):
 
     def as_given(self) -> dict[str, Any]:
         """The options that decide which documents are read, for summary.json."""
-        names = ("text", "label", "group", "drop", "test", "split", "by", "pairs")
+        names = ("text", "label", "group", "drop", "test", "split", "by", "weight", "pairs")
         given = {name: getattr(self, name) for name in names}
         return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
 
@@ -206,6 +215,11 @@ class Intake(Documents):
 class Audited(Intake):
     """The documents that are audited."""
 
+    label: LabelsOption = None  # type: ignore[assignment]  # several: an audit of each; of each alone it is a str again
+    label_separator: Annotated[
+        str | None,
+        typer.Option("--label-separator", help="Between several labels of one document, such as '|'.", metavar="MARK"),
+    ] = None
     environments: Annotated[
         str | None,
         typer.Option("--environments", help="Column of where documents come from (site, month).", metavar="COLUMN"),

@@ -39,7 +39,7 @@ def pair_reader(documents: Intake) -> Callable[[], Any]:
         InputError: an option is given that pairs have no use for.
     """
     columns = columns_of(documents.pairs or "")
-    for name in ("text", "label", "group", "drop"):
+    for name in ("text", "label", "group", "drop", "weight"):
         if getattr(documents, name):
             raise InputError(f"--{name} {FOREIGN}")
     if documents.duplicates != "keep":

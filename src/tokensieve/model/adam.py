@@ -72,7 +72,7 @@ def train(
     """Train from (u, w); yield (steps done, u, w) every `pause` steps, always the same two arrays, updated in place.
 
     Args:
-        counts: n documents with labels.
+        counts: n documents with labels, and weights of mean 1, if any; of pairs none has one.
         u: initial scores, shape (|S|,); with one more, the sink's, which is in every document once.
         w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as they are.
         schedule: the settings.
@@ -86,6 +86,7 @@ def train(
     sink = m.shape[1] if len(u) > m.shape[1] else -1
     table: tuple[Any, ...] = (u, w, *(np.zeros_like(x) for x in (u, u, w, w, u, w)))
     table += np.empty(2 * longest), np.empty((4, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
+    weights = np.ones(counts.n_documents) if counts.weights is None else counts.weights
     rng = np.random.default_rng(schedule.seed)
     per_step = min(schedule.batch_size, len(rows))
     queue = np.empty(0, dtype=np.int64)
@@ -97,13 +98,13 @@ def train(
         rate, root = corrections(steps + 1.0)
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
-        _adam(indptr, m.indices, m.data, counts.labels, batches, rates, root, sink, schedule.pairs, *table)
+        _adam(indptr, m.indices, m.data, counts.labels, weights, batches, rates, root, sink, schedule.pairs, *table)
         yield int(steps[-1]) + 1, u, w
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _adam(
-    indptr: Any, indices: Any, data: Any, labels: Any, batches: Any, rates: Any, roots: Any, sink: int, pairs: bool,
+    indptr: Any, indices: Any, data: Any, labels: Any, weights: Any, batches: Any, rates: Any, roots: Any, sink: int, pairs: bool,
     u: Any, w: Any, mu: Any, ru: Any, mw: Any, rw: Any, gu: Any, gw: Any, q: Any, fg: Any, touched: Any, marked: Any,
 ) -> None:  # fmt: skip
     """A step of Adam on (u, w), in place, for each row of `batches`; gu, gw and marked are zero before and after."""
@@ -118,7 +119,7 @@ def _adam(
             if pairs:
                 _pair(k, indptr, indices, data, sink, u, w, q, fg, gu, gw)
             elif first < last:
-                _document(first, last, indices, data, labels[k], sink, u, w, q, fg, gu, gw)
+                _document(first, last, indices, data, labels[k], weights[k], sink, u, w, q, fg, gu, gw)
             for i in range(first, last):
                 s = indices[i]
                 if not marked[s]:
@@ -140,9 +141,11 @@ def _adam(
 
 @numba.njit(cache=True, error_model="numpy")
 def _document(
-    first: int, last: int, indices: Any, data: Any, label: int, sink: int, u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any
+    first: int, last: int, indices: Any, data: Any, label: int, weight: float, sink: int,
+    u: Any, w: Any, q: Any, fg: Any, gu: Any, gw: Any,
 ) -> None:  # fmt: skip
-    """Add the gradient of one document, entries first … last − 1 and the sink, to gu, gw (tokensieve.model.attention)."""
+    """Add the gradient of one document, entries first … last − 1 and the sink, times its weight to gu, gw
+    (tokensieve.model.attention)."""
     heads = w.shape[1]
     top, drained = _read(first, last, indices, data, sink, u, w, q, fg[0])
     if heads == 1:
@@ -158,6 +161,8 @@ def _document(
         for h in range(heads):
             fg[1, h] /= total
         fg[1, label] -= 1.0
+    for h in range(heads):
+        fg[1, h] *= weight
     _learn(first, last, indices, sink, w, q, fg[0], fg[1], top, drained, gu, gw)
 
 

@@ -90,11 +90,19 @@ def held_out_values(
         yield states[0][0], np.concatenate(f)
 
 
-def best_scale(f: Floats, prior: Floats, labels: Ints) -> float:
-    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving."""
+def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None) -> float:
+    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving.
+
+    Args:
+        f: decision values, shape (n, H).
+        prior: of the class frequencies, shape (H,).
+        labels: class indices, shape (n,).
+        weights: of the documents in the mean, shape (n,); None for equal ones.
+    """
     low, high, away = 0.0, MOST_SCALE, f - prior
     for _ in range(20):
         middle = (low + high) / 2
-        rises = float(np.sum(loss_and_slope(prior + middle * away, labels)[1] * away)) > 0
+        slopes = loss_and_slope(prior + middle * away, labels)[1] * away
+        rises = float(np.sum(slopes if weights is None else slopes * weights[:, None])) > 0
         low, high = (low, middle) if rises else (middle, high)
     return low

@@ -7,6 +7,7 @@ smoothed, class-balanced log-ratio of document frequencies (Wang & Manning 2012)
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ import polars.selectors
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
@@ -28,6 +29,9 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.labels import missing
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, count_texts
+from tokensieve.text.weights import checked_weights
+
+UNSAVED = "tokenizer", "class_weight"  # parameters that a stored model does not keep
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,7 +53,10 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the training documents on which the length of training is chosen; the model is then
-            trained on all of them for that long. With fewer than 10 documents in a class the full length is used.
+            trained on all of them for that long. With fewer than 5 documents in a class (10 of more than 2,000)
+            the full length is used.
+        class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), so that every class weighs the same; multiplied
+            with `sample_weight`. It is no part of a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.
 
     Attributes:
@@ -77,6 +84,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         value_rate: float = 0.1,
         max_epochs: int = 4,
         validation_share: float = 0.1,
+        class_weight: Any = None,
         random_state: Any = 0,
     ) -> None:
         self.ngrams = ngrams
@@ -88,6 +96,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.value_rate = value_rate
         self.max_epochs = max_epochs
         self.validation_share = validation_share
+        self.class_weight = class_weight
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -99,12 +108,18 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from texts (a list or series of strings) or from counts (dense or sparse, shape (n, |S|)).
+
+        Args:
+            X: n texts or counts.
+            y: labels, shape (n,).
+            sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios matter: equal weights change
+                nothing, and a document of weight 0 is as good as not there. The vocabulary is that of all texts.
 
         Raises:
             ValueError: fewer than two classes, negative counts, or lengths that do not agree (scikit-learn's messages).
-            InputError: no token is frequent enough.
+            InputError: no token is frequent enough, or the weights are not usable.
         """
         labels = np.asarray(y)
         if _is_text(X):
@@ -126,13 +141,25 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
         tokens = np.empty(matrix.shape[1], dtype=object)
-        counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens)
+        weights = self._weights(labels, sample_weight)
+        counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
         return self._take(fit(counts, self._settings(), vocabulary), classes)
 
     def fit_counts(self, counts: Counts, vocabulary: Vocabulary | None = None) -> Self:
         """Learn from counts that are there already, as `fit` would from the texts they came from."""
         self.__dict__.pop("feature_names_in_", None)
-        return self._take(fit(counts, self._settings(), vocabulary), np.asarray(counts.classes))
+        weights = self._weights(np.asarray(counts.classes)[counts.labels], counts.weights)
+        return self._take(
+            fit(replace(counts, weights=weights), self._settings(), vocabulary), np.asarray(counts.classes)
+        )
+
+    def _weights(self, labels: NDArray[Any], sample_weight: Any) -> Floats | None:
+        """What each document weighs, shape (n,); None where that was not asked for."""
+        given = None if sample_weight is None else checked_weights(sample_weight, len(labels))
+        if self.class_weight is None:
+            return given
+        of_class = compute_sample_weight(self.class_weight, labels)
+        return checked_weights(of_class if given is None else given * of_class, len(labels), "class_weight")
 
     def _tokenizer(self) -> Tokenizer:
         if isinstance(self.tokenizer, Tokenizer):
@@ -166,7 +193,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Model(
             self.classes_, self.scores_, self.values_, self.prior_, self.tokens_, self.vocabulary_, self.n_steps_,
             self.validation_, self.sink_,
-            {name: _plain(value) for name, value in self.get_params().items() if name != "tokenizer"}, self.pairs_,
+            {name: _plain(value) for name, value in self.get_params().items() if name not in UNSAVED}, self.pairs_,
         )  # fmt: skip
 
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:

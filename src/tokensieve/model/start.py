@@ -50,8 +50,8 @@ def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
     return Start(E, p, v)
 
 
-def prior_of(sizes: Ints) -> Floats:
-    """What a document without known tokens is answered, from the documents of each class: shape (1,) or (K,)."""
+def prior_of(sizes: Ints | Floats) -> Floats:
+    """What a document without known tokens is answered, from the (weighed) documents of each class: shape (1,) or (K,)."""
     share = np.maximum(sizes, 0.5)
     log_share = np.log(share / share.sum())
     return np.asarray(log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean())
@@ -62,15 +62,16 @@ def initial_table(counts: Counts, prior: Floats, without: Counts | None = None) 
 
     With r_{s,k} = log(1 + n/K · share of class k's documents that contain s), centred over classes:
     w_s = 8/K · r_{s,k} + prior (two classes: the difference of the two), u_s = (max_k r − min_k r)/4. The factors were
-    chosen on validation documents of IMDB and Yelp. Documents of `counts` that are also in `without` do not count.
+    chosen on validation documents of IMDB and Yelp. Documents of `counts` that are also in `without` do not count; one with
+    a weight counts that often.
     """
-    present, sizes = counts.present, counts.class_sizes
+    present, sizes = counts.weighed
     if without is not None:
-        present, sizes = present - without.present, sizes - without.class_sizes
+        present, sizes = present - without.weighed[0], sizes - without.weighed[1]
     return start_of(present, sizes, prior)
 
 
-def start_of(present: Ints, sizes: Ints, prior: Floats) -> tuple[Floats, Floats]:
+def start_of(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -> tuple[Floats, Floats]:
     """(u, w) of `initial_table` from the documents of each class that contain each type, (|S|, K), and class sizes, (K,)."""
     k = len(sizes)
     r = np.log1p(present * (sizes.sum() / k / np.maximum(sizes, 1)))

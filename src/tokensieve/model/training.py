@@ -67,7 +67,8 @@ class Part:
         """The counts without formatting."""
         c = self.counts
         size = c.n_types - self.features
-        return Counts(sp.csr_array(c.matrix[:, :size]), c.labels, c.classes, c.tokens[:size]) if self.features else c
+        matrix = sp.csr_array(c.matrix[:, :size])
+        return replace(c, matrix=matrix, tokens=c.tokens[:size]) if self.features else c
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,7 +148,7 @@ def train_corpus(
     else:
         split = split_corpus if corpus.pairs is None else split_pairs
         corpus = split(corpus, share=settings.test_share, seed=settings.seed)
-    notes += unit_notes(corpus)
+    notes += unit_notes(corpus) + weight_notes(corpus)
     train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
     how = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
@@ -195,6 +196,14 @@ def unit_notes(corpus: Corpus) -> list[str]:
         both = int(corpus.test.by.is_in(corpus.by.unique().implode()).sum())
         notes += [f"test documents whose unit is in training, too: {both:,}"] if both else []
     return notes
+
+
+def weight_notes(corpus: Corpus) -> list[str]:
+    """What weighs in what, where documents have weights."""
+    if corpus.weights is None:
+        return []
+    low, high = float(corpus.weights.min()), float(corpus.weights.max())
+    return [f"the model weighs documents ({low:g} to {high:g}); importance, findings and accuracy count them all alike"]
 
 
 def _few(test: Counts) -> list[str]:

@@ -21,3 +21,8 @@ class Console(console.Console):
         """As in rich; colours are its own and stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def short(text: str, width: int) -> str:
+    """The beginning of a name that is too long for its column."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -18,16 +18,15 @@ from markupsafe import Markup
 from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
-from tokensieve.report import charts, data, numbers, pairs, script
+from tokensieve.report import charts, data, headline, numbers, pairs, script, sentences
 from tokensieve.report.model_card import card_view
-from tokensieve.report.sentences import TITLES, action, evidence, file_name, headline, honest, main_line
-from tokensieve.text.formatting import is_formatting
+from tokensieve.report.sentences import TITLES, action, evidence, file_name, main_line
 
 if TYPE_CHECKING:
     from tokensieve.auditing.documents import Example
     from tokensieve.auditing.result import Audit
 
-CARDS, MASKED = 9, 5  # findings shown, tokens in a command
+CARDS, OPENED, MASKED = 9, 2, 12  # findings shown, those shown whole, tokens in a command
 TABLED_CLASSES = 50
 ROWS_IN_ALL = 300  # rows of the class tables together; each has 10 to 25
 DISAGREEMENTS = 15
@@ -97,14 +96,14 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "script": Markup(code),
         "thinned": _thinned(audit),
         "binary": len(audit.classes) == 2,
-        "accuracies": _accuracies(audit),
         "recall": _recall(audit),
         "card_view": card_view(audit),
-        "source_name": _source(audit.name),
-        "interval": audit.accuracy_interval,
+        "decided": _mask(audit, "--decisions decisions.json"),
+        "interval": (audit.accuracy.low, audit.accuracy.high),
         "Quadrant": Quadrant,
         "main": main_line(audit),
-        "honest": honest(audit),
+        "opened": OPENED,
+        "under": headline.under(audit),
         "titles": TITLES,
         "cards": [_card(audit, finding) for finding in audit.findings[:CARDS]],
         "over": []
@@ -160,15 +159,6 @@ def source(picture: charts.Picture) -> str:
     return "data:image/svg+xml;base64," + b64encode(picture.svg(follow_theme=True).encode()).decode()
 
 
-def _accuracies(audit: Audit) -> list[tuple[str, float]]:
-    if audit.pairs is not None:
-        return pairs.accuracies(audit)
-    rows = [("This model", audit.test_accuracy)]
-    if audit.baseline_accuracy is not None:
-        rows.append(("TF-IDF + logistic regression", audit.baseline_accuracy))
-    return [*rows, ("Always the largest class", audit.majority_accuracy)]
-
-
 def _recall(audit: Audit) -> list[tuple[str, float]]:
     """Share of right answers by class, at most 12 classes, lowest first; nothing for two classes of like size."""
     known = [(name, share) for name, share in audit.class_recall.items() if share is not None]
@@ -180,20 +170,23 @@ def _recall(audit: Audit) -> list[tuple[str, float]]:
 
 def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
     """What the page shows of one finding."""
-    maskable = [token for token in finding.tokens if not is_formatting(token)][:MASKED]
-    masked = finding.kind is FindingKind.SHORTCUT and maskable
-    sides = f"--pairs {shlex.quote(','.join(audit.pairs.columns))} " if audit.pairs else ""
-    words = " ".join(f"--token {shlex.quote(shown(token, 40))}" for token in maskable)
+    words = [] if finding.kind is not FindingKind.SHORTCUT else headline.maskable(finding, MASKED)
     return {
         "finding": finding,
         "title": TITLES[finding.kind],
-        "headline": headline(finding),
+        "headline": sentences.headline(finding),
         "evidence": evidence(finding),
         "action": action(finding),
-        "command": f"tokensieve mask {_source(audit.name)} {sides}{words} --out masked.csv" if masked else "",
+        "command": words and _mask(audit, *(f"--token {shlex.quote(shown(token, 40))}" for token in words)),
         "lines": 3 if finding.kind is FindingKind.LABELS else 2,
         "on_train": finding.kind is FindingKind.LABELS,
     }
+
+
+def _mask(audit: Audit, *what: str) -> list[str]:
+    """The command that cuts something out, in parts that stay together on a line."""
+    sides = [f"--pairs {shlex.quote(','.join(audit.pairs.columns))}"] if audit.pairs else []
+    return [f"tokensieve mask {_source(audit.name)}", *sides, *what, "--out masked.csv"]
 
 
 def _source(name: str) -> str:
@@ -222,7 +215,7 @@ def given(settings: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _next_steps(audit: Audit) -> list[str]:
     """What the numbers suggest to do, in plain words."""
-    low, high = audit.accuracy_interval
+    low, high = audit.accuracy.low, audit.accuracy.high
     steps = []
     if low <= audit.majority_accuracy:
         steps.append(
@@ -234,11 +227,6 @@ def _next_steps(audit: Audit) -> list[str]:
         steps.append(
             f"The baseline is {points:.1f} points better than this model: read the model's answers with that in mind,"
             " and try longer n-grams, or a smaller floor on the documents that a token needs."
-        )
-    if audit.disagreement(Quadrant.MODEL, 1).height:
-        steps.append(
-            "Go through the tokens that are attended without evidence: the model looks there more than elsewhere, and"
-            " the data gives no reason for it."
         )
     return steps
 

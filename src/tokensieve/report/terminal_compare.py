@@ -10,7 +10,7 @@ from rich.text import Text
 from tokensieve.auditing.compare import AuditComparison, Change
 from tokensieve.escape import shown
 from tokensieve.report.compare import WORDS, title, verdict
-from tokensieve.report.console import Console
+from tokensieve.report.console import Console, short
 from tokensieve.report.numbers import milli
 
 ROWS = 20
@@ -31,8 +31,9 @@ def show_comparison(found: AuditComparison, out: Path, exceeded: list[str]) -> N
             table.add_column(Text(name, style="dim"), justify="left" if left else "right", no_wrap=True)
         for row in changed.head(ROWS).iter_rows(named=True):
             ends = f"[{milli(row['difference_low'], 3)}, {milli(row['difference_high'], 3)}]"
+            label = [Text(short(shown(row["class"]), 10))] * several
             table.add_row(
-                Text(_short(row["token"], 22)), WORDS[Change(row["change"])], *([Text(_short(row["class"], 10))] * several),
+                Text(short(shown(row["token"]), 22)), WORDS[Change(row["change"])], *label,
                 milli(row["effect_before"], 3), milli(row["effect_after"], 3), ends,
             )  # fmt: skip
         console.print(table)
@@ -41,9 +42,3 @@ def show_comparison(found: AuditComparison, out: Path, exceeded: list[str]) -> N
     for name in exceeded:
         console.print(Text(f"over the limit of --fail-on: {name}", style="bold"))
     console.print(Text(f"report.html, compare.csv and summary.json in {out}", style="dim"))
-
-
-def _short(text: str, width: int) -> str:
-    """The beginning of a name that is too long for its column."""
-    name = shown(text)
-    return name if len(name) <= width else f"{name[: width - 1]}…"

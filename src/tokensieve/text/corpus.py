@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.text.columns import choose_columns, one_text, position
-from tokensieve.text.counts import Ints
+from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formats import Format
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
+from tokensieve.text.multilabel import Having, having
 from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import linked, split_units, stratified, unit_index
-from tokensieve.text.table import Table
+from tokensieve.text.table import Table, once
+from tokensieve.text.weights import checked_weights, weights_of_column
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
@@ -106,6 +108,7 @@ class Corpus:
         fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
         by: the unit of each document, String, n, where documents belong together; a document without one is a unit of its own.
         environments: the environment of each document, String with nulls, n; None where none were read.
+        weights: what each document weighs in training, shape (n,); None where none were given, and of test documents.
         pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
     """
 
@@ -120,6 +123,7 @@ class Corpus:
     fields: tuple[str, ...] = ()
     by: pl.Series | None = None
     environments: pl.Series | None = None
+    weights: Floats | None = None
     pairs: Pairing | None = None
 
     @cached_property
@@ -158,6 +162,7 @@ class Reading(Format):
         text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`);
             guessed when there is one good candidate.
         label: name of the label column; guessed when there is one good candidate.
+        having: where it holds several labels for each document: the one that is asked for; the classes are then "no" and "yes".
         group: final label → the labels that become it.
         drop: labels whose documents are left out.
         split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
@@ -166,6 +171,8 @@ class Reading(Format):
         duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
         by: column of the unit that a document belongs to (source, author, thread), so that units are what is independent.
         environments: column of where a document comes from (site, month, annotator).
+        sample_weight: what a document weighs in training: a column, or one number for each row of the source. Only the model
+            uses it; importance and its tests count documents.
         stream: keep the texts in files (`tokensieve.text.spill`) instead of memory, and later their tokens and counts too; about
             100 bytes a document stay in memory. Everything that comes out has the same bits.
 
@@ -175,6 +182,7 @@ class Reading(Format):
 
     text: str | Sequence[str] | None = None
     label: str | None = None
+    having: Having | None = None
     group: Mapping[str, Sequence[str]] | None = None
     drop: Sequence[str] = ()
     split: str | None = None
@@ -182,6 +190,7 @@ class Reading(Format):
     duplicates: Duplicates = "keep"
     by: str | None = None
     environments: str | None = None
+    sample_weight: str | Sequence[float] | None = None
     stream: bool = False
 
     def __post_init__(self) -> None:
@@ -215,8 +224,12 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     final = destinations(how.group or {}, how.drop)
     table, text, fields = one_text(opened.train, how.text)
     columns = choose_columns(table, text, how.label, how.split)
+    if how.having is not None:
+        table = having(table, table.columns[columns[1]], how.having)
     held = None
     asked = {"by": how.by, "environments": how.environments}
+    if isinstance(how.sample_weight, str):
+        asked["weight"] = how.sample_weight
     more = {kind: position(table, name, kind) for kind, name in asked.items() if name is not None}
     if how.split is not None:
         train, held = _collect_split(table, columns, how.split, how.stream, more)
@@ -224,9 +237,15 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
         train = collect(table, columns, how.stream, more)
         test_table = opened.test if how.test is None else _test_table(open_source(how.test, how))
         if test_table is not None:
-            held = _collect_test(one_text(test_table, how.text)[0], table, columns, how.stream)
+            test_table = one_text(test_table, how.text)[0]
+            if how.having is not None:
+                test_table = having(test_table, table.columns[columns[1]], how.having)
+            held = _collect_test(test_table, table, columns, how.stream)
     _check_names(final, [train] if held is None else [train, held])
     corpus = replace(_assemble(train, final, how.duplicates, opened.ignored), fields=fields)
+    if how.sample_weight is not None and "weight" not in asked:
+        total = train.total + (held.total if held is not None and how.split is not None else 0)
+        corpus = replace(corpus, weights=checked_weights(how.sample_weight, total)[corpus.rows - 1])
     if held is None:
         return corpus
     return _with_test(corpus, replace(_assemble(held, final, how.duplicates, {}, corpus.classes), fields=fields))
@@ -298,6 +317,7 @@ def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
         corpus, texts=corpus.texts.filter(kept), keys=corpus.keys.filter(kept), labels=corpus.labels[mask],
         rows=corpus.rows[mask], by=None if corpus.by is None else corpus.by.filter(kept),
         environments=None if corpus.environments is None else corpus.environments.filter(kept),
+        weights=None if corpus.weights is None else corpus.weights[mask],
     )  # fmt: skip
 
 
@@ -310,7 +330,7 @@ def _collect_split(
     names, others = [table.columns[i] for i in columns], {kind: table.columns[i] for kind, i in more.items()}
     train, test = (Rows(table.name + part, names, stream, others) for part in ("", " (test rows)"))
     found: Counter[str] = Counter()
-    for row, (text, label, value, *rest) in enumerate(table.read([*columns, *more.values()]), 1):
+    for row, (text, label, value, *rest) in enumerate(once(table, [*columns, *more.values()]), 1):
         part = str(value).strip().lower()
         found[part] += 1
         if part in TEST_NAMES + TRAIN_NAMES:
@@ -354,7 +374,7 @@ def _assemble(
     classes: tuple[str, ...] | None = None,
 ) -> Corpus:
     """Group, drop, count; `classes` are those of training where this is a test set."""
-    texts, everything = documents.finish()
+    texts, everything, of_test = *documents.finish(), classes is not None
     sizes = dict(everything["original"].value_counts().iter_rows())
     final = {name: asked.get(name, name) for name in sorted(sizes, key=in_order)}
     named = pl.col("original").replace_strict(final, return_dtype=pl.String)
@@ -393,9 +413,12 @@ def _assemble(
     by = None
     if "by" in kept.columns:  # a row number behind a NUL is no name that a column holds
         by = kept.select(pl.col("by").fill_null(pl.format("\0{}", "row"))).to_series()
+    weights = None
+    if "weight" in kept.columns and not of_test:
+        weights = weights_of_column(kept["weight"], kept["row"].to_numpy(), documents.more["weight"].where)
     return Corpus(
         texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake, by=by,
-        environments=kept["environments"] if "environments" in kept.columns else None,
+        environments=kept["environments"] if "environments" in kept.columns else None, weights=weights,
     )  # fmt: skip
 
 

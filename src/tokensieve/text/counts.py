@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,12 +32,15 @@ class Counts:
         labels: class index of each document, shape (n,), values 0 … K−1.
         classes: the K class names, in index order. With two classes, index 1 is y = +1.
         tokens: the |S| token types as text, shape (|S|,).
+        weights: what each document weighs in training, shape (n,), or None where all weigh the same. Importance, and every test,
+            counts documents.
     """
 
     matrix: sp.csr_array
     labels: Ints
     classes: tuple[str, ...]
     tokens: NDArray[np.str_] | NDArray[np.object_]
+    weights: Floats | None = None
 
     @classmethod
     def from_matrix(
@@ -72,7 +75,8 @@ class Counts:
         """All that it holds, for `tokensieve.checkpoint.fingerprint`."""
         m = self.matrix
         arrays = (x.astype(np.int64) for x in (m.indptr, m.indices, self.labels))
-        return (*arrays, m.data, m.shape, self.classes, [str(token) for token in self.tokens])
+        weights = () if self.weights is None else (self.weights,)
+        return (*arrays, m.data, m.shape, self.classes, [str(token) for token in self.tokens], *weights)
 
     @property
     def n_documents(self) -> int:
@@ -121,6 +125,27 @@ class Counts:
             )
         return out
 
+    @cached_property
+    def weighed(self) -> tuple[Any, Any]:
+        """`present` and `class_sizes`, each document counted as often as it weighs: shapes (|S|, K) and (K,)."""
+        if self.weights is None:
+            return self.present, self.class_sizes
+        k, out = self.n_classes, np.zeros(self.n_types * self.n_classes)
+        for part in self.blocks():
+            entries = np.diff(part.matrix.indptr)
+            types = part.matrix.indices * np.int64(k) + np.repeat(part.labels, entries)
+            out += np.bincount(types, np.repeat(np.asarray(part.weights), entries), out.size)
+        return out.reshape(self.n_types, k), np.bincount(self.labels, self.weights, k)
+
+    def weighing(self) -> tuple[Counts, Ints]:
+        """The documents of positive weight, with weights of mean 1 (None where all are equal), and which they are."""
+        kept = np.arange(self.n_documents) if self.weights is None else np.flatnonzero(self.weights)
+        if self.weights is None:
+            return self, kept
+        part = self if len(kept) == self.n_documents else self.rows(kept)
+        weights = np.asarray(part.weights)
+        return replace(part, weights=None if np.ptp(weights) == 0 else weights / weights.mean()), kept
+
     def blocks(self) -> Iterator[Counts]:
         """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
         for rows in row_blocks(self.matrix):
@@ -128,7 +153,8 @@ class Counts:
 
     def rows(self, which: NDArray[Any] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""
-        return Counts(sp.csr_array(self.matrix[which]), self.labels[which], self.classes, self.tokens)
+        weights = None if self.weights is None else self.weights[which]
+        return Counts(sp.csr_array(self.matrix[which]), self.labels[which], self.classes, self.tokens, weights)
 
 
 def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:

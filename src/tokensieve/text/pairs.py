@@ -7,7 +7,7 @@ statistic, and stays on one side of every split.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from tokensieve.text.formats import Format
 from tokensieve.text.labels import listed
 from tokensieve.text.rows import Rows
 from tokensieve.text.sources import Source, open_source
-from tokensieve.text.table import Table
+from tokensieve.text.table import Table, once
 
 CLASSES = ("rejected", "chosen")  # the second of two is y = +1
 PROMPT_NAMES = ("prompt", "question", "instruction", "query")
@@ -245,7 +245,7 @@ def _fill(
     """All rows of a table into their parts."""
     at = [position(table, name, "pairs" if i < 2 else "units") for i, name in enumerate(columns)]
     found = set()
-    for row, values in enumerate(_read(table, at), 1):
+    for row, values in enumerate(once(table, at), 1):
         where = part
         if split is not None:
             name = str(values[-1]).strip().lower()
@@ -257,13 +257,6 @@ def _fill(
             f"{table.name}: column {split!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it "
             f"holds {listed(sorted(found))}"
         )
-
-
-def _read(table: Table, at: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Rows of the wanted columns, each read once even where one is wanted twice."""
-    wanted = list(dict.fromkeys(at))
-    place = [wanted.index(i) for i in at]
-    return (tuple(values[i] for i in place) for values in table.read(wanted))
 
 
 def _content(answer: Any) -> Any:

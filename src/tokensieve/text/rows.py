@@ -14,7 +14,7 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.text.labels import label_name, missing
 from tokensieve.text.spill import StoredTexts, TextWriter, digest
-from tokensieve.text.table import Table
+from tokensieve.text.table import Table, once
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -107,7 +107,7 @@ class Rows:
         except TypeError:
             raise InputError(
                 f"{self.name}: row {row}: the label is a {type(label).__name__}; choose another column "
-                "with --label COLUMN"
+                "with --label COLUMN (tokensieve audit takes lists: an audit for each label)"
             ) from None
         if name is None:
             self.missing_label += 1
@@ -199,6 +199,6 @@ def collect(table: Table, columns: Sequence[int], stream: bool = False, more: Ma
     rows = Rows(
         table.name, [table.columns[i] for i in columns], stream, {kind: table.columns[i] for kind, i in others.items()}
     )
-    for row, values in enumerate(table.read([*columns, *others.values()]), 1):
+    for row, values in enumerate(once(table, [*columns, *others.values()]), 1):
         rows.add(row, *values)
     return rows

@@ -118,6 +118,14 @@ def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Tab
     return Table(name, ("text", "label"), lambda which: zip(*(lists[i] for i in which), strict=True))
 
 
+def once(table: Table, at: Sequence[int]) -> Iterator[Row]:
+    """Rows of the wanted columns, each column read once even where it is wanted twice."""
+    wanted = list(dict.fromkeys(at))
+    place = [wanted.index(i) for i in at]
+    rows = table.read(wanted)
+    return rows if len(wanted) == len(at) else (tuple(values[i] for i in place) for values in rows)
+
+
 def joined(table: Table, fields: Sequence[int]) -> Table:
     """The table with several fields joined into one text (`tokensieve.text.fields`), in one column named after them all.
 

@@ -301,7 +301,8 @@ def count_corpus(corpus: Labelled, vocabulary: Vocabulary | None = None, **optio
     if vocabulary is None and fields:
         options["tokenizer"] = with_fields(options.get("tokenizer") or WordTokenizer(), fields)
     found = count_texts(corpus.texts, vocabulary, **options)
-    counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens)
+    weights = getattr(corpus, "weights", None)
+    counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens, weights)
     return Counted(found.matrix, found.vocabulary, found.unknown, found.words, counts)
 
 

@@ -84,13 +84,6 @@ const Address = {
 
   async copy() {
     await new Promise((done) => setTimeout(done, 150)); // until the address is written
-    try {
-      await navigator.clipboard.writeText(location.href);
-      Dom.say("The link is copied.");
-      Dom.id("copy-link").textContent = "Link copied";
-    } catch {
-      Dom.id("copy-link").textContent = "Copy it from the address bar";
-    }
-    setTimeout(() => (Dom.id("copy-link").textContent = "Copy link"), 2500);
+    await Dom.copy(location.href, Dom.id("copy-link"), "Copy it from the address bar");
   },
 };

@@ -22,7 +22,7 @@ const Box = {
         input.value = Documents.list[first].text;
         Box.show();
       };
-      kinds.append(Dom.button(`A document that is ${kind}`, fill, { class: "quiet" }));
+      kinds.append(Dom.button(kind, fill, { class: "quiet" }));
     }
     const left = Model.left;
     if (left)

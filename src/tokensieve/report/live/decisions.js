@@ -104,7 +104,7 @@ const Decisions = {
     const size = Decisions.size();
     Dom.id("decisions-list").replaceChildren(...rows(Decisions.tokens, Panel.link), ...rows(Decisions.documents, document));
     Dom.id("decisions-none").hidden = size > 0;
-    for (const name of ["decisions-save", "decisions-clear"]) Dom.id(name).disabled = size === 0;
+    Dom.id("decisions-some").hidden = size === 0;
     Dom.id("decisions-count").textContent = `Decisions (${size})`;
   },
 

@@ -2,7 +2,7 @@
 const Documents = {
   kinds: ["wrong and certain", "right and certain", "wrong and uncertain", "right and uncertain"],
   kind: "wrong and certain",
-  shown: 2,
+  shown: 1,
 
   async load() {
     const { meta } = await Codec.read("block-documents");
@@ -29,7 +29,7 @@ const Documents = {
 
   choose(kind) {
     Documents.kind = kind;
-    Documents.shown = 2;
+    Documents.shown = 1;
     Documents.show();
   },
 

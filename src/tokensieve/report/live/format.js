@@ -89,6 +89,19 @@ const Dom = {
     setTimeout(() => URL.revokeObjectURL(address), 1000);
   },
 
+  /** Put text on the clipboard; the button says so for a while. */
+  async copy(text, button, otherwise) {
+    const name = button.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = otherwise;
+    }
+    Dom.say(button.textContent);
+    setTimeout(() => (button.textContent = name), 2500);
+  },
+
   say(text) {
     Dom.id("status").textContent = text;
   },

@@ -35,7 +35,6 @@ const Main = {
 
   controls() {
     const label = Dom.id("class");
-    label.append(...State.classes.map((name, i) => Dom.make("option", { value: i, text: Format.shown(name, 40) })));
     label.addEventListener("change", () => State.set({ label: Number(label.value) }));
     const find = Dom.id("find");
     find.addEventListener("input", () => State.set({ find: find.value }));

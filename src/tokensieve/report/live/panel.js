@@ -31,9 +31,24 @@ const Panel = {
         State.set({ find: "", marked });
         Address.go(Dom.id("pictures"));
       };
-      card.append(Dom.button("Show on the map", show, { class: "quiet" }));
+      card.firstChild.append(Dom.button("Show on the map", show, { class: "quiet" }));
     }
     for (const line of document.querySelectorAll(".line[data-train]")) line.append(" ", Decisions.about("train", Number(line.dataset.train)));
+    for (const table of document.querySelectorAll(".short")) {
+      const rest = table.tBodies[0].rows.length - 10;
+      if (rest <= 0) continue;
+      table.classList.add("cut");
+      const more = Dom.button(`${rest} more`, () => {
+        table.classList.remove("cut");
+        more.remove();
+        table.parentNode.focus();
+      });
+      table.parentNode.after(more);
+    }
+    for (const command of document.querySelectorAll(".command")) {
+      const copy = Dom.button("Copy", () => Dom.copy(command.firstChild.textContent, copy, "Mark it and copy"), { class: "quiet", "aria-label": "Copy the command" });
+      command.append(copy);
+    }
     Dom.id("panel-close").addEventListener("click", () => Panel.close());
     Panel.show();
   },

@@ -1,6 +1,6 @@
 /** The token table: sorted, filtered, in pages; downloaded as CSV with the columns of tokens.csv. */
 const TokenTable = {
-  size: 15,
+  size: 10,
   page: 0,
   sort: { by: "posterior_low", down: true },
   wide: false,

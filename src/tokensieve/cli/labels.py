@@ -1,0 +1,86 @@
+"""audit, where documents have several labels: an audit of each in a folder of its own, and an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tokensieve.cli.options import say
+from tokensieve.errors import InputError
+
+if TYPE_CHECKING:
+    from tokensieve.cli.options import Audited
+
+LISTS = (".jsonl", ".ndjson", ".json", ".parquet")  # files whose cells may be lists
+
+
+def labels_to_audit(documents: Audited) -> tuple[list[Any], dict[str, int]]:
+    """The audits that are asked for, where it is more than one, and labels left out; nothing where one label is read as it is.
+
+    Raises:
+        InputError: the source cannot be read, or an option is given that several labels have no use for.
+    """
+    names = [documents.label] if isinstance(documents.label, str) else documents.label or []
+    suffix = Path(documents.source.removesuffix(".gz")).suffix.lower()
+    if documents.pairs or not (len(names) > 1 or documents.label_separator or suffix in LISTS):
+        return [], {}
+    from tokensieve.text.corpus import Reading
+    from tokensieve.text.multilabel import asked_labels
+
+    how = Reading(text=documents.text, **documents.form())
+    asked, left_out = asked_labels(documents.source, how, names, documents.label_separator)
+    if asked and (documents.group or documents.drop):
+        raise InputError("--group and --drop are for one label column of one value: leave them out for several labels")
+    return asked, left_out
+
+
+def audit_labels(
+    asked: list[Any], left_out: dict[str, int], documents: Audited, out: Path, quiet: bool, run: Callable[..., Any]
+) -> None:
+    """Audit each label, write its folder when it is done, and the index at the end.
+
+    Args:
+        asked, left_out: of `labels_to_audit`.
+        documents: the options.
+        out: folder for all.
+        quiet: nothing on the terminal.
+        run: (documents of one label, the rest of its reading, its folder, its name) → audit.
+
+    Raises:
+        InputError: one of the audits cannot be made.
+        typer.Exit: with status 3, where one exceeds what --fail-on allows.
+    """
+    from tokensieve import __version__
+    from tokensieve.auditing.labels import LabelAudits, LabelRow
+    from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.report.labels import render_labels, show_labels
+
+    check_writable(out)
+    out.mkdir(exist_ok=True)
+    rows: list[LabelRow] = []
+    taken: set[str] = set()
+    for number, one in enumerate(asked, 1):
+        folder = one.folder if one.folder.lower() not in taken else f"{one.folder}-{number}"
+        taken.add(folder.lower())
+        say(quiet, f"label {number} of {len(asked)}: {one.label}")
+        more = {} if one.having is None else {"having": one.having}
+        found = run(replace(documents, label=one.column), more, out / folder, f"{documents.source}: {one.label}")
+        rows.append(LabelRow.of(one.label, folder, found))
+    found = LabelAudits(documents.source, __version__, tuple(rows), left_out)
+    files: dict[str, Any] = {
+        "report.html": render_labels(found),
+        "labels.csv": csv_table(found.to_frame()),
+        "summary.json": json.dumps(found.to_dict(), ensure_ascii=False, indent=1),
+    }
+    write_all(out, files)
+    if not quiet:
+        show_labels(found, out)
+    over = [row.label for row in rows if row.exceeded]
+    if over:
+        say(quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
+        raise typer.Exit(3)

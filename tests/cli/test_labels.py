@@ -1,0 +1,133 @@
+"""Several labels: an audit of each, in a folder of its own, and an index that leads to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from calls import Run
+from tokensieve.errors import InputError
+from tokensieve.text.corpus import Reading, read_corpus
+from tokensieve.text.multilabel import Asked, Having, asked_labels, labels_of
+
+FEW = ("--no-pictures", "--no-baseline")
+
+
+def posts(n: int = 160) -> pl.DataFrame:
+    """Posts with none, one or two labels; each label has a word."""
+    rng = np.random.default_rng(0)
+    has = rng.random((n, 2)) < 0.5
+    texts = [
+        " ".join([*(["refund"] * a), *(["crash"] * b), *(f"w{i}" for i in rng.integers(0, 30, 6))])
+        for a, b in has.tolist()
+    ]
+    return pl.DataFrame({"text": texts, "billing": has[:, 0], "bug/s": has[:, 1].astype(int)})
+
+
+def as_lists(frame: pl.DataFrame) -> pl.DataFrame:
+    names = [[name for name in ("billing", "bug/s") if row[name]] for row in frame.iter_rows(named=True)]
+    return frame.select("text").with_columns(
+        labels=pl.Series([[*n, *(["rare"] if i < 3 else [])] for i, n in enumerate(names)])
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labels")
+    lists = as_lists(posts())
+    posts().write_csv(folder / "columns.csv")
+    lists.write_ndjson(folder / "lists.jsonl")
+    lists.write_parquet(folder / "lists.parquet")
+    lists.with_columns(pl.col("labels").list.join("|")).write_csv(folder / "cells.csv")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["lists.jsonl", "lists.parquet", "cells.csv"])
+def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
+    separator = "|" if name == "cells.csv" else None
+    asked, left_out = asked_labels(files / name, Reading(), (), separator)
+    assert {one.label for one in asked} == {"billing", "bug/s"} and left_out == {"rare": 3}
+    truth = posts()
+    for one in asked:
+        assert one.having == Having(one.label, separator)
+        corpus = read_corpus(files / name, having=one.having)
+        assert corpus.classes == ("no", "yes") and len(corpus.labels) == 160
+        np.testing.assert_array_equal(corpus.labels, truth[one.label].cast(pl.Int64))
+        assert one.documents == corpus.labels.sum()
+
+
+def test_an_ordinary_label_asks_nothing(files: Path) -> None:
+    assert asked_labels(files / "columns.csv", Reading(), ["billing"]) == ([], {})
+    assert [one.label for one in asked_labels(files / "columns.csv", Reading(), ["billing", "bug/s"])[0]] == [
+        "billing",
+        "bug/s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "separator", "names"),
+    [
+        (["a", 2, None, 3.0], None, ["a", "2", "3"]),
+        ([], None, []),
+        ("a| b |", "|", ["a", "b"]),
+        ("", "|", []),
+        (np.array(["x"]), None, ["x"]),
+    ],
+)
+def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]) -> None:
+    assert labels_of(cell, separator) == names
+
+
+def test_folders_have_safe_names() -> None:
+    names = [Asked(name, "c").folder for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)]
+    assert names == ["etc", "a-b-c", "label", "label", "hidden", "label", "x" * 60]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("columns.csv", ["--label", "billing", "--label", "bugs"], "did you mean 'bug/s'?"),
+        ("columns.csv", ["--label", "billing", "--label", "billing"], "names a column twice"),
+        ("cells.csv", ["--label", "labels", "--label-separator", ";"], "nowhere holds the separator ';'"),
+        ("cells.csv", ["--label", "labels", "--label", "text", "--label-separator", "|"], "is for one label column"),
+        ("lists.jsonl", ["--drop", "billing"], "--group and --drop are for one label column"),
+    ],
+)
+def test_bad_input_is_said_in_one_line_before_any_audit(
+    files: Path, name: str, arguments: list[str], problem: str, tmp_path: Path, run: Run
+) -> None:
+    code, _, err = run("audit", str(files / name), *arguments, "--out", str(tmp_path / "out"))
+    assert (code, err.count("\n")) == (2, 1) and problem in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cell_that_holds_no_list_is_named_with_its_row() -> None:
+    frame = pl.DataFrame({"text": ["a b c", "d e f"], "label": ["x|y", None]})
+    with pytest.raises(InputError, match="row 1: the labels are a str, not a list"):
+        read_corpus(frame, having=Having("x"))
+
+
+def test_each_label_has_its_audit_and_the_index_leads_there(files: Path, tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    limits = ("--fail-on", "0.6@1%")
+    code, printed, err = run("audit", str(files / "lists.jsonl"), "--out", str(out), *FEW, *limits)
+    assert code == 3 and "over the limit of --fail-on: bug/s, billing" in err
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["left_out"] == {"rare": 3}
+    assert {row["folder"] for row in summary["labels"]} == {"billing", "bug-s"}
+    page = (out / "report.html").read_text()
+    for row in summary["labels"]:
+        own = json.loads((out / row["folder"] / "summary.json").read_text())
+        assert own["classes"] == ["no", "yes"] and own["name"].endswith(f": {row['label']}")
+        assert row["test_accuracy"] == own["test_accuracy"] > 0.9
+        assert f'href="{row["folder"]}/report.html"' in page
+        tokens = pl.read_csv(out / row["folder"] / "tokens.csv").filter(pl.col("class") == "yes")
+        assert tokens.sort("q_value")["token"][0] == ("refund" if row["label"] == "billing" else "crash")
+    assert pl.read_csv(out / "labels.csv").height == 2
+    assert "2 labels audited" in printed and "left out, too few documents" in printed
+    assert max(map(len, printed.splitlines())) <= 80
