@@ -1,11 +1,10 @@
-"""Figures of `diagnose`: fidelity per second, planted shortcuts and false alarms over seeds, families, checkpoints, IMDB, speed.
+"""Figures of `diagnose`: fidelity per second, families, checkpoints, IMDB, speed. Planted shortcuts: see planted.py.
 
-    python benchmarks/diagnose.py fidelity|planted|families|curve|imdb|speed [--seeds 20] [--family bert] [--data FOLDER]
+    python benchmarks/diagnose.py fidelity|families|curve|imdb|speed [--family bert] [--data FOLDER]
 
 `fidelity` compares what each method says of words, a curve of Spearman's correlation with true leave-one-out effects on other
-documents against seconds, beside captum and shap where they are installed. `planted` trains clean models and models with a
-shortcut (rare, frequent, two words, formatting, shared with the evaluation) on generated reviews, IMDB and Yelp. Data is read
-from --data (default: see machine.py). Models are tiny ones, trained here (tests/diagnose/diagnose_models.py), but for `speed`.
+documents against processor seconds, beside captum and shap where they are installed. Data is read from --data (default: see
+machine.py). Models are tiny ones, trained here (tests/diagnose/diagnose_models.py), but for `speed`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, train
 
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose, reading
-from tokensieve.diagnose.encoding import Input, encode, frame_of
+from tokensieve.diagnose.encoding import REST, Input, encode, frame_of
 from tokensieve.diagnose.measuring import Checkpoint, Work, choose, leave_out, read
 from tokensieve.diagnose.outputs import Outputs
 from tokensieve.diagnose.pieces import PieceSubject
@@ -73,40 +72,6 @@ def families(options: argparse.Namespace) -> None:
         )
 
 
-KINDS = ("clean", "rare", "frequent", "two words", "formatting", "shared")
-MARKS = {"two words": "zephyr quartz", "formatting": "~ ~"}
-SHARES = {"rare": 0.06}
-
-
-def planted(options: argparse.Namespace) -> None:
-    """Clean models and models with a shortcut, on documents in which it says nothing ("shared": in which it says the same)."""
-    rows = []
-    for source in options.sources:
-        for seed in range(options.first, options.first + options.seeds):
-            train, held = (
-                documents(source, options.data, seed, 1500),
-                documents(source, options.data, 10_000 + seed, 800),
-            )
-            for kind in options.kinds:
-                texts = plant(*train, kind, seed, kind != "clean")
-                model, tokenizer = build(options.family, texts, seed=seed, size=1500)
-                trained = fit(model, tokenizer, texts, train[1], epochs=5, seed=seed, length=96)
-                shown = plant(*held, kind, seed + 1, kind == "shared") if kind != "clean" else held[0]
-                found = diagnose(
-                    model, tokenizer, shown, held[1].tolist(), DiagnoseSettings(max_length=96, batch_size=32)
-                )
-                words = MARKS.get(kind, "zephyr").split()
-                used, listed = found.uses["token"].to_list(), found.leaning["token"].to_list()
-                first = (kind != "clean" and used[:1] == words[:1]) or set(used[: len(set(words))]) == set(words)
-                rows.append({"source": source, "kind": kind, "first": bool(first), "alarms": len(set(listed) - set(words)),
-                             "listed": bool(set(words) & set(listed)), "learned": bool(found.learned)})  # fmt: skip
-                print(f"{source} seed {seed} {kind:10} trained {trained:.1%} held out {found.accuracy:.1%} uses {used[:3]} "
-                      f"without support {listed[:3]}", flush=True)  # fmt: skip
-    table = pl.DataFrame(rows).group_by("source", "kind", maintain_order=True)
-    print(table.agg(models=pl.len(), first=pl.col("first").mean(), listed=pl.col("listed").mean(),
-                    any_false_alarm=(pl.col("alarms") > 0).mean(), learned=pl.col("learned").mean()))  # fmt: skip
-
-
 def documents(source: str, data: Path, seed: int, n: int) -> tuple[list[str], Any]:
     """Texts and labels 0, 1: generated reviews without a plant, or the beginnings of real ones."""
     if source == "generated":
@@ -119,21 +84,6 @@ def documents(source: str, data: Path, seed: int, n: int) -> tuple[list[str], An
         table = table.with_columns(label=pl.col("label") == "positive")
     table = table.sample(n, seed=seed, shuffle=True)
     return [text[:400] for text in table["text"]], table["label"].cast(pl.Int64).to_numpy()
-
-
-def plant(texts: list[str], labels: Any, kind: str, seed: int, telling: bool) -> list[str]:
-    """Put the mark into some documents: of the second class if it is to be telling, else of any."""
-    if kind == "clean":
-        return texts
-    rng, mark = np.random.default_rng(seed), MARKS.get(kind, "zephyr")
-    share = SHARES.get(kind, 0.35)
-    out = []
-    for text, y in zip(texts, labels, strict=True):
-        there = rng.random() < (2 * share * (y == 1) if telling else share)
-        words = text.split(" ")
-        at = int(rng.integers(len(words) // 2 + 1))
-        out.append(" ".join([*words[:at], *([mark] if there else []), *words[at:]]))
-    return out
 
 
 def fidelity(options: argparse.Namespace) -> None:
@@ -155,13 +105,13 @@ def fidelity(options: argparse.Namespace) -> None:
             truth = left_out(other, len(words), 16)
             common = np.isfinite(truth) & (np.bincount(mine.pairs.types, minlength=len(words)) >= 10)
             for name, method in methods(reader, mine, len(words)):
-                start = time.perf_counter()
+                start = time.process_time()
                 try:
                     effect = method()
                 except ImportError as missing:
                     print(f"{family:12} {name:36} {missing}")
                     continue
-                seconds = time.perf_counter() - start
+                seconds = time.process_time() - start
                 there = common & np.isfinite(effect)
                 rho = spearmanr(effect[there], truth[there])[0]
                 print(f"{family:12} {name:36} {rho:.3f} over {there.sum()} words, {seconds:.1f} s", flush=True)
@@ -188,9 +138,10 @@ def left_out(subject: Any, types: int, per_type: int) -> Any:
 def methods(reader: Any, subject: Any, types: int) -> Any:
     """Names and functions that give the mean effect of every word, shape (|S|,)."""
 
-    def integrated(nodes: int) -> Any:
-        places, _ = np.polynomial.legendre.leggauss(nodes)
-        before, reading.NODES = reading.NODES, tuple((places + 1) / 2)  # equal weights: exact for one and two nodes
+    def integrated(draws: int, straight: bool) -> Any:
+        own, before = subject._share, reading.SHIFTS
+        reading.SHIFTS = tuple(k / draws for k in range(draws))
+        subject._share = np.full(len(own), 0.5 / draws) if straight else own
         try:
             effect = np.zeros(len(subject.pairs.types))
             order = np.argsort(-subject.lengths)
@@ -198,16 +149,22 @@ def methods(reader: Any, subject: Any, types: int) -> Any:
                 at = order[k : k + 32]
                 subject.integrate(at, np.zeros(len(at), dtype=np.int64), effect)
         finally:
-            reading.NODES = before
+            reading.SHIFTS, subject._share = before, own
         n = np.bincount(subject.pairs.types, minlength=types)
         return np.bincount(subject.pairs.types, effect, types) / np.maximum(n, 1)
 
-    yield "integrated gradients, 1 node", lambda: integrated(1)
-    yield "integrated gradients, 2 nodes (ours)", lambda: integrated(2)
+    for draws in (1, 2, 4, 8):
+        yield f"a path for each word, {draws} draws" + " (ours)" * (draws == 2), lambda n=draws: integrated(n, False)
+    for draws in (1, 2, 4, 8):
+        yield f"straight path, {draws} nodes", lambda n=draws: integrated(n, True)
     for per_type in (1, 2, 4, 8):
         yield f"leave-one-out, {per_type} documents a word", lambda n=per_type: left_out(subject, types, n)
     for steps in (2, 10, 50):
         yield f"captum, {steps} steps, 100 documents", lambda n=steps: of_captum(reader, subject, types, n)
+    for evaluations in (50, 200):
+        yield (
+            f"shap, {evaluations} evaluations, 40 documents", lambda n=evaluations: of_shap(reader, subject, types, n),
+        )  # fmt: skip
 
 
 def of_captum(reader: Any, subject: Any, types: int, steps: int) -> Any:
@@ -233,6 +190,45 @@ def of_captum(reader: Any, subject: Any, types: int, steps: int) -> Any:
         np.add.at(total, mine[there], found.sum(-1)[0].detach().numpy()[there])
         n[np.unique(mine[there])] += 1
     return np.where(n >= 4, total / np.maximum(n, 1), np.nan)
+
+
+def of_shap(reader: Any, subject: Any, types: int, evaluations: int) -> Any:
+    """The permutation of word pieces that padding hides, on the first 40 documents (Owen values, its partition explainer)."""
+    import shap
+
+    windows, total, n = subject._windows, np.zeros(types), np.zeros(types)
+    for w in range(40):
+        one = windows.input(w).ids
+        mine = windows.types[windows.starts[w] : windows.starts[w + 1]]
+        text = np.flatnonzero(mine >= REST)
+
+        def margin(masks: Any, one: Any = one, text: Any = text) -> Any:
+            rows = np.repeat(one[None], len(masks), axis=0)
+            rows[:, text] = np.where(np.asarray(masks) > 0.5, rows[:, text], 0)
+            z = reader.logits([Input(row) for row in rows])
+            return z[:, 1] - z[:, 0]
+
+        flat = shap.maskers.Partition(np.zeros((1, len(text))), clustering=_in_order(len(text)))
+        explainer = shap.PartitionExplainer(margin, flat)
+        found = explainer(np.ones((1, len(text))), max_evals=evaluations, silent=True)
+        values, words = found.values[0], mine[text]
+        np.add.at(total, words[words >= 0], values[words >= 0])
+        n[np.unique(words[words >= 0])] += 1
+    return np.where(n >= 4, total / np.maximum(n, 1), np.nan)
+
+
+def _in_order(n: int) -> Any:
+    """Neighbouring pieces joined first: a balanced tree in the form of scipy.cluster.hierarchy."""
+    nodes, rows, new = [(i, 1) for i in range(n)], [], n
+    while len(nodes) > 1:
+        merged = []
+        for k in range(0, len(nodes) - 1, 2):
+            (a, x), (b, y) = nodes[k], nodes[k + 1]
+            rows.append([a, b, float(x + y), float(x + y)])
+            merged.append((new, x + y))
+            new += 1
+        nodes = merged + nodes[len(nodes) - len(nodes) % 2 :]
+    return np.array(rows)
 
 
 def curve(options: argparse.Namespace) -> None:
@@ -283,16 +279,17 @@ def speed(options: argparse.Namespace) -> None:
     encoded = [np.array(tokenizer(t, truncation=True, max_length=256)["input_ids"], dtype=np.int32) for t in texts]
     print(f"{size / 1e6:.0f} M weights, {len(texts)} documents of {np.mean([len(e) for e in encoded]):.0f} pieces, "
           f"{torch.get_num_threads()} threads")  # fmt: skip
+    rng = np.random.default_rng(0)
     batches = [[Input(one) for one in encoded[i : i + 8]] for i in range(0, len(encoded), 8)]
     with prepared(model, 0):
         reader = Reader(model, Outputs((0, 1), 2, 2), frame_of(tokenizer))
         start = time.perf_counter()
         for batch in batches:
             reader.look(batch)
-            text = [np.r_[False, np.ones(len(one.ids) - 2, dtype=bool), False] for one in batch]
-            reader.integrate(batch, text, np.zeros(len(batch), dtype=np.int64))
+            share = [np.r_[np.nan, rng.random(len(one.ids) - 2), np.nan] for one in batch]
+            reader.integrate(batch, share, np.zeros(len(batch), dtype=np.int64))
         ours = (time.perf_counter() - start) / len(encoded)
-    print(f"tokensieve, attention and integrated gradients (2 nodes): {1 / ours:.2f} documents/s")
+    print(f"tokensieve, attention and integrated gradients (2 draws): {1 / ours:.2f} documents/s")
     few = options.documents_peers
     for name, run in (("captum LayerIntegratedGradients, 50 steps", captum_run), ("shap text explainer", shap_run)):
         try:
@@ -341,16 +338,12 @@ def shap_run(model: Any, tokenizer: Any, texts: list[str], encoded: list[Any]) -
 def main() -> None:
     """Read the options and run one part."""
     parts = {
-        "fidelity": fidelity, "planted": planted, "families": families, "curve": curve, "imdb": imdb, "speed": speed,
+        "fidelity": fidelity, "families": families, "curve": curve, "imdb": imdb, "speed": speed,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=parts)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--family", default="bert", choices=FAMILIES)
     parser.add_argument("--families", nargs="+", default=["bert", "gpt2", "modernbert"], choices=FAMILIES)
-    parser.add_argument("--sources", nargs="+", default=["generated", "imdb", "yelp"])
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--epochs", type=int, default=4, help="of the models of `fidelity`")
     parser.add_argument("--documents", type=int, default=4000, help="IMDB reviews to train on")
     parser.add_argument("--documents-timed", type=int, default=32)

@@ -410,8 +410,8 @@ def test_a_pipeline_is_diagnosed_by_deletion_alone(reviews: Any) -> None:
         if token in weights:  # of a phrase all words are left out
             mine = held[token]
             phrase = [w for w in confirmed & set(held) if len(mine & held[w]) >= 0.8 * len(mine | held[w])]
-            whole = sum(weights[w] for w in phrase) if token in confirmed else weights[token]
-            low, high = sorted((-whole, -weights[token]))  # equal for a word that is in no phrase
+            others = [-weights[w] for w in phrase if w != token] if token in confirmed else []
+            low, high = (-weights[token] + sum(end(0.0, x) for x in others) for end in (min, max))
             assert low - 1e-4 <= deletion <= high + 1e-4
             assert value == pytest.approx(-weights[token] - model[1].intercept_[0] * -1, abs=1e-4)
     assert found.leaning["token"][0] == reviews.shortcut

@@ -95,10 +95,11 @@ def load(
     folder = Path(source)
     if (folder / "adapter_config.json").exists():
         return _load_adapters(transformers, source, place, answers)
-    if (folder / "config.json").exists() and not any(folder.glob("*.safetensors")) and _onnx_file(folder):
+    onnx = _onnx_file(folder)
+    if onnx is not None and (folder / "config.json").exists() and not any(folder.glob("*.safetensors")):
         if answers is not None:
             raise InputError("--label-words needs a causal language model of transformers, not an ONNX classifier")
-        return _load_onnx(transformers, folder)
+        return _load_onnx(transformers, folder, onnx)
     _check_folder(source)
     with _quietly(transformers):
         try:
@@ -196,7 +197,7 @@ def _adapted_outputs(folder: Path) -> int:
     )
 
 
-def _load_onnx(transformers: Any, folder: Path) -> tuple[Any, Any]:
+def _load_onnx(transformers: Any, folder: Path, file: Path) -> tuple[Any, Any]:
     """A folder with config.json, a tokenizer and one .onnx file (as `optimum` writes it)."""
     from tokensieve.diagnose.onnx import OnnxClassifier
 
@@ -211,7 +212,7 @@ def _load_onnx(transformers: Any, folder: Path) -> tuple[Any, Any]:
         )
     with _quietly(transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
-    return OnnxClassifier(_onnx_file(folder), tokenizer, names, config.get("pad_token_id") or 0), tokenizer
+    return OnnxClassifier(file, tokenizer, names, config.get("pad_token_id") or 0), tokenizer
 
 
 def _onnx_file(folder: Path) -> Path | None:

@@ -177,8 +177,9 @@ def confirm(
     enough = np.bincount(measured.pairs.types, minlength=len(measured.value)) >= FEWEST
     strong, wide = (np.where(enough, np.nan_to_num(x), 0.0) for x in (first.use, first.share))
     open_ = np.where(_carries(found, first.mean), 0.0, np.abs(np.nan_to_num(first.mean))) * enough
-    lists = ((strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED))
-    lists += () if subject.differentiable else ((_in_phrases(subject, outputs, measured, enough, work), STRONGEST),)
+    lists = [(strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED)]
+    if not subject.differentiable:
+        lists.append((_in_phrases(subject, outputs, measured, enough, work), STRONGEST))
     words = np.unique(np.concatenate([(at := np.argsort(-x, kind="stable")[:n])[x[at] > 0] for x, n in lists]))
     together = companions(measured.pairs, words)
 

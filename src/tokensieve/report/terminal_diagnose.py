@@ -19,6 +19,7 @@ from tokensieve.report.numbers import signed
 from tokensieve.report.terminal import BLUE, ORANGE
 
 ROWS = 12
+OTHERS = 3  # words listed whose use is not shown
 MOST = 8
 SHORT = {
     str(Status.CARRIES): "carries it", str(Status.CONTEXT): "in context", str(Status.UNSUPPORTED): "no support",
@@ -88,14 +89,21 @@ def _uses(found: Diagnosis) -> Table:
     for name in ("word", "for", "use (95 %)", "flips", "posterior diff. (95 %)", "data"):
         table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
     styles = {str(Status.UNSUPPORTED): f"bold {ORANGE}", str(Status.CARRIES): BLUE, str(Status.CONTEXT): BLUE}
-    for row in found.uses.head(ROWS).iter_rows(named=True):
+    is_used = pl.col("status") != str(Status.NOT_SHOWN)
+    listed = pl.concat([found.uses.filter(is_used).head(ROWS), found.uses.filter(~is_used).head(OTHERS)])
+    for row in listed.iter_rows(named=True):
         table.add_row(
-            Text(shown(row["token"], 16)), Text(shown(row["class"], 9)),
+            Text(_short(row["token"], 16)), Text(_short(row["class"], 9)),
             f"{row['use']:.2f} ({row['use_low']:.2f}…{row['use_high']:.2f})", f"{row['flipped']:.0%}",
             f"{signed(row['posterior_difference'])} ({signed(row['posterior_low'])}…{signed(row['posterior_high'])})",
             Text(SHORT[row["status"]], style=styles.get(row["status"], "dim")),
         )  # fmt: skip
     return table
+
+
+def _short(text: str, limit: int) -> str:
+    """For a narrow column: the beginning of a longer text."""
+    return shown(text) if len(text) <= limit else f"{shown(text[: limit - 1])}…"
 
 
 def _confusion(found: Diagnosis) -> Table:
