@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tokensieve.auditing.findings import Share
 from tokensieve.errors import InputError
 from tokensieve.model.schema import parsed, read_regular
 
@@ -29,7 +30,7 @@ class Saved:
         name: the source.
         classes: class names.
         train, test: documents.
-        accuracy: of the test documents.
+        accuracy: of the test documents, with its interval.
         floor: documents that a token type needed.
         tokens: token, class, documents, and the columns in NUMBERS; a row per token type and class.
         findings: kind → how many.
@@ -39,7 +40,7 @@ class Saved:
     classes: tuple[str, ...]
     train: int
     test: int
-    accuracy: float
+    accuracy: Share
     floor: int
     tokens: pl.DataFrame
     findings: dict[str, int]
@@ -80,9 +81,13 @@ class Saved:
             floor, classes, accuracy = settings.get("min_documents", 1), summary["classes"], summary["test_accuracy"]
             sizes = documents["train"], documents["test"], floor
             findings = summary.get("findings", {})
+            right = Share.count(round(accuracy * sizes[1]), sizes[1])
+            low, high = summary.get("accuracy_interval", (right.low, right.high))
+            share = replace(right, value=float(accuracy), low=float(low), high=float(high))
             good = (
                 isinstance(summary["name"], str) and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in sizes)
                 and type(accuracy) in (int, float) and 0 <= accuracy <= 1 and len(classes) > 1
+                and 0 <= low <= accuracy + 1e-9 and accuracy - 1e-9 <= high <= 1
                 and all(isinstance(name, str) for name in classes) and len(set(classes)) == len(classes)
                 and all(type(n) is int and isinstance(kind, str) for kind, n in findings.items())
             )  # fmt: skip
@@ -94,7 +99,7 @@ class Saved:
             raise InputError(
                 f"{where} is damaged: tokens.csv names a class that summary.json does not: run the audit again"
             )
-        return cls(summary["name"], tuple(classes), *sizes[:2], float(accuracy), floor, tokens, dict(findings))
+        return cls(summary["name"], tuple(classes), *sizes[:2], share, floor, tokens, dict(findings))
 
 
 def _table(where: str, content: bytes) -> pl.DataFrame:
