@@ -5,6 +5,7 @@ Every number drawn comes from the audit's token table; bin means use all token t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,7 @@ import numpy as np
 import polars as pl
 import vl_convert
 
+from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.data.importance import Category
 from tokensieve.escape import shown
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
 POINTS_PER_PICTURE = 2_500
-POINTS_IN_ALL = 2_400  # of an audit's pictures together: the page holds them for readers without scripts
+POINTS_IN_ALL = 1_000  # of an audit's pictures together: the page holds them for readers without scripts
 PICTURED_CLASSES = 8
 BARS = 12
 LABELS = 14
@@ -63,6 +65,11 @@ DARK = {
     "#c9ced6": "#4a515b",
     "#a64200": "#ffc48a",
 }
+_NUMBER = r"(-?[0-9]+(?:\.[0-9])?)[0-9]*"  # to one decimal
+_CIRCLE = re.compile(
+    rf'<path transform="translate\({_NUMBER},{_NUMBER}\)" d="M{_NUMBER},0A[^MZ"]*"( fill="#[0-9a-f]*")'
+    r' stroke-width="2"( opacity="[0-9.]*")/>'
+)
 _NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
 _HALO_AND_LETTERS: tuple[dict[str, Any], ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
@@ -99,6 +106,7 @@ class Picture:
         rules = "".join(
             f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK.items()
         )
+        text = _CIRCLE.sub(r'<circle cx="\1" cy="\2" r="\3"\4\5/>', text)  # half of what Vega writes for one
         start = text.index(">") + 1
         return f"{text[:start]}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[start:]}"
 
@@ -177,10 +185,10 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
 
 
 def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int, name: str) -> Picture:
-    columns = ("token", "posterior_difference", of, "documents", "category", "effect")
+    columns = ("token", "posterior_difference", of, "documents", "category", "effect", "quadrant")
     finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
     named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
-    points = thin(finite, limit, (*EXTREMES, of), audit.seed)
+    points = strongest(finite, limit, of, audit.seed)
     bins = bins_of(finite, "posterior_difference", of)
     data = {
         "points": _point_rows(points, of, named),
@@ -202,8 +210,26 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
     )
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
+    if points.height < tokens.height:
+        caption += ": the strongest, and a sample of the rest"
     spec = finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
     return Picture(name, of, label, spec, caption, _describe(of, label, bins))
+
+
+def strongest(tokens: pl.DataFrame, limit: int, of: str, seed: int) -> pl.DataFrame:
+    """At most `limit` rows: at most half for the types of strongest effect that carry the label, then a sample of the others.
+
+    Args:
+        tokens: the rows of one class.
+        limit: most rows.
+        of: the column up, of whose ends the sample holds some.
+        seed: of the sample.
+    """
+    if tokens.height <= limit:
+        return tokens
+    carries = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
+    kept = tokens.filter(carries).top_k(limit // 2, by=pl.col("effect").abs())
+    return pl.concat([kept, thin(tokens.filter(~carries), limit - kept.height, (of,), seed)])
 
 
 def directions(classes: tuple[str, ...], label: str) -> tuple[str, str]:
