@@ -20,7 +20,7 @@ from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.data.importance import Category
 from tokensieve.escape import shown
 from tokensieve.files import csv_table
-from tokensieve.report.numbers import plain, signed
+from tokensieve.report.numbers import plain, signed, subscripts
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -96,7 +96,7 @@ class Picture:
 
     @cached_property
     def _svg(self) -> str:
-        return str(vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[]))
+        return subscripts(str(vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[])))
 
     def svg(self, follow_theme: bool = False) -> str:
         """The picture as SVG text, drawn once; with `follow_theme` it turns dark where the reader prefers dark."""
@@ -177,7 +177,7 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
     taken: list[tuple[float, float, float]] = []
     rows: list[int] = []
     for i, (token, x, y) in enumerate(ranked.select("token", "posterior_difference", of).iter_rows()):
-        half = 0.02 * min(len(token), 24) + 0.03
+        half = 0.017 * min(len(shown(token, 20)), 24) + 0.02  # of a name: 7 pixels a letter, 210 a unit
         if all(abs(x - a) > half + b or abs(y - c) > 0.06 * height for a, c, b in taken):
             taken.append((x, y, half))
             rows.append(i)
@@ -282,7 +282,7 @@ def name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
 
 def cloud(x: alt.X, y: alt.Y, most_documents: int, palette: dict[str, str] = CATEGORIES) -> Any:
     """Circles of the rows in "points", coloured by category, their area by documents."""
-    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=18, symbolOpacity=1, symbolSize=70)
+    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=40, symbolOpacity=1, symbolSize=70)
     colours = alt.Scale(domain=list(palette), range=list(palette.values()))
     areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
     return (
@@ -436,7 +436,9 @@ def finish(
         .configure(font="Arial, Helvetica, sans-serif", padding=8)
         .configure_view(stroke=None)
         .configure_title(fontSize=15, color=INK, subtitleFontSize=12, subtitleColor=MUTED, subtitlePadding=4)
-        .configure_axis(gridColor=GRID, domain=False, tickColor=GRID, tickCount=5, titleFontWeight="normal", **text)
+        .configure_axis(
+            gridColor=GRID, domain=False, tickColor=GRID, tickCount=5, titleFontWeight="normal", titlePadding=12, **text
+        )
         .configure_legend(labelFontSize=12, labelColor=INK)
         .to_dict()
     )
