@@ -25,7 +25,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from machine import DATA, described
-from tokensieve.auditing.pairs import log_ratios, unit_share
+from tokensieve.auditing.findings import Share
+from tokensieve.auditing.pairs import log_ratios
 from tokensieve.model.training import TrainSettings, train_corpus
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.formatting import formatting
@@ -103,7 +104,7 @@ def main() -> None:
         m = margins()
         seconds = time.perf_counter() - start
         right = (m > 0) + 0.5 * (m == 0)
-        share, alike = unit_share(right, test.pairs.units), unit_share(right[like], test.pairs.units[like])
+        share, alike = Share.over(right, test.pairs.units), Share.over(right[like], test.pairs.units[like])
         loss = "–" if name == "longer" else f"{np.mean(np.logaddexp(0, -m)):.3f}"
         print(
             f"| {name} | {share.value:.4f} | {share.low:.3f}–{share.high:.3f} | {loss} | {alike.value:.3f} | {seconds:.1f} |",

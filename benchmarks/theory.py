@@ -1,7 +1,8 @@
 """Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, relaxed
 hypotheses, and the share selected against the first step.
 
-    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets|descent [--seeds 20] [--data DIR] [--out DIR]
+    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets|descent|classes
+        [--seeds 20] [--data DIR] [--out DIR]
 
 Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see machine.py).
 """
@@ -28,6 +29,7 @@ from tokensieve.theory.descent import descend
 from tokensieve.theory.faces import find_limit
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.joint import joint_flow, own_margin
 from tokensieve.theory.landscape import coordinates
 from tokensieve.theory.margin import max_margin
 from tokensieve.theory.one_step import one_step
@@ -294,6 +296,34 @@ def descent(options: argparse.Namespace) -> None:
         print(f"| {size:g} | {batch or 'all'} | " + " | ".join(f"{x:.3g}" for x in middle) + " |", flush=True)
 
 
+def classes(options: argparse.Namespace) -> None:
+    """More classes, and v trained: K classes of two relevant types each, 12 documents a class, d = 256, over seeds.
+
+    "Angle · ‖p‖" at two ends: constant where p turns to the max-margin direction of its own selection as the theorem has it.
+    """
+    print("| K | v | own token on top | ‖p‖ at log t = 12, 18 | angle (rad) | angle · ‖p‖ | loss |")
+    print("|---|---|---|---|---|---|---|")
+    for k, train_v in itertools.product((3, 5, 10), (False, True)):
+        found = []
+        for seed in range(options.seeds):
+            rng, labels = np.random.default_rng(seed), np.arange(12 * k) % k
+            matrix = np.zeros((len(labels), 2 * k + 6))
+            matrix[np.arange(len(labels)), 2 * labels + rng.integers(2, size=len(labels))] = 1
+            for row in matrix:
+                row[2 * k + rng.choice(6, 4, replace=False)] = 1
+            counts = Counts.from_matrix(matrix, labels.tolist(), [str(c) for c in range(k)])
+            step = one_step(counts, *initialise(counts.n_types, 256, k, seed), eta=60.0)
+            E, start = step.embeddings(), step.start
+            ends = [joint_flow(counts, E, start.v, start.p, train_v, end) for end in (12.0, 18.0)]
+            angles = [own_margin(counts, E, one)[1] for one in ends]
+            top = np.argmax(np.where(matrix > 0, ends[1].scores[-1], -np.inf), axis=1)
+            norms = [one.norm[-1] for one in ends]
+            found.append((np.mean(top // 2 == labels), *norms, *angles, *np.multiply(norms, angles), ends[1].loss[-1]))
+        share, *middle, loss = np.median(np.array(found), axis=0)
+        pairs = " | ".join(f"{a:.3g}, {b:.3g}" for a, b in zip(middle[::2], middle[1::2], strict=True))
+        print(f"| {k} | {'trained' if train_v else 'fixed'} | {share:.0%} | {pairs} | {loss:.2g} |", flush=True)
+
+
 def highest_entries(counts: Counts, scores: np.ndarray) -> np.ndarray:
     """The stored entries of largest score in their document."""
     starts = counts.matrix.indptr[:-1]
@@ -304,6 +334,7 @@ def highest_entries(counts: Counts, scores: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Parse, run, time."""
     runs = {
+        "classes": classes,
         "descent": descent,
         "small": small,
         "large": large,

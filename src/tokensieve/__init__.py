@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
     from tokensieve.theory.descent import Descent, descend
     from tokensieve.theory.flow import gradient_flow
+    from tokensieve.theory.joint import JointFlow, joint_flow, own_margin
     from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import one_step
     from tokensieve.theory.sweep import grid, run_sweep
@@ -87,6 +88,7 @@ _HOMES = {
     "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",
     "theory.descent": "Descent descend",
     "theory.flow": "gradient_flow",
+    "theory.joint": "JointFlow joint_flow own_margin",
     "theory.margin": "max_margin selection_of",
     "theory.one_step": "one_step",
     "theory.sweep": "grid run_sweep",

@@ -12,11 +12,11 @@ import pytest
 
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.demo import demo_pairs
-from tokensieve.auditing.findings import FindingKind
-from tokensieve.auditing.pairs import unit_share
+from tokensieve.auditing.findings import FindingKind, Share
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.report import pairs, render
+from tokensieve.report.save import audit_files
 from tokensieve.report.sentences import action, evidence, headline
 from tokensieve.report.terminal import show_audit
 from tokensieve.text.pairs import read_pairs
@@ -40,7 +40,7 @@ def test_length_formatting_and_word_are_found_and_the_useless_word_is_not(found:
     for finding in found.findings:
         assert evidence(finding)
         assert action(finding).endswith(".")
-        assert finding.kind is FindingKind.SHORTCUT
+        assert finding.kind in (FindingKind.SHORTCUT, FindingKind.LABELS)
 
 
 def test_the_summary_keeps_its_keys_and_gains_pairs(found: Audit) -> None:
@@ -156,9 +156,54 @@ def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
 def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
     rng = np.random.default_rng(0)
     right, units = rng.random(400) < 0.7, np.arange(400)
-    alone, together = unit_share(right, units), unit_share(np.repeat(right[:100], 4), np.arange(400) // 4)
+    alone, together = Share.over(right, units), Share.over(np.repeat(right[:100], 4), np.arange(400) // 4)
     assert alone.found == int(right.sum())
     assert together.high - together.low > 1.5 * (alone.high - alone.low)
-    single = unit_share(right[:100], np.arange(100))
+    single = Share.over(right[:100], np.arange(100))
     assert together.low == pytest.approx(single.low, abs=0.01)
-    assert unit_share(np.zeros(0), np.zeros(0, np.int64)).of == 0
+    assert Share.over(np.zeros(0), np.zeros(0, np.int64)).of == 0
+
+
+def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named() -> None:
+    frame = demo_pairs(600, 5).frame
+    rng = np.random.default_rng(0)
+    mark = [f"{good} verily" for good in frame["chosen"]]
+    turned = np.sort(rng.permutation(600)[:24])
+    swap = pl.Series(np.isin(np.arange(600), turned))
+    sure = pl.DataFrame({"prompt": frame["prompt"], "good": mark, "bad": frame["rejected"]})
+    pick = [
+        pl.when(swap).then(b).otherwise(a).alias(c)
+        for a, b, c in (("good", "bad", "chosen"), ("bad", "good", "rejected"))
+    ]
+    found = audit(read_pairs(sure.select("prompt", *pick), pairs=PAIRS), PLAIN)
+    issues = found.label_issues
+    assert np.isin(issues["row"].head(12) - 1, turned).all()
+    assert issues["margin"].is_sorted(descending=True) and issues["row"].is_unique().all()
+    assert issues["against"].head(12).str.contains("verily").all()
+    finding = next(f for f in found.findings if f.kind is FindingKind.LABELS)
+    assert headline(finding).endswith("look as if the other answer were the better one")
+    assert "label-issues.csv" in action(finding) and "0.9 or more" in evidence(finding)[0]
+    assert "label-issues.csv" in audit_files(found, pictures=False)
+
+
+def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them(found: Audit) -> None:
+    """Nothing but length, bold type and a word decides these pairs, so that without them the answer is chance."""
+    assert found.honest_accuracy is not None and found.pairs is not None
+    whole, without = found.honest_accuracy
+    assert whole == found.pairs.accuracy == found.accuracy
+    assert without.value < whole.value and without.low < 0.65
+    assert found.to_dict()["accuracy_interval"] == [whole.low, whole.high]
+
+
+def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones() -> None:
+    frame = demo_pairs(400, 2).frame.with_columns(part=pl.Series(["train"] * 240 + ["test"] * 160))
+    late = pl.col("part") == "test"
+    moved = frame.with_columns(
+        pl.when(late).then(pl.col(c) + " Furthermore. Furthermore.").otherwise(c).alias(c) for c in PAIRS
+    )
+    drifts = []
+    for data in (moved, frame):
+        kinds = audit(read_pairs(data, pairs=PAIRS, split="part"), Settings(baseline=False, thorough=False)).findings
+        drifts.append([f for f in kinds if f.kind is FindingKind.DRIFT])
+    assert len(drifts[0]) == 1 and drifts[1] == []
+    assert drifts[0][0].evidence["after"].value > drifts[0][0].evidence["before"].value

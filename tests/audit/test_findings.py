@@ -14,12 +14,15 @@ from tokensieve.auditing.context import Sign
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import FindingKind, Level, Share
 from tokensieve.auditing.label_issues import confident_issues
+from tokensieve.auditing.refit import refit
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.shortcuts import information
 from tokensieve.errors import InputError
+from tokensieve.model.fit import FitSettings, fit
 from tokensieve.report.sentences import action
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.vocabulary import count_corpus
 
 Plant = Callable[[str, int, np.random.Generator], str]
 
@@ -243,3 +246,16 @@ def test_a_limit_of_the_class_and_one_of_all_documents() -> None:
     assert Budget.parse("shortcut=0.9@5%").exceeding(table, sizes).height == 1
     assert Budget.parse("0.9@1%").exceeding(table, sizes).height == 0
     assert Budget.parse("leak=0").exceeding(table, sizes).height == 0
+
+
+def test_a_refit_is_the_model_that_was_fitted_but_for_what_was_chosen() -> None:
+    """Of the same documents, for as long, from the start at full strength and to the scale that was chosen."""
+    texts, labels = reviews(300, 3)
+    corpus = read_corpus((texts, labels))
+    counts = count_corpus(corpus, min_documents=3).counts
+    how = FitSettings(validation_share=0.0)
+    model = fit(counts, how)
+    again = refit(counts, model, counts.n_documents, how)
+    np.testing.assert_array_equal(again.scores, model.scores)
+    np.testing.assert_array_equal(again.decide(counts.matrix), model.decide(counts.matrix))
+    assert again.sink == model.sink

@@ -20,6 +20,7 @@ from tokensieve.data.intervals import (
     Z95,
     _upper_tail,
     agreeing,
+    clustered_share,
     combined,
     dispersion,
     false_discovery,
@@ -167,3 +168,56 @@ def test_occurrences_that_pile_up_in_few_documents_are_few_pieces_of_evidence() 
         naive.append(2 * abs(share - 0.6) < 2 * 1.96 * np.sqrt(share * (1 - share) / found.count[:5]))
     assert 0.93 < np.mean(posterior) < 0.98
     assert np.mean(naive) < 0.75
+
+
+def units_drawn(rng: np.random.Generator, u: int, p: float, alike: float) -> tuple[np.ndarray, np.ndarray]:
+    """Answers, right with probability p, of u units of 1 to 15 documents each with correlation `alike` (beta-binomial)."""
+    chance = rng.beta(p * (1 - alike) / alike, (1 - p) * (1 - alike) / alike, u)
+    units = np.repeat(np.arange(u), rng.integers(1, 16, u))
+    return (rng.random(len(units)) < chance[units]).astype(float), units
+
+
+def test_documents_alone_have_wilsons_interval() -> None:
+    right = np.random.default_rng(0).random(300) < 0.8
+    expected = stats.binomtest(int(right.sum()), 300).proportion_ci(method="wilson")
+    assert clustered_share(right.astype(float), np.arange(300)[::-1]) == pytest.approx(
+        (right.mean(), expected.low, expected.high)
+    )
+
+
+def test_the_interval_over_units_is_as_wide_as_a_bootstrap_over_units() -> None:
+    rng = np.random.default_rng(1)
+    right, units = units_drawn(rng, 400, 0.7, 0.4)
+    rows = [np.flatnonzero(units == u) for u in range(400)]
+    sums, sizes = np.array([right[i].sum() for i in rows]), np.array([len(i) for i in rows])
+    drawn = rng.integers(0, 400, (4000, 400))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    mean, low, high = clustered_share(right, units)
+    assert mean == right.mean() and high - low == pytest.approx(
+        np.diff(np.quantile(means, [0.025, 0.975]))[0], rel=0.06
+    )
+    wilson = stats.binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
+    assert high - low > 1.5 * (wilson.high - wilson.low)
+
+
+@pytest.mark.parametrize(("u", "p", "alike"), [(20, 0.8, 0.1), (40, 0.5, 0.5), (150, 0.9, 0.3)])
+def test_over_units_the_interval_covers_and_that_of_documents_does_not(u: int, p: float, alike: float) -> None:
+    rng, covered, naive = np.random.default_rng(7), 0, 0
+    for _ in range(300):
+        right, units = units_drawn(rng, u, p, alike)
+        _, low, high = clustered_share(right, units)
+        _, bottom, top = clustered_share(right, np.arange(len(right)))
+        covered, naive = covered + (low <= p <= high), naive + (bottom <= p <= top)
+    assert 0.9 <= covered / 300 <= 0.99 and naive / 300 < 0.88
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 6))
+@settings(deadline=None, derandomize=True)
+def test_copies_of_whole_units_change_neither_share_nor_the_number_of_units(right: list[bool], times: int) -> None:
+    x = np.array(right, dtype=float)
+    _, low, high = clustered_share(np.repeat(x, times), np.repeat(np.arange(len(x)), times))
+    mean, alone_low, alone_high = clustered_share(x, np.arange(len(x)))
+    assert 0 <= low <= mean <= high <= 1
+    assert (
+        low <= alone_low + 0.02 and high >= alone_high - 0.02
+    )  # Student's quantile, of all the more degrees: no narrower

@@ -134,6 +134,7 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         seed=3,
         settings={"ngrams": 2, "min_documents": 5},
         documents={"train": 1200, "test": 400},
+        accuracy=Share.count(325, 400),
         test_accuracy=0.8125,
         majority_accuracy=0.55,
         baseline_accuracy=0.8075,
@@ -333,7 +334,13 @@ def test_summary_compares_with_majority_and_baseline(plain_page: tuple[Audit, Pa
     assert "within chance of TF-IDF with logistic regression (+0.5 points)" in text
     carrying = audit.tokens.filter(pl.col("quadrant").str.starts_with("carries"))["token"].n_unique()
     assert f"{carrying} of 200 token types carry the label" in text
-    poor = "".join(Page(render(replace(audit, test_accuracy=0.56, baseline_accuracy=0.9, examples=[]))).text)
+    poor = "".join(
+        Page(
+            render(
+                replace(audit, test_accuracy=0.56, accuracy=Share.count(224, 400), baseline_accuracy=0.9, examples=[])
+            )
+        ).text
+    )
     assert "not clearly more than always answering the largest class" in poor
     assert "34.0 points less than TF-IDF" in poor
     assert "Draw no conclusion" in poor and "No test documents to show" in poor

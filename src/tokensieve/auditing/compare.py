@@ -217,8 +217,8 @@ def _p_value(delta: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _accuracy(a: Saved, b: Saved) -> Difference:
-    """Newcombe's interval of the difference of two shares: MOVER on Wilson's."""
-    shares = [Share.count(round(one.accuracy * one.test), one.test) for one in (a, b)]
+    """Newcombe's interval of the difference of two shares: MOVER on those of the audits, over units where they have them."""
+    shares = [one.accuracy for one in (a, b)]
     before, after = ((np.array([s.value]), np.array([s.low]), np.array([s.high])) for s in shares)
     delta, (low, high) = _mover(before, after)
     return Difference(shares[0], shares[1], float(delta[0]), float(low[0]), float(high[0]))

@@ -10,6 +10,7 @@ from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.data.drift import drift
 from tokensieve.data.duplicates import Duplicates, near_duplicates
+from tokensieve.data.groups import merged
 from tokensieve.data.importance import LEVEL
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
@@ -163,7 +164,9 @@ def _start(corpus: Corpus, i: int) -> Passage:
     return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut)
 
 
-def drifted(before: Counts, after: Counts, words: int) -> Finding | None:
+def drifted(
+    before: Counts, after: Counts, words: int, units: tuple[Ints | None, Ints | None] = (None, None)
+) -> Finding | None:
     """Tokens that are at least twice as frequent on one side as on the other, in at least 1 % of its documents.
 
     Only for a test set that was given: of a split by chance it could find nothing but chance.
@@ -171,9 +174,11 @@ def drifted(before: Counts, after: Counts, words: int) -> Finding | None:
     Args:
         before, after: training and test documents.
         words: types that are words or n-grams, the others being formatting.
+        units: the unit of each document of either side, where documents belong together: the units are what is compared.
     """
-    table = drift(before, after, before.n_types - words).filter(pl.col("q_value") < LEVEL)
-    sizes = before.n_documents, after.n_documents
+    sides = [c if of is None else merged(c, of)[0] for c, of in zip((before, after), units, strict=True)]
+    table = drift(sides[0], sides[1], before.n_types - words).filter(pl.col("q_value") < LEVEL)
+    sizes = sides[0].n_documents, sides[1].n_documents
     often = (pl.col("documents_before") >= MOVED * sizes[0]) | (pl.col("documents_after") >= MOVED * sizes[1])
     low, high = (
         pl.min_horizontal(f"share_{side}" for side in SIDES),
@@ -183,9 +188,14 @@ def drifted(before: Counts, after: Counts, words: int) -> Finding | None:
     if table.is_empty():
         return None
     first = table.row(0, named=True)
-    evidence = {side: Share.count(first[f"documents_{side}"], n) for side, n in zip(SIDES, sizes, strict=True)}
+    at = int(np.flatnonzero(before.tokens == first["token"])[0])
+    holders = [np.unique(c.matrix[:, [at]].nonzero()[0]) for c in (before, after)]
+    evidence = {
+        side: Share.over(np.isin(np.arange(c.n_documents), held), of)
+        for side, c, held, of in zip(SIDES, (before, after), holders, units, strict=True)
+    }
     severity = min(0.05, 0.1 * max(share.value for share in evidence.values()))
-    documents = first["documents_before"] + first["documents_after"]
+    documents = sum(map(len, holders))
     return Finding(
         FindingKind.DRIFT, severity, tokens=tuple(table["token"].head(50)), evidence=evidence, documents=documents
     )

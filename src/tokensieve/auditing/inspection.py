@@ -61,12 +61,11 @@ def inspect(
     splitter, words = model.vocabulary.tokenizer, model.vocabulary.n_words
     found = shortcuts(table, train, corpora["train"], model.vocabulary)
     found += data_checks(corpora, counts, words, near_copies(corpora, splitter) if thorough else None)
-    moved = drifted(train, counts["test"], words) if given else None
+    units = corpora["train"].units, corpora["test"].units
+    moved = drifted(train, counts["test"], words, units) if given else None
     found += [moved] if moved else []
     if not thorough:
         return Inspection(ranked(found))
-    honest = accuracy_without(
-        [f for f in found if f.kind is FindingKind.SHORTCUT], train, counts["test"], model, settings
-    )
+    honest = accuracy_without([f for f in found if f.kind is FindingKind.SHORTCUT], counts, model, settings, units[1])
     labels, issues = label_issues(train, corpora["train"], model, settings)
     return Inspection(ranked([*found, *([labels] if labels else [])]), issues, honest)

@@ -17,14 +17,17 @@ from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.auditing.refit import refit
 from tokensieve.model.attention import attention
+from tokensieve.model.choice import best_scale
 from tokensieve.model.decision import both, probabilities
 from tokensieve.model.fit import FitSettings
+from tokensieve.model.start import prior_of
 from tokensieve.model.trained import Model
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.split import unit_folds
 
-FOLDS = 2
+FOLDS, MORE_FOLDS = 2, 5
+FEW = 5_000  # documents, up to which the larger number of parts takes seconds
 LISTED = 1_000
 EXAMPLES = 5
 AGAINST = 4  # tokens named
@@ -48,30 +51,29 @@ class LabelIssues:
 
 
 def out_of_fold(train: Counts, model: Model, settings: FitSettings, units: Ints | None = None) -> Floats:
-    """Probabilities, shape (n, K), of each document by a model trained on the other half, as long as `model` was.
+    """Probabilities, shape (n, K), of each document by a model trained on the other half (of up to 5,000 documents on the other
+    four fifths), as long as `model` was. Their scale, one number that was chosen for `model` alone, is that of least loss over all.
 
     Args:
         train: the documents.
         model: trained on all of them.
         settings: with which it was.
-        units: the unit of each document, where documents belong together; whole units are in one half.
+        units: the unit of each document, where documents belong together; whole units are in one part.
     """
-    p = np.zeros((train.n_documents, train.n_classes))
-    parts = unit_folds(units, train.labels, FOLDS, settings.seed) if units is not None else None
-    for inside, outside in parts or StratifiedKFold(FOLDS, shuffle=True, random_state=settings.seed).split(
-        p, train.labels
-    ):
+    f = np.zeros((train.n_documents, model.values.shape[1]))
+    k = MORE_FOLDS if train.n_documents <= FEW and _divisible(train, units, MORE_FOLDS) else FOLDS
+    parts = unit_folds(units, train.labels, k, settings.seed) if units is not None else None
+    for inside, outside in parts or StratifiedKFold(k, shuffle=True, random_state=settings.seed).split(f, train.labels):
         other = refit(train.rows(inside), model, train.n_documents, settings)
-        p[outside] = probabilities(other.decide(train.rows(outside).matrix))
-    return p
+        f[outside] = other.decide(train.rows(outside).matrix)
+    prior = prior_of(train.weighed[1])
+    return probabilities(prior + best_scale(f, prior, train.labels, train.weights) * (f - prior))
 
 
-def _divisible(train: Counts, units: Ints | None) -> bool:
-    """Whether every class has documents of at least two units, so that a model of one half can know it."""
-    if units is None:
-        return True
-    pairs = np.unique(np.stack([train.labels, units]), axis=1)[0]
-    return int(np.bincount(pairs, minlength=train.n_classes)[train.class_sizes > 0].min()) >= FOLDS
+def _divisible(train: Counts, units: Ints | None, k: int) -> bool:
+    """Whether every class has k documents, and of at least k units, so that a model of one part can know it."""
+    pairs = train.labels if units is None else np.unique(np.stack([train.labels, units]), axis=1)[0]
+    return int(np.bincount(pairs, minlength=train.n_classes)[train.class_sizes > 0].min()) >= k
 
 
 def confident_issues(p: Floats, labels: Ints) -> LabelIssues:
@@ -98,7 +100,7 @@ def label_issues(
 
     The table has a row per document: row, label, looks_like, margin, against (the tokens that speak most against the label).
     """
-    if train.class_sizes[train.class_sizes > 0].min() < FOLDS or not _divisible(train, corpus.units):
+    if not _divisible(train, corpus.units, FOLDS):
         return None, pl.DataFrame()
     issues = confident_issues(out_of_fold(train, model, settings, corpus.units), train.labels)
     table = _table(issues, train, corpus, model)
@@ -108,7 +110,7 @@ def label_issues(
     share = Share.count(clear, train.n_documents)
     documents = issues.documents[:clear]
     pairs = zip(documents[:EXAMPLES], issues.looks_like, strict=False)
-    examples = tuple(_passage(corpus, int(i), corpus.classes[k]) for i, k in pairs)
+    examples = tuple(first_words(corpus, int(i), corpus.classes[k]) for i, k in pairs)
     rows, evidence = rows_of(documents, corpus), {"documents": share}
     finding = Finding(
         FindingKind.LABELS, WEIGHT * share.value, evidence=evidence, documents=clear, rows=rows, examples=examples
@@ -138,7 +140,8 @@ def _table(issues: LabelIssues, train: Counts, corpus: Corpus, model: Model) -> 
     )
 
 
-def _passage(corpus: Corpus, i: int, looks_like: str) -> Passage:
+def first_words(corpus: Corpus, i: int, looks_like: str) -> Passage:
+    """The start of a document whose label is in doubt."""
     text = str(corpus.texts[i])
     cut = text if len(text) <= 3 * AROUND else text[: 3 * AROUND] + "…"
     return Passage(int(corpus.rows[i]), corpus.classes[corpus.labels[i]], "", "", cut, looks_like)

@@ -44,7 +44,7 @@ class LabelRow:
         train, test = audit.documents["train"], audit.documents["test"]
         return cls(
             label, folder, train + test, Share.count(sizes[1] if len(sizes) == 2 else max(sizes), sum(sizes)),
-            Share.count(round(audit.test_accuracy * test), test), audit.majority_accuracy, len(audit.findings),
+            audit.accuracy, audit.majority_accuracy, len(audit.findings),
             audit.findings[0] if audit.findings else None, audit.fails,
         )  # fmt: skip
 

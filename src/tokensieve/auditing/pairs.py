@@ -14,16 +14,18 @@ import numpy as np
 import polars as pl
 import polars.selectors
 import scipy.sparse as sp
-from scipy.stats import norm
 
 from tokensieve.auditing.agreement import DIGITS
 from tokensieve.auditing.context import passage
+from tokensieve.auditing.data_checks import drifted
 from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked, rows_of
 from tokensieve.auditing.inspection import Inspection
+from tokensieve.auditing.pair_checks import pair_accuracy_without, pair_issues
 from tokensieve.data.importance import LEVEL
 from tokensieve.data.pairs import differences, length_features, win_rates, wins_frame
 from tokensieve.escape import shown
 from tokensieve.model.attention import loss_and_slope
+from tokensieve.model.fit import FitSettings
 from tokensieve.model.pairs import named_rightly
 from tokensieve.model.training import CorpusModel, Part
 from tokensieve.text.corpus import Corpus
@@ -83,11 +85,29 @@ class Preferences:
         return _sure(self.wins, self.pairs["train"], wins).head(rows)
 
 
-def inspect_pairs(learned: CorpusModel) -> tuple[Preferences, Inspection]:
-    """What pairs show, and its findings, of a model trained on a corpus of pairs."""
+def inspect_pairs(
+    learned: CorpusModel, settings: FitSettings, thorough: bool = True, given: bool = False
+) -> tuple[Preferences, Inspection]:
+    """What pairs show, and its findings, of a model trained on a corpus of pairs.
+
+    Args:
+        learned: the model.
+        settings: with which it was trained.
+        thorough: also what takes models of their own: pairs preferred the wrong way, and accuracy without the shortcuts.
+        given: whether the test pairs were given, not split off by chance; only then drift is looked for.
+    """
     assert learned.model.vocabulary is not None
-    found = preferences(learned)
-    return found, Inspection(pair_findings(found, learned, learned.model.vocabulary.tokenizer))
+    found, train, test = preferences(learned), learned.train, learned.test
+    findings = pair_findings(found, learned, learned.model.vocabulary.tokenizer)
+    if given:
+        units = np.repeat(_units(train.corpus), 2), np.repeat(_units(test.corpus), 2)
+        moved = drifted(train.counts, test.counts, learned.model.vocabulary.n_words, units)
+        findings += [moved] if moved else []
+    if not thorough:
+        return found, Inspection(ranked(findings))
+    honest = pair_accuracy_without([f for f in findings if f.kind is FindingKind.SHORTCUT], learned, settings)
+    labels, issues = pair_issues(train, learned.model, settings)
+    return found, Inspection(ranked([*findings, *([labels] if labels else [])]), issues, honest)
 
 
 def preferences(learned: CorpusModel) -> Preferences:
@@ -110,18 +130,18 @@ def preferences(learned: CorpusModel) -> Preferences:
         train.corpus.pairs.by,
         {part: len(of) for part, of in units.items()},
         {part: len(np.unique(of)) for part, of in units.items()},
-        unit_share(right, units["test"]),
+        Share.over(right, units["test"]),
         float(np.mean(loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0])),
-        {part: unit_share(x[x != 0] > 0, units[part][x != 0]) for part, x in ratio.items()},
+        {part: Share.over(x[x != 0] > 0, units[part][x != 0]) for part, x in ratio.items()},
         (
-            unit_share(right[like], units["test"][like]),
-            unit_share(ratio["test"][uneven] > 0, units["test"][uneven]),
+            Share.over(right[like], units["test"][like]),
+            Share.over(ratio["test"][uneven] > 0, units["test"][uneven]),
         ),
         wins_frame(train.counts.tokens, *rates).with_columns(polars.selectors.float().round_sig_figs(DIGITS)),
     )
 
 
-def pair_findings(found: Preferences, learned: CorpusModel, tokenizer: Tokenizer) -> tuple[Finding, ...]:
+def pair_findings(found: Preferences, learned: CorpusModel, tokenizer: Tokenizer) -> list[Finding]:
     """What someone should act on: length, formatting, words, leaks across the split, contradictions.
 
     Args:
@@ -139,28 +159,7 @@ def pair_findings(found: Preferences, learned: CorpusModel, tokenizer: Tokenizer
         words = sure.filter(~form).filter(_beyond(WORD, wins))["token"].head(MOST_WORDS).to_list()
         groups += [words] if words else []
         out += [_finding(group, wins, found.wins, learned, tokenizer) for group in groups]
-    return ranked(out)
-
-
-def unit_share(right: Any, units: Ints) -> Share:
-    """Share of pairs, with Wilson's 95 % interval on as many independent pairs as the units amount to.
-
-    Args:
-        right: 1, 0 or ½ for each pair, shape (n,).
-        units: its unit, shape (n,).
-    """
-    x = np.asarray(right, dtype=np.float64)
-    n = len(x)
-    if n == 0:
-        return Share.count(0, 0)
-    mean = float(x.mean())
-    of_unit = np.bincount(np.unique(units, return_inverse=True)[1], x - mean)
-    chance = max(mean * (1 - mean) * n, 0.25)
-    size = n / max(float((of_unit**2).sum()) / chance, 1.0)
-    z = float(norm.ppf(1 - LEVEL / 2))
-    centre, half = mean + z**2 / (2 * size), z * np.sqrt(mean * (1 - mean) / size + z**2 / (4 * size**2))
-    low, high = (centre - half) / (1 + z**2 / size), (centre + half) / (1 + z**2 / size)
-    return Share(round(float(x.sum())), n, mean, float(max(low, 0.0)), float(min(high, 1.0)))
+    return out
 
 
 def log_ratios(corpus: Corpus) -> Floats:
@@ -248,7 +247,7 @@ def _finding(tokens: list[str], wins: bool, table: pl.DataFrame, learned: Corpus
     types = [place[token] for token in tokens]
     own, held = (_leans(part.counts, types, wins) for part in (train, test))
     units = {"own": _units(train.corpus), "held": _units(test.corpus)}
-    decides = unit_share(own[own != 0] > 0, units["own"][own != 0])
+    decides = Share.over(own[own != 0] > 0, units["own"][own != 0])
     first = table.filter(pl.col("token") == tokens[0]).row(0, named=True)
     alone, equal = (_rate(first, prefix, wins) for prefix in ("", "equal_length_"))
     evidence = {
@@ -256,7 +255,7 @@ def _finding(tokens: list[str], wins: bool, table: pl.DataFrame, learned: Corpus
         "documents": Share.count(int(np.count_nonzero(own)), len(own)),
         "first": alone,
         "equal_length": equal,
-        "test": unit_share(held[held != 0] > 0, units["held"][held != 0]),
+        "test": Share.over(held[held != 0] > 0, units["held"][held != 0]),
     }
     severity = evidence["documents"].value * max(0.0, 2 * evidence["equal_length"].low - 1) ** 2
     pairs = np.flatnonzero(own > 0)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from scipy.stats import binomtest
 
 from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
 from tokensieve.auditing.budget import Budget
@@ -67,6 +66,7 @@ class Audit:
         documents: {"train": …, "test": …}.
         class_documents: training documents per class.
         token_types: |S|.
+        accuracy: test documents (of pairs, pairs) answered right, with an interval over units where documents belong together.
         test_accuracy, majority_accuracy: shares of test documents answered right by the model and by always naming the
             largest class of the training documents.
         class_recall: class → share of its test documents that are answered right (None where it has none).
@@ -105,6 +105,7 @@ class Audit:
     documents: dict[str, int]
     class_documents: dict[str, int]
     token_types: int
+    accuracy: Share
     test_accuracy: float
     majority_accuracy: float
     class_recall: dict[str, float | None]
@@ -180,6 +181,7 @@ class Audit:
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
         card = {} if self.card is None else {"model_card": self.card.to_dict()}
         pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
+        summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
         return summary | {"suspicious": suspicious, "over_budget": over} | found | card | pairs
 
     def findings_dict(self) -> dict[str, Any]:
@@ -220,12 +222,3 @@ class Audit:
     def quadrants(self) -> dict[Quadrant, int]:
         """How many token types stand in each quadrant."""
         return quadrant_sizes(self.tokens)
-
-    @cached_property
-    def accuracy_interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the test accuracy."""
-        n = self.documents["test"]
-        if n == 0:
-            return 0.0, 1.0
-        interval = binomtest(round(self.test_accuracy * n), n).proportion_ci(method="wilson")
-        return float(interval.low), float(interval.high)

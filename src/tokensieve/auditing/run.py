@@ -14,7 +14,7 @@ from tokensieve.auditing.budget import rows_to_review
 from tokensieve.auditing.card import learning_curve, model_card
 from tokensieve.auditing.concordance import concordance
 from tokensieve.auditing.documents import Answered, examples, sample
-from tokensieve.auditing.findings import FindingKind, ranked
+from tokensieve.auditing.findings import FindingKind, Share, ranked
 from tokensieve.auditing.inspection import Inspection, inspect
 from tokensieve.auditing.pairs import Preferences, inspect_pairs
 from tokensieve.auditing.result import Audit, Settings
@@ -97,6 +97,7 @@ def audit(
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         **{name: summary[name] for name in SHARED},
+        accuracy=Share.over(decide(f) == test.counts.labels, test.corpus.units) if pairs is None else pairs.accuracy,
         settings=asdict(settings) | {"budget": budget and str(budget), "columns": summary["settings"]["columns"]},
         baseline_accuracy=baseline,
         seconds=clock.seconds,
@@ -139,7 +140,7 @@ def _inspected(
 ) -> tuple[Preferences | None, Inspection]:
     """What someone should look into, and for pairs what wins them."""
     if learned.train.corpus.pairs is not None:
-        return inspect_pairs(learned)
+        return inspect_pairs(learned, fitting, thorough, test_given)
     parts = {"train": learned.train, "test": learned.test}
     counts, texts = ({name: getattr(part, of) for name, part in parts.items()} for of in ("counts", "corpus"))
     return None, inspect(table, counts, texts, learned.model, fitting, thorough, test_given)

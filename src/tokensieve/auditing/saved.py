@@ -31,7 +31,7 @@ class Saved:
         name: the source.
         classes: class names.
         train, test: documents.
-        accuracy: of the test documents.
+        accuracy: of the test documents, with its interval.
         floor: documents that a token type needed.
         tokens: token, class, documents, and the columns in NUMBERS; a row per token type and class.
         findings: kind → how many.
@@ -42,7 +42,7 @@ class Saved:
     classes: tuple[str, ...]
     train: int
     test: int
-    accuracy: float
+    accuracy: Share
     floor: int
     tokens: pl.DataFrame
     findings: dict[str, int]
@@ -86,9 +86,13 @@ class Saved:
             floor, classes, accuracy = settings.get("min_documents", 1), summary["classes"], summary["test_accuracy"]
             sizes = documents["train"], documents["test"], floor
             findings = summary.get("findings", {})
+            right = Share.count(round(accuracy * sizes[1]), sizes[1])
+            low, high = summary.get("accuracy_interval", (right.low, right.high))
+            share = replace(right, value=float(accuracy), low=float(low), high=float(high))
             good = (
                 isinstance(summary["name"], str) and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in sizes)
                 and type(accuracy) in (int, float) and 0 <= accuracy <= 1 and len(classes) > 1
+                and 0 <= low <= accuracy + 1e-9 and accuracy - 1e-9 <= high <= 1
                 and all(isinstance(name, str) for name in classes) and len(set(classes)) == len(classes)
                 and all(type(n) is int and isinstance(kind, str) for kind, n in findings.items())
             )  # fmt: skip
@@ -100,7 +104,7 @@ class Saved:
             raise InputError(
                 f"{where} is damaged: tokens.csv names a class that summary.json does not: run the audit again"
             )
-        return cls(summary["name"], tuple(classes), *sizes[:2], float(accuracy), floor, tokens, dict(findings))
+        return cls(summary["name"], tuple(classes), *sizes[:2], share, floor, tokens, dict(findings))
 
 
 def _headlines(folder: Path, where: str) -> tuple[Finding, ...]:

@@ -225,7 +225,7 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
 
 
 def accuracy_without(
-    findings: list[Finding], train: Counts, test: Counts, model: Model, settings: FitSettings
+    findings: list[Finding], parts: dict[str, Counts], model: Model, settings: FitSettings, units: Ints | None = None
 ) -> tuple[Share, Share] | None:
     """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts, or where
     nothing else is left, or no type is one (a phrase, for a model of single words).
@@ -234,11 +234,25 @@ def accuracy_without(
 
     Args:
         findings: of kind shortcut.
-        train, test: counts of the same types.
+        parts: "train" and "test" → counts of the same types.
         model: trained with all of them.
         settings: with which it was.
+        units: the unit of each test document, where documents belong together.
     """
-    tokens = {token for finding in findings for token in finding.tokens}
+    train, test = parts["train"], parts["test"]
+    keep = types_without(train, {token for finding in findings for token in finding.tokens})
+    if keep is None:
+        return None
+    matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
+    names = np.asarray(train.tokens, dtype=object)[keep]
+    part = replace(train, matrix=matrices[0], tokens=names)
+    without = refit(part, model, train.n_documents, settings)
+    answers = decide(model.decide(test.matrix)), decide(without.decide(matrices[1]))
+    return Share.over(answers[0] == test.labels, units), Share.over(answers[1] == test.labels, units)
+
+
+def types_without(train: Counts, tokens: set[str]) -> Ints | None:
+    """The token types that contain none of the tokens; None where all do, or none does."""
     if not tokens:
         return None
     every = pl.Series(train.tokens, dtype=pl.String)
@@ -246,17 +260,7 @@ def accuracy_without(
     likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
     gone = [i for i in likely.tolist() if _contains(every[i], tokens)]
     keep = np.setdiff1d(np.arange(train.n_types), gone)
-    if len(keep) in (0, train.n_types):
-        return None
-    matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
-    names = np.asarray(train.tokens, dtype=object)[keep]
-    part = replace(train, matrix=matrices[0], tokens=names)
-    without = refit(part, model, train.n_documents, settings)
-    right = [
-        int(np.count_nonzero(decide(f) == test.labels))
-        for f in (model.decide(test.matrix), without.decide(matrices[1]))
-    ]
-    return Share.count(right[0], test.n_documents), Share.count(right[1], test.n_documents)
+    return None if len(keep) in (0, train.n_types) else keep
 
 
 def _contains(token: str, others: set[str]) -> bool:

@@ -21,6 +21,9 @@ t is Student's quantile with EXTRA degrees of freedom beyond the number of docum
 known from no more than those. EXTRA was chosen in `benchmarks/intervals.py`; coverage there is 94 to 99 %, and up to 100 % where
 fewer than five documents contain the type: so few cannot be told apart more finely, hence their intervals err to the wide side.
 
+**Share of documents that belong to units** (`clustered_share`): Wilson's interval on the number of independent documents that the
+units amount to (Kish's design effect, from the cluster-robust variance), with Student's quantile of U − 1 degrees.
+
 **Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail, corrected where the classes differ
 in length (`length_excess`). `agreeing` lets the interval of a difference exclude zero exactly where p < LEVEL.
 """
@@ -149,6 +152,33 @@ def share_interval(
     centre = (n * share + t**2 / 2) / (n + t**2)
     half = t / (n + t**2) * np.sqrt(n * share * (1 - share) + t**2 / 4)
     return 2 * share - 1, np.clip(2 * (centre - half) - 1, -1, 1), np.clip(2 * (centre + half) - 1, -1, 1)
+
+
+def clustered_share(right: Floats, units: Ints) -> tuple[float, float, float]:
+    """Mean of n shares with its 95 % interval, where those of one unit are not independent of each other.
+
+        V = U/(U − 1) Σ_u (Σ_{i∈u} (x_i − x̄))² / n²        D = max(n V / (x̄ (1 − x̄)), 1)        Wilson's interval with n/D
+
+    V is the cluster-robust variance of a mean (Liang & Zeger 1986; as a ratio of unit sums, Cochran 1977, section 9A.3), D Kish's
+    design effect (Korn & Graubard 1998). Where all are 0, or all 1, no variance can be seen, and the units are counted: n/D = U.
+
+    Args:
+        right: 1, 0, or ½ for a tie, shape (n,), n ≥ 1.
+        units: unit of each, shape (n,).
+    """
+    n, mean = len(right), float(np.mean(right))
+    sums = np.bincount(np.unique(units, return_inverse=True)[1], right - mean)
+    u = len(sums)
+    if u == n:
+        size, t = float(n), Z95
+    else:
+        t = float(stdtrit(max(u - 1, 1), 1 - LEVEL / 2))
+        chance = mean * (1 - mean) * n
+        design = max(u / max(u - 1, 1) * float(sums @ sums) / chance, 1.0) if chance > 0 else n / u
+        size = n / design
+    centre, half = mean + t**2 / (2 * size), t * np.sqrt(mean * (1 - mean) / size + t**2 / (4 * size**2))
+    low, high = (centre - half) / (1 + t**2 / size), (centre + half) / (1 + t**2 / size)
+    return mean, float(np.clip(low, 0.0, mean)), float(np.clip(high, mean, 1.0))
 
 
 def permutation_p(

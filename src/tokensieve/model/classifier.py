@@ -53,7 +53,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the training documents on which the length of training is chosen; the model is then
-            trained on all of them for that long. With fewer than 10 documents in a class the full length is used.
+            trained on all of them for that long. With fewer than 5 documents in a class (10 of more than 2,000)
+            the full length is used.
         class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), so that every class weighs the same; multiplied
             with `sample_weight`. It is no part of a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.

@@ -22,7 +22,9 @@ from tokensieve.text.split import folds, split_units, stratified, unit_folds
 from tokensieve.text.vocabulary import Vocabulary
 
 LEAST_STEPS = 500
-LEAST_PER_CLASS = 10
+LEAST_PER_CLASS = (
+    10  # of many documents, of which a share is held out once; of few a part of each class is in every fold
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class FitSettings:
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the documents on which the length of training is chosen; the model is then trained on all
             of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
-            start is chosen, too. With fewer than 10 documents in a class, or a share of 0, nothing is chosen.
+            start is chosen, too. With fewer than 5 documents in a class (10 of many documents), or a share of 0, nothing is chosen.
         seed: of the held-out documents and of the order of documents.
 
     Raises:
@@ -90,7 +92,7 @@ def fit(
     schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)
     choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
     tell("training", 0.0)
-    taken, u, w = next(train(counts, *_first(counts, prior, choice.strength), schedule, choice.steps))
+    taken, u, w = next(train(counts, *first_table(counts, prior, choice.strength), schedule, choice.steps))
     return Model(
         np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(),
@@ -111,7 +113,7 @@ def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
 def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
-    if settings.validation_share <= 0 or counts.class_sizes.min() < LEAST_PER_CLASS:
+    if settings.validation_share <= 0 or counts.class_sizes.min() < (FOLDS if n <= FEW else LEAST_PER_CLASS):
         return []
     if units is not None and len(np.unique(units)) < 2:
         return []
@@ -136,7 +138,7 @@ def _choose(
     weights = None if counts.weights is None else np.concatenate([counts.weights[outside] for _, outside in parts])
 
     def judged(strength: float) -> Iterator[tuple[int, float, float]]:
-        start = partial(_first, counts, prior, strength)
+        start = partial(first_table, counts, prior, strength)
         for steps, f in held_out_values(counts, start, schedule, held):
             scale = best_scale(f, prior, labels, weights)
             losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
@@ -155,9 +157,16 @@ def middle(x: Floats, weights: Floats | None) -> float:
     return float(x[order][ends].mean())
 
 
-def _first(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
+def first_table(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
     """The table that training starts from, and in its last row the sink: as much as a document of median length that says
-    nothing, and answered by the prior."""
+    nothing, and answered by the prior.
+
+    Args:
+        counts: the documents.
+        prior: answer of the class frequencies, shape (H,).
+        strength: of the start (`tokensieve.model.choice`).
+        without: documents among them that do not count.
+    """
     u, w = initial_table(counts, prior, without)
     sink = math.log(max(middle(counts.lengths, counts.weights), 1.0))
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])

@@ -111,7 +111,7 @@ def fit_pairs(
     schedule = Schedule(steps, settings.batch_size, *rates, settings.seed, pairs=True)
     choice = _choose(counts, units, schedule, settings.validation_share, tell)
     tell("training", 0.0)
-    taken, u, w = next(train(counts, *_first(counts, choice.strength), schedule, choice.steps))
+    taken, u, w = next(train(counts, *first_pairs(counts, choice.strength), schedule, choice.steps))
     return Model(
         np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(), pairs=True,
@@ -193,7 +193,7 @@ def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell:
     held = [(np.flatnonzero(~part), counts.rows(np.repeat(part, 2))) for part in parts]
 
     def judged(strength: float) -> Iterator[tuple[int, float, float]]:
-        for steps, f in held_out_values(counts, partial(_first, counts, strength), schedule, held):
+        for steps, f in held_out_values(counts, partial(first_pairs, counts, strength), schedule, held):
             m = margins(f)
             scale = best_scale(m[:, None], _NO_PRIOR, np.ones(len(m), dtype=np.int64))
             yield steps, float(np.mean(_loss(scale * m)[0])), scale
@@ -201,8 +201,14 @@ def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell:
     return choose(STRENGTHS if n <= FEW else STRENGTHS[-1:], schedule.steps, judged, tell)
 
 
-def _first(counts: Counts, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
-    """The table that training starts from, the sink's row last."""
+def first_pairs(counts: Counts, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
+    """The table that training starts from, the sink's row last.
+
+    Args:
+        counts: 2n documents.
+        strength: of the start (`tokensieve.model.choice`).
+        without: documents among them that do not count.
+    """
     u, w = initial_table(counts, _NO_PRIOR, without)
     sink = math.log(max(float(np.median(counts.lengths)), 1.0)) + LONGER
     return np.append(strength * u, sink), np.vstack([strength * w, _NO_PRIOR])

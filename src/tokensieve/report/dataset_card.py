@@ -28,7 +28,7 @@ def dataset_card(audit: Audit) -> str:
         Markdown, from a heading of level two on. Names, labels and tokens are escaped and stay on one line.
     """
     train, test = count(audit.documents["train"]), count(audit.documents["test"])
-    low, high = audit.accuracy_interval
+    low, high = audit.accuracy.low, audit.accuracy.high
     source = f"Audited with tokensieve {text(audit.version)}: {text(file_name(audit.name))}"
     size = f"{len(audit.classes)} classes, {count(audit.token_types)} token types"
     lines = [

@@ -194,10 +194,7 @@ def _accuracies(audit: Audit) -> list[tuple[str, Share | None, float]]:
     if audit.pairs is not None:
         values = pairs.accuracies(audit)
         return [(values[0][0], audit.pairs.accuracy, values[0][1]), *((name, None, x) for name, x in values[1:])]
-    low, high = audit.accuracy_interval
-    n = audit.documents["test"]
-    own = Share(round(audit.test_accuracy * n), n, audit.test_accuracy, low, high)
-    rows: list[tuple[str, Share | None, float]] = [("This model", own, own.value)]
+    rows: list[tuple[str, Share | None, float]] = [("This model", audit.accuracy, audit.accuracy.value)]
     if audit.honest_accuracy is not None:
         without = audit.honest_accuracy[1]
         rows.append(("… without the shortcuts", without, without.value))

@@ -99,7 +99,7 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "recall": _recall(audit),
         "card_view": card_view(audit),
         "decided": _mask(audit, "--decisions decisions.json"),
-        "interval": audit.accuracy_interval,
+        "interval": (audit.accuracy.low, audit.accuracy.high),
         "Quadrant": Quadrant,
         "main": main_line(audit),
         "opened": OPENED,
@@ -215,7 +215,7 @@ def given(settings: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _next_steps(audit: Audit) -> list[str]:
     """What the numbers suggest to do, in plain words."""
-    low, high = audit.accuracy_interval
+    low, high = audit.accuracy.low, audit.accuracy.high
     steps = []
     if low <= audit.majority_accuracy:
         steps.append(

@@ -9,7 +9,7 @@ import polars as pl
 from rich.text import Text
 
 from tokensieve.auditing.findings import Finding, FindingKind, Share
-from tokensieve.auditing.pairs import LIKE, Preferences, unit_share
+from tokensieve.auditing.pairs import LIKE, Preferences
 from tokensieve.escape import shown
 from tokensieve.model.pairs import Comparison
 from tokensieve.model.trained import Model
@@ -55,6 +55,8 @@ def headline(finding: Finding) -> str:
 def evidence(finding: Finding) -> list[str]:
     """What it stands on, each a short clause."""
     e, wins = finding.evidence, finding.label == "chosen"
+    if finding.kind is FindingKind.LABELS:
+        return ["the rejected answer named with probability 0.9 or more by a model that saw no pair of the same unit"]
     if "pairs" in e:
         both = f"{count(e['identical'].found)} of them with both answers" if "identical" in e else ""
         return [f"{count(e['pairs'].found)} of {count(e['pairs'].of)} pairs", *([both] if both else [])]
@@ -82,6 +84,8 @@ def action(finding: Finding) -> str:
     """What to do about it."""
     if finding.kind is FindingKind.LEAK:
         return "Keep each prompt on one side of the split; until then the test accuracy is too high."
+    if finding.kind is FindingKind.LABELS:
+        return "Read the rows in label-issues.csv from the top, and turn round or leave out those that are wrong."
     if finding.kind is FindingKind.CONTRADICTION:
         return "Decide which answer is the better one, or leave these pairs out."
     if not finding.tokens:
@@ -97,10 +101,12 @@ def action(finding: Finding) -> str:
 
 
 def _intake(finding: Finding) -> str:
-    """Units or whole pairs on both sides of the split, or pairs preferred both ways."""
+    """Units or whole pairs on both sides of the split, or pairs preferred both ways, or the wrong way."""
     share = f"{count(finding.documents)} {{}}pairs ({percent(finding.evidence['pairs'].value)})"
     if finding.kind is FindingKind.LEAK:
         return share.format("test ") + " share their prompt, or both answers, with training pairs"
+    if finding.kind is FindingKind.LABELS:
+        return share.format("training ") + " look as if the other answer were the better one"
     return share.format("") + " are also there with the other answer preferred"
 
 
@@ -157,7 +163,7 @@ def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str
     """
     known = frame.drop_nulls("answer")["answer"].to_numpy()
     right = (known > 0) + 0.5 * (known == 0)
-    share = unit_share(right, np.arange(len(known)))
+    share = Share.over(right, np.arange(len(known)))
     loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
     left = len(frame) - len(known)
     lines = [f"{left:,} pairs without two answers: none is named"] if left else []

@@ -16,7 +16,7 @@ from tokensieve.model.embeddings import evaluate
 from tokensieve.model.start import initialise
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.joint import at_best, fit
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
 from tokensieve.reproduce.shape import bins, shape_checks, token_table
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import independent_tokens, single_token
@@ -37,13 +37,25 @@ SIZES = {"n_types": 70, "length": 8, "n_relevant": 20}
 SETTINGS = {
     "quick": {
         "d": 64, "documents": 1500, "independent_documents": 4000, "steps": 150, "learning_rate": 0.01, "epochs": 30,
-        "dimensions": [16, 64, 256], **SIZES,
+        "dimensions": [16, 64, 256], "least_dimension": 0,
+        **SIZES,
     },
     "paper": {
         "d": 256, "documents": 6000, "independent_documents": 20_000, "steps": 400, "learning_rate": 0.01, "epochs": 40,
-        "dimensions": [16, 64, 256, 1024, 4096], **SIZES,
+        "dimensions": [16, 64, 256, 1024, 4096],
+        "least_dimension": 0, **SIZES,
     },
 }  # fmt: skip
+READINGS = (
+    Reading(
+        "smaller-steps",
+        "a quarter of the step size, shapes judged from d = 64 up: with v trained too, Adam's first steps move every E_sᵀv about "
+        "equally far, the further the larger d, so that its size has no room to follow the posterior difference; at d = 16 the "
+        "random start alone errs by 1/√d = 1/4, whence dimension has the same bound",
+        {"learning_rate": 0.0025, "steps": 300, "least_dimension": 64},
+        later=True,
+    ),
+)
 NOTES = (
     "The sign of f is that of Σ_s c_s e^{u_s} w_s, which is linear in the counts: whatever the training, it gets at most three "
     "of the four combinations of two tokens right, which is 75 % of xor and 87.5 % of negation (a quarter of the documents is "
@@ -67,6 +79,7 @@ def run(bench: Bench) -> Finding:
     sizes = pl.DataFrame(_dimensions(bench))
     at = {row["documents"]: row for row in rows}
     xor, negation = at["xor"], at["negation"]
+    judged = sizes.filter(pl.col("d") >= bench.settings["least_dimension"])
     simple = min(at[name][ONE] for name in list(RULES)[:3])
     checks = (
         Check("one step: least test accuracy where single tokens decide", simple, 0.85),
@@ -80,8 +93,8 @@ def run(bench: Bench) -> Finding:
             for name, top in CEILING.items()
         ),
         Check("pairs as types: least test accuracy on negation and xor", min(negation[PAIRS], xor[PAIRS]), 0.9),
-        Check("least Spearman of E_sᵀv over d, v fixed or trained", float(sizes["value_spearman"].min()), 0.95),  # type: ignore[arg-type]
-        Check("least Spearman of E_sᵀp over d, v fixed or trained", float(sizes["score_spearman"].min()), 0.85),  # type: ignore[arg-type]
+        Check("least Spearman of E_sᵀv over d, v fixed or trained", float(judged["value_spearman"].min()), 0.95),  # type: ignore[arg-type]
+        Check("least Spearman of E_sᵀp over d, v fixed or trained", float(judged["score_spearman"].min()), 0.85),  # type: ignore[arg-type]
     )
     shown = (ONE, ALL, *DEEP, PAIRS)
     ours = f"test accuracy ({', '.join(shown)}): " + "; ".join(
@@ -179,4 +192,5 @@ EXPERIMENT = Experiment(
     SETTINGS,
     {"quick": 60, "paper": 900},
     run,
+    readings=READINGS,
 )

@@ -63,6 +63,7 @@ class Balance:
         pulling: how many of them have K < 0.
         certainty: smallest |Σ K| / Σ|K| of them: near zero a sign is a matter of rounding.
         curvature: smallest curvature of Ψ at ρ* on span D_T: the rate, per unit of log t, at which ρ settles.
+        spread: the same relative to the largest curvature there.
         residual: ‖∇Ψ‖/‖p̂‖ there.
         direction: p̂ in the coordinates of V^⊥.
     """
@@ -72,6 +73,7 @@ class Balance:
     pulling: int
     certainty: float
     curvature: float
+    spread: float
     residual: float
     direction: Floats
 
@@ -126,6 +128,8 @@ class Limit:
         figures: dict[str, float] = {
             "curvature_f1": math.nan if finite is None else finite.curvature,
             "curvature_f3": math.nan if balance is None else balance.curvature,
+            "condition_f1": math.nan if finite is None or finite.curvature == math.inf else 1 / finite.spread,
+            "condition_f3": math.nan if balance is None else 1 / balance.spread,
             "duality_gap": math.nan if margin is None else margin.duality_gap,
             "kkt_residual": math.nan if margin is None else margin.kkt_residual,
             "margin": math.nan if margin is None else margin.margin,
@@ -345,7 +349,8 @@ def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | No
         return None
     certainty = float(phi.certainty[tight].min())
     pulling = int(np.sum(phi.sign[tight] < 0))
-    return Balance(B @ x, pairs, pulling, certainty, float(curvature[0]), residual, direction)
+    least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
+    return Balance(B @ x, pairs, pulling, certainty, least, spread, residual, direction)
 
 
 def _angle_constant(flow: Flow, phase: Phase, balance: Balance) -> float:

@@ -129,6 +129,27 @@ def selected_fraction(counts: Counts, E: Floats, flow: Flow, important: NDArray[
     return out
 
 
+def final_from(counts: Counts, E: Floats, flow: Flow, mask: NDArray[np.bool_]) -> float:
+    """log t of a curve from which on the highest type of every document is one that it selects in the end; nan where never.
+
+    Args:
+        counts: n documents over |S| types.
+        E: embeddings, shape (|S|, d).
+        flow: a curve of m points.
+        mask: the selection in the limit, shape (nnz,).
+    """
+    m, found = counts.matrix, np.nan
+    for row in range(len(flow.arc) - 1, -1, -1):
+        u = E @ flow.at(row)
+        low = np.where(mask, u[m.indices], -np.inf)
+        inside = np.full(counts.n_documents, -np.inf)
+        np.maximum.at(inside, documents_of(counts), low)
+        if (inside < highest(counts, u)).any():
+            break
+        found = float(flow.log_time[row])
+    return float(found)
+
+
 def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
     """Mean value of the selected tokens of each document, with multiplicity, shape (n,); zero without any."""
     document = documents_of(counts)

@@ -167,6 +167,8 @@ class Study:
                 f"{limit.balance.curvature:.3g} > 0, residual {limit.balance.residual:.1e}; angle·‖p‖ tends to "
                 f"{limit.angle_constant:.4g}"
             )
+        if self.found.selection is not None and math.isfinite(self.found.final_from):
+            lines.append(self._conditioning())
         if limit.changes:
             at = ", ".join(f"{norm:,.0f} ({documents})" for norm, _, documents in limit.changes[:10])
             lines.append(f"predicted changes of the face at ‖p‖ (documents whose highest token changes): {at}")
@@ -180,6 +182,17 @@ class Study:
                 f"{limit.one_sided_selected:.1%} of the documents that hold completely positive or negative tokens select one"
             )
         return lines
+
+    def _conditioning(self) -> str:
+        """How hard the data set is: where the selection is final, and the condition numbers of (F1) and (F3)."""
+        limit = self.found.limit
+        words = f"every document's highest token is final from log t = {self.found.final_from:.3g}"
+        parts = []
+        if limit.finite is not None and math.isfinite(limit.finite.curvature):
+            parts.append(f"{1 / limit.finite.spread:.3g} (F1)")
+        if limit.balance is not None:
+            parts.append(f"{1 / limit.balance.spread:.3g} (F3)")
+        return words + (f"; condition numbers {' and '.join(parts)}" if parts else "")
 
     def _coordinates(self) -> Floats:
         basis = self.found.flow.basis

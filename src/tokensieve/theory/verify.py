@@ -31,6 +31,7 @@ from tokensieve.theory.selection import (
     Selection,
     describe,
     documents_of,
+    final_from,
     important_selected,
     limit_error,
     one_sided,
@@ -47,7 +48,8 @@ class Verification:
     """Everything that `verify` found.
 
     `embeddings` is E¹, `values` E¹v, `selected_fraction` that of each point of the flow; `important_share` of the documents with
-    important types selects all of them, `any_important_share` at least one; margin and agreement are None where they do not apply.
+    important types selects all of them, `any_important_share` at least one; `final_from` is log t from which on every document's
+    highest type is one that it selects in the limit; margin and agreement are None where they do not apply.
     """
 
     step: OneStep
@@ -60,6 +62,7 @@ class Verification:
     important_documents: int
     any_important_share: float
     selected_fraction: Floats
+    final_from: float
     limit_error: float
     margin: Margin | None
     agreement: Agreement | None
@@ -92,8 +95,12 @@ class Verification:
             "smallest_margin": None,
             "support_pairs": 0,
         }
+        selection = None
+        if self.selection is not None:
+            final = self.final_from if math.isfinite(self.final_from) else None
+            selection = self.selection.to_dict() | {"final_from_log_time": final}
         return {
-            "one_step": self.step.to_dict(), "flow": flow, "selection": self.selection.to_dict() if self.selection else None,
+            "one_step": self.step.to_dict(), "flow": flow, "selection": selection,
             "margin": self.margin.to_dict() if self.margin else none, "assumptions": [x.to_dict() for x in self.assumptions],
             "claims": [x.to_dict() for x in self.claims], "limit": self.limit.to_dict(), "seconds": self.seconds,
         }  # fmt: skip
@@ -162,7 +169,8 @@ def verify(
     found = Verification(
         step=step, embeddings=E, values=w, flow=flow, limit=limit, selection=selection, important_share=share,
         important_documents=concerned, any_important_share=_any_important(counts, selection, important),
-        selected_fraction=selected_fraction(counts, E, flow, important), limit_error=error, margin=limit.margin,
+        selected_fraction=selected_fraction(counts, E, flow, important), final_from=_final_from(counts, E, flow, limit, selection),
+        limit_error=error, margin=limit.margin,
         agreement=None if limit.direction is None else agree(flow, limit.direction),
         assumptions=check_assumptions(counts, step), claims=[], seconds=clock.seconds,
     )  # fmt: skip
@@ -179,6 +187,13 @@ def _any_important(counts: Counts, selection: Selection | None, important: NDArr
     document, n, matter = documents_of(counts), counts.n_documents, important[counts.matrix.indices]
     held = np.bincount(document, matter, n) > 0
     return float(np.mean(np.bincount(document, matter & selection.mask, n)[held] > 0)) if held.any() else math.nan
+
+
+def _final_from(counts: Counts, E: Floats, flow: Flow, limit: Limit, selection: Selection | None) -> float:
+    """Where the last document settles: on the curve, or at the last change that is predicted beyond it."""
+    if selection is None:
+        return math.nan
+    return max([final_from(counts, E, flow, selection.mask), *(log_time for _, log_time, _ in limit.changes)])
 
 
 def agree(flow: Flow, direction: Floats) -> Agreement:

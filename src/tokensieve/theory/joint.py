@@ -1,0 +1,148 @@
+"""Gradient flow with any number of classes, and with v trained beside the `<cls>` vector, the embeddings fixed.
+
+    dp/dt = −∇_p L = −Eᵀ a,      dv/dt = −∇_v L = −Eᵀ b,      a = ∂L/∂u, b = ∂L/∂w at u = E p, w = E v.
+
+`flow` follows two classes with v fixed into the tens of thousands of ‖p‖, with certificates of the limit. Here there is no theorem
+to certify: the curve is followed in log t by SciPy's BDF, and its end is compared with the max-margin direction of its own
+selection (`own_margin`), which Theorem 4.3 would predict from the selection alone, whatever the number of classes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import BDF
+
+from tokensieve.errors import InputError
+from tokensieve.model.attention import gradient
+from tokensieve.progress import Progress
+from tokensieve.text.counts import Counts, Floats
+from tokensieve.theory.flow import few_threads
+from tokensieve.theory.landscape import coordinates
+from tokensieve.theory.log_time import STEEP, advance
+from tokensieve.theory.margin import Margin, max_margin
+from tokensieve.theory.selection import select
+
+# The first step is so short that what moves changes by this share.
+FIRST = 1e-5
+
+
+@dataclass(frozen=True, repr=False)
+class JointFlow:
+    """A curve, one row per step.
+
+    Attributes:
+        log_time: log t, shape (m,); −∞ at the start.
+        coordinates: p in the row space of E, shape (m, r); `rest` is the length of what never moves.
+        rest: length of the part of p outside it.
+        scores: u = E p, shape (m, |S|).
+        values: w = E v, shape (m, |S|, H); constant where v is fixed.
+        loss: L, shape (m,).
+    """
+
+    log_time: Floats
+    coordinates: Floats
+    rest: float
+    scores: Floats
+    values: Floats
+    loss: Floats
+
+    def __repr__(self) -> str:
+        return (
+            f"JointFlow(to log t = {self.log_time[-1]:.4g}: ‖p‖ = {self.norm[-1]:.4g}, loss {self.loss[-1]:.4g}, "
+            f"{len(self.loss)} rows)"
+        )
+
+    @property
+    def norm(self) -> Floats:
+        """‖p‖, shape (m,)."""
+        return np.asarray(np.hypot(np.linalg.norm(self.coordinates, axis=1), self.rest))
+
+
+def joint_flow(
+    counts: Counts, E: Floats, v: Floats, p: Floats, train_v: bool = False, log_time: float = 12.0, tolerance: float = 1e-6,
+    progress: Progress | None = None,
+) -> JointFlow:  # fmt: skip
+    """Follow gradient flow of p, or of p and v, from t = 0 to a log t.
+
+    The cost of a step grows with r² |S| (r² H² |S| with v trained), r the rank of E: meant for up to a few hundred types.
+
+    Args:
+        counts: n documents of K classes over |S| types.
+        E: embeddings, shape (|S|, d).
+        v: the readout, shape (d,) for two classes, (d, K) for K.
+        p: the start, shape (d,).
+        train_v: whether v moves too.
+        log_time: where to stop; beyond 25 the gradient is rounding.
+        tolerance: relative local error of a step.
+        progress: called with ("flow", share done).
+
+    Raises:
+        InputError: shapes that do not agree, numbers that are not finite, or a curve that cannot be followed.
+    """
+    v = v[:, None] if v.ndim == 1 else v
+    outputs = 1 if counts.n_classes == 2 and v.shape[1] == 1 else counts.n_classes
+    if E.shape != (counts.n_types, p.size) or v.shape != (p.size, outputs):
+        raise InputError(
+            f"embeddings {E.shape}, v {v.shape} and p {p.shape} do not fit {counts.n_types} types of {counts.n_classes} classes"
+        )
+    if not (np.isfinite(E).all() and np.isfinite(v).all() and np.isfinite(p).all()):
+        raise InputError("embeddings, v or p are not finite: use a smaller step size")
+    reduced, basis = coordinates(E)
+    inner, readout = (p, v) if basis is None else (basis.T @ p, basis.T @ v)
+    rest = float(math.sqrt(max(float(p @ p - inner @ inner), 0.0)))
+    r = inner.size
+
+    def unpacked(x: Floats) -> tuple[Floats, Floats]:
+        return reduced @ x[:r], reduced @ (x[r:].reshape(r, outputs) if train_v else readout)
+
+    def downhill(x: Floats) -> Floats:
+        found = gradient(counts, *unpacked(x))
+        parts = [reduced.T @ found.a, (reduced.T @ found.b).ravel()]
+        return np.asarray(-np.concatenate(parts if train_v else parts[:1]))
+
+    def curve(tau: float, x: Floats) -> Floats:
+        return np.asarray(downhill(x) * math.exp(min(tau, STEEP)))
+
+    x = np.concatenate([inner, readout.ravel()]) if train_v else inner
+    with few_threads(counts.matrix.nnz, reduced.size):
+        slope = downhill(x)
+        steep = float(np.linalg.norm(slope))
+        if steep == 0.0:
+            raise InputError("the gradient is zero at the start: nothing moves")
+        begin = math.log(FIRST * (1 + float(np.linalg.norm(x))) / steep)
+        rows = [(-math.inf, x), (begin, x + math.exp(begin) * slope)]
+        solver = BDF(curve, begin, rows[-1][1], log_time, rtol=tolerance, atol=tolerance, first_step=0.1)
+        while solver.status == "running":
+            if not advance(solver):
+                raise InputError(f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger tolerance")
+            rows.append((float(solver.t), solver.y.copy()))
+            if progress is not None:
+                progress("flow", (solver.t - begin) / (log_time - begin))
+        both = [unpacked(x) for _, x in rows]
+        losses = [gradient(counts, u, w).loss for u, w in both]
+    return JointFlow(
+        np.array([t for t, _ in rows]), np.array([x[:r] for _, x in rows]), rest, np.array([u for u, _ in both]),
+        np.array([w for _, w in both]), np.array(losses),
+    )  # fmt: skip
+
+
+def own_margin(counts: Counts, E: Floats, flow: JointFlow) -> tuple[Margin, float]:
+    """The max-margin problem of the types that the end of a curve has on top, and the angle of p to its direction in radians.
+
+    Args:
+        counts, E: as `joint_flow`.
+        flow: the curve.
+
+    Returns:
+        The margin problem on the coordinates of the curve, and the angle; nan where the problem is not solved.
+    """
+    reduced, _ = coordinates(E)
+    found = max_margin(counts, reduced, select(counts, flow.scores[-1]).mask)
+    if found.status != "solved":
+        return found, math.nan
+    along = float(flow.coordinates[-1] @ found.p) / float(np.linalg.norm(found.p))
+    across = math.sqrt(max(float(flow.norm[-1]) ** 2 - along**2, 0.0))
+    return found, math.atan2(across, along)
