@@ -21,6 +21,7 @@ from scipy import stats
 from calls import Run
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
+from tokensieve.auditing.findings import Share
 from tokensieve.auditing.saved import Saved
 from tokensieve.data.importance import token_importance
 from tokensieve.report.compare import render_comparison
@@ -101,7 +102,7 @@ def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
     names = np.array([f"t{i}" for i in range(200)], dtype=object)
     frame = token_importance(Counts(sp.csr_array(matrix), labels, ("a", "b"), names)).to_frame()
     table = frame.with_columns(value=pl.lit(0.0)).filter(pl.col("documents") >= 3)
-    return Saved("generated", ("a", "b"), n, n, 0.5, 3, table, {})
+    return Saved("generated", ("a", "b"), n, n, Share.count(n // 2, n), 3, table, {})
 
 
 def test_false_discoveries_are_rare_and_intervals_cover() -> None:
@@ -130,7 +131,10 @@ def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_
 
 def test_accuracy_is_compared_by_newcombes_interval(folders: Path) -> None:
     a, b = Saved.read(folders / "before"), Saved.read(folders / "after")
-    one, other = replace(a, test=263, accuracy=81 / 263), replace(b, test=244, accuracy=56 / 244)
+    one, other = (
+        replace(a, test=263, accuracy=Share.count(81, 263)),
+        replace(b, test=244, accuracy=Share.count(56, 244)),
+    )
     found = AuditComparison(
         one, other, ("good",), compare_audits(folders / "before", folders / "after").table, _accuracy(one, other), ()
     )

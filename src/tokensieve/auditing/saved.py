@@ -98,6 +98,8 @@ class Saved:
             )  # fmt: skip
         except (LookupError, TypeError, AttributeError) as problem:
             raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
+        except (ValueError, OverflowError):  # an accuracy that is no share of the documents
+            good = False
         if not good:
             raise InputError(f"{where} is damaged: summary.json holds numbers that no audit has: run the audit again")
         if not set(tokens["class"]) <= set(classes):
