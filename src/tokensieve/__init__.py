@@ -7,7 +7,7 @@ Names are loaded when they are first used; no name here is also that of a module
 
 from __future__ import annotations
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = (
     False  # type checkers take it for true; importing `typing` for it would double the time until a command starts

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining, fit_deep, training
 from tokensieve.reproduce.deep.models import Chunk, answers, pad, start, tables
-from tokensieve.reproduce.deep.training import mean_loss, plan
+from tokensieve.reproduce.deep.training import plan
 
 torch.set_num_threads(1)  # the tensors here are too small for two threads
 
@@ -87,6 +87,13 @@ def token_loss(how: DeepSettings, P: dict[str, Any], counts: Counts) -> Any:
         else:
             total = total - torch.log(torch.exp(f[label]) / torch.exp(f).sum())
     return total / counts.n_documents
+
+
+def mean_loss(how: DeepSettings, parameters: dict[str, Any], counts: Counts) -> float:
+    """The loss of all documents; each parameter's `.grad` is set to its gradient."""
+    for x in parameters.values():
+        x.grad = torch.zeros_like(x)
+    return training._pass(how, parameters, counts, np.arange(counts.n_documents), True)[0]
 
 
 def our_gradient(how: DeepSettings, P: dict[str, Any], counts: Counts) -> tuple[float, dict[str, np.ndarray]]:

@@ -111,6 +111,16 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
 
 
+def test_a_flat_direction_of_the_balance_is_still_a_strict_minimum() -> None:
+    """A multiplier of 3e-4 beside ones of 100: the curvatures of (F3) differ by 2.5 million, far more than rounding leaves."""
+    counts = single_token(100, 50, 8, 12, seed=1).counts
+    found = verify(counts, 256, seed=1, settings=FlowSettings(max_norm=2000.0))
+    assert found.limit.fate is Fate.MAX_MARGIN and found.limit.balance is not None
+    assert found.limit.balance.residual < 1e-12
+    assert 1e6 < 1 / found.limit.balance.spread < 1e7
+    assert all(claim.outcome is Outcome.HOLDS for claim in found.claims)
+
+
 def test_several_relevant_tokens_do_not_refute_what_was_not_claimed() -> None:
     data = single_token(80, 40, 8, 10, relevant_per_document=3, seed=1)
     found = verify(data.counts, d=512, settings=FlowSettings(max_norm=2000.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tokensieve.escape import shown
 from tokensieve.theory.study import Study
 
@@ -14,12 +16,20 @@ MATHS = {
     "·": r"\cdot", "×": r"\times", "±": r"\pm", "‖": r"\|", "ᵀ": r"^{\top}", "²": "^2", "⁰": "^0", "¹": "^1", "∈": r"\in",
     "₀": "_0", "√": r"\surd", "∇": r"\nabla",
 }  # fmt: skip
+# An exponent as the claims write it, ^(−1.00 ± 0.00), after its signs have become formulas.
+EXPONENT = re.compile(r"\\textasciicircum\{\}\(((?:[^()\\]|\\\(|\\\)|\\pm)+)\)")
 
 
 def escaped(text: str) -> str:
     """Text that stays text in LaTeX; mathematical signs become formulas, other letters are left to a Unicode engine."""
     out = "".join(SPECIAL.get(c) or (rf"\({MATHS[c]}\)" if c in MATHS else c) for c in text)
+    out = EXPONENT.sub(r"\\textsuperscript{\1}", out)
     return out.replace("p̂", r"\(\hat{p}\)")
+
+
+def _column(width: float) -> str:
+    """A column of this share of the line, not stretched to fill it."""
+    return rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}"
 
 
 def verdicts(study: Study) -> str:
@@ -30,8 +40,8 @@ def verdicts(study: Study) -> str:
     name = escaped(shown(study.name, 100))
     return "\n".join(
         [
-            r"% needs \usepackage{booktabs}; made by tokensieve " + escaped(study.version),
-            r"\begin{tabular}{p{0.32\linewidth}p{0.14\linewidth}p{0.46\linewidth}}",
+            r"% needs \usepackage{array,booktabs}; made by tokensieve " + escaped(study.version),
+            rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, (0.29, 0.15, 0.42)))}@{{}}}}",
             r"\toprule",
             rf"Claim & On {name} & Figures \\",
             r"\midrule",

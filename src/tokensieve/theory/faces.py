@@ -42,6 +42,8 @@ MET, WRONG = 1e-3, 2e-2
 # A pair is tight where its margin is within this of one; a direction is confirmed where the slow flow is within this of it.
 TIGHT, CONFIRMED = 1e-6, 1e-3
 CERTIFIED = 1e-6
+# Smallest over largest curvature of a strict minimum: rounding leaves some 1e-12 of the largest.
+STRICT = 1e-9
 
 
 class Fate(StrEnum):
@@ -345,7 +347,7 @@ def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | No
         x = x + step * min(1.0, 2.0 / moved)
     drift = views @ (x - B.T @ start)
     near = float(np.abs(drift[pairs[:, 0]] - drift[pairs[:, 1]]).max())
-    if residual > CERTIFIED or curvature[0] <= CERTIFIED * curvature[-1] or near > 1.0:
+    if residual > CERTIFIED or curvature[0] <= STRICT * curvature[-1] or near > 1.0:
         return None
     certainty = float(phi.certainty[tight].min())
     pulling = int(np.sum(phi.sign[tight] < 0))

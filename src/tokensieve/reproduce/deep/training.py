@@ -107,13 +107,6 @@ def fit_deep(
     )
 
 
-def mean_loss(settings: DeepSettings, parameters: Parameters, counts: Counts, batch: Ints | None = None) -> float:
-    """Set each parameter's `.grad` to that of the batch's mean loss, and give that loss (see `_pass`)."""
-    for x in parameters.values():
-        x.grad = torch.zeros_like(x)
-    return _pass(settings, parameters, counts, np.arange(counts.n_documents) if batch is None else batch, True)[0]
-
-
 def plan(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
     """Split documents, longest first, so that a chunk holds few padded entries; documents without any type are left out.
 
