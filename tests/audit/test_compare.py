@@ -21,8 +21,10 @@ from scipy import stats
 from calls import Run
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
+from tokensieve.auditing.findings import Share
 from tokensieve.auditing.saved import Saved
 from tokensieve.data.importance import token_importance
+from tokensieve.report.compare import render_comparison
 from tokensieve.text.counts import Counts
 
 QUICK = Settings(baseline=False, thorough=False)
@@ -100,7 +102,7 @@ def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
     names = np.array([f"t{i}" for i in range(200)], dtype=object)
     frame = token_importance(Counts(sp.csr_array(matrix), labels, ("a", "b"), names)).to_frame()
     table = frame.with_columns(value=pl.lit(0.0)).filter(pl.col("documents") >= 3)
-    return Saved("generated", ("a", "b"), n, n, 0.5, 3, table, {})
+    return Saved("generated", ("a", "b"), n, n, Share.count(n // 2, n), 3, table, {})
 
 
 def test_false_discoveries_are_rare_and_intervals_cover() -> None:
@@ -129,7 +131,10 @@ def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_
 
 def test_accuracy_is_compared_by_newcombes_interval(folders: Path) -> None:
     a, b = Saved.read(folders / "before"), Saved.read(folders / "after")
-    one, other = replace(a, test=263, accuracy=81 / 263), replace(b, test=244, accuracy=56 / 244)
+    one, other = (
+        replace(a, test=263, accuracy=Share.count(81, 263)),
+        replace(b, test=244, accuracy=Share.count(56, 244)),
+    )
     found = AuditComparison(
         one, other, ("good",), compare_audits(folders / "before", folders / "after").table, _accuracy(one, other), ()
     )
@@ -266,3 +271,29 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
     audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(tmp_path / "other", pictures=False)
     with pytest.raises(InputError, match="0 classes in common"):
         compare_audits(folders / "before", tmp_path / "other")
+
+
+def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_path: Path) -> None:
+    found = compare_audits(folders / "before", folders / "after")
+    kept = found.kept()
+    carries = [
+        set(one.tokens.filter((pl.col("q_value") < 0.05) & (pl.col("class") == "good"))["token"])
+        for one in (found.before, found.after)
+    ]
+    assert set(kept) == carries[0] & carries[1] - set(found.changed()["token"]) and len(kept) == len(set(kept)) > 1
+    one = {"kind": "shortcut", "severity": 0.2, "class": "good", "tokens": ["<b>tablet"], "documents": 9}
+    one["evidence"] = {
+        name: {"found": 9, "of": 90, "value": 0.1, "low": 0.05, "high": 0.2} for name in ("documents", "decides")
+    }
+    home = shutil.copytree(folders / "before", tmp_path / "a")
+    (home / "findings.json").write_text(json.dumps({"findings": [one, {**one, "kind": "leak"}]}))
+    html = render_comparison(compare_audits(home, folders / "after"))
+    assert "“&lt;b&gt;tablet” occurs in 10.0% of the documents" in html and "<b>tablet" not in html
+    assert "Leak across the split" in html  # without the evidence of a leak its kind is named
+    assert f"{len(kept)} tokens carry the label in both audits as before" in html
+    (home / "findings.json").unlink()
+    assert compare_audits(home, folders / "after").before.headlines == ()
+    for damage in ({"kind": "none"}, {"evidence": {"x": {"found": 9, "of": 9}}}, {"severity": "high"}, {"tokens": 7}):
+        (home / "findings.json").write_text(json.dumps({"findings": [one | damage]}))
+        with pytest.raises(InputError, match=r"is damaged: findings\.json"):
+            compare_audits(home, folders / "after")

@@ -10,7 +10,7 @@ import pytest
 
 from tokensieve.auditing.findings import Finding, FindingKind, Share
 from tokensieve.auditing.result import Audit
-from tokensieve.report import headline, render
+from tokensieve.report import charts, headline, render
 
 TOKENS = ("wonderful", "terrible", "superb", "awful", "⟨ends \"!\"⟩")  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_the_tokens_are_where_the_table_has_them(audited: Audit) -> None:
         assert sorted(range(len(ups)), key=lambda i: -ups[i]) == sorted(range(len(ups)), key=lambda i: ordered[i])
         assert {name.text for name in one.names} == set(rows["token"])
         dots = sum(path.count("h0") for path in one.clouds.values())
-        assert 200 < dots <= sum(headline.CLOUD.values())
+        assert 200 < dots <= headline.DOTS
 
 
 def test_names_have_room(audited: Audit) -> None:
@@ -80,3 +80,22 @@ def test_the_command_leaves_formatting_alone(audited: Audit) -> None:
         plain
         == "tokensieve mask SOURCE --token wonderful --token terrible --token superb --token awful --out masked.csv"
     )
+
+
+def test_pictures_in_the_page_hold_the_strongest_types_as_circles(audited: Audit) -> None:
+    """Each circle of the page's picture lies where Vega draws it in the file."""
+    tokens = audited.tokens.filter(pl.col("class") == "positive")
+    points = charts.strongest(tokens, 400, "value", 0)
+    carries = tokens.filter(pl.col("quadrant").str.starts_with("carries"))
+    best = carries.top_k(200, by=pl.col("effect").abs())["token"]
+    assert points.height == points["token"].n_unique() == 400 and set(best) <= set(points["token"])
+    picture = charts.draw(audited)[0]
+    plain, slim = picture.svg(), picture.svg(follow_theme=True)
+    places = re.findall(
+        r'translate\(([-0-9.]+),([-0-9.]+)\)" d="M[0-9.]+,0A[^"]*" fill="#[0-9a-f]+" stroke-width="2" opacity', plain
+    )
+    circles = re.findall(r'<circle cx="([-0-9.]+)" cy="([-0-9.]+)" r="[0-9.]+" fill="#[0-9a-f]+" opacity="0.5"/>', slim)
+    assert len(circles) == len(places) == charts.POINTS_IN_ALL // 2 and len(slim) < 0.6 * len(plain)
+    for one, other in zip(places, circles, strict=True):
+        assert all(abs(float(a) - float(b)) < 0.1 for a, b in zip(one, other, strict=True))
+    assert "the strongest, and a sample of the rest" in picture.caption

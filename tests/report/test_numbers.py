@@ -65,3 +65,8 @@ def test_zero_has_no_sign_and_an_end_is_only_reached_exactly(x: float, digits: i
     assert (written[0] in "+−") == bool(written.strip("+−0."))
     share = numbers.percent(abs(x), digits)
     assert (share.startswith("100")) == (abs(x) == 1) and (share.strip("0.%") == "") == (x == 0)
+
+
+def test_subscripts_in_formulas_only() -> None:
+    assert numbers.subscripts("E_sᵀv_2, pᵀW₂E_s, E_sᵀv_k, δ_s") == "Eₛᵀv₂, pᵀW₂Eₛ, Eₛᵀvₖ, δₛ"
+    assert numbers.subscripts("file_s E_s v_2 value_size") == "file_s E_s v_2 value_size"

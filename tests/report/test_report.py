@@ -265,7 +265,7 @@ def test_pictures_in_the_page_are_well_formed_and_inert(hostile: tuple[Audit, st
     for source in sources:
         root = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
         tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-        assert tags <= {"svg", "style", "rect", "g", "path", "line", "text", "defs", "clipPath", "tspan"}
+        assert tags <= {"svg", "style", "rect", "g", "path", "circle", "line", "text", "defs", "clipPath", "tspan"}
         assert not [name for element in root.iter() for name in element.attrib if name.endswith(("href", "onclick"))]
 
 
@@ -481,11 +481,11 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
             assert set(ends["token"]) <= set(kept["token"])
     assert thin(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
     value = draw(audit)[0]
-    assert len(value.spec["datasets"]["points"]) == 1200
-    assert value.caption == "1,200 of 6,000 token types shown"
+    assert len(value.spec["datasets"]["points"]) == 500
+    assert value.caption == "500 of 6,000 token types shown: the strongest, and a sample of the rest"
     whole = bin_means(rows["posterior_difference"].to_numpy(), rows["value"].to_numpy())
     assert value.spec["datasets"]["bins"] == whole.to_dicts()
-    assert "1,200 of 6,000 token types shown" in render(audit)
+    assert "500 of 6,000 token types shown" in render(audit)
 
 
 def test_pictures_are_files_of_the_pages_specifications() -> None:

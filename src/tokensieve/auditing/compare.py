@@ -105,6 +105,16 @@ class AuditComparison:
         """The tokens that changed, of one kind or of all."""
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change.value)
 
+    def kept(self) -> list[str]:
+        """Tokens that carry the label in both audits without having changed, those of largest effect first."""
+        sides = [
+            one.tokens.filter(pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL))
+            for one in (self.before, self.after)
+        ]
+        both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
+        same = both.join(self.changed(), on=["token", "class"], how="anti")
+        return same.sort(pl.col("effect_after").abs(), descending=True)["token"].unique(maintain_order=True).to_list()
+
     def to_frame(self) -> pl.DataFrame:
         """The content of compare.csv."""
         return self.table

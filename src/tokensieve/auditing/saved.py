@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tokensieve.auditing.findings import Share
+from tokensieve.auditing.findings import Finding, FindingKind, Share
 from tokensieve.errors import InputError
 from tokensieve.model.schema import parsed, read_regular
 
@@ -20,6 +20,7 @@ NUMBERS = "posterior_difference effect effect_low effect_high q_value value".spl
 COLUMNS = ["token", "class", "documents", *NUMBERS]
 LARGEST = 1e12  # of any number in the table
 MOST_DOCUMENTS = 2**53
+HEADLINES = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Saved:
         floor: documents that a token type needed.
         tokens: token, class, documents, and the columns in NUMBERS; a row per token type and class.
         findings: kind → how many.
+        headlines: the gravest findings, without their rows and examples; none where the folder has no findings.json.
     """
 
     name: str
@@ -44,11 +46,13 @@ class Saved:
     floor: int
     tokens: pl.DataFrame
     findings: dict[str, int]
+    headlines: tuple[Finding, ...] = ()
 
     @classmethod
     def of(cls, audit: Audit) -> Saved:
         """From an audit that is still in memory."""
-        return cls._checked("the audit", audit.to_dict(), audit.tokens.select(COLUMNS))
+        found = cls._checked("the audit", audit.to_dict(), audit.tokens.select(COLUMNS))
+        return replace(found, headlines=audit.findings[:HEADLINES])
 
     @classmethod
     def read(cls, folder: str | Path) -> Saved:
@@ -72,7 +76,8 @@ class Saved:
             content = parsed(summary)
         except (ValueError, RecursionError) as problem:
             raise InputError(f"{where!r} is damaged: summary.json: {str(problem)[:100]}: run the audit again") from None
-        return cls._checked(repr(where), content, _table(repr(where), table))
+        found = cls._checked(repr(where), content, _table(repr(where), table))
+        return replace(found, headlines=_headlines(path, repr(where)))
 
     @classmethod
     def _checked(cls, where: str, summary: Any, tokens: pl.DataFrame) -> Saved:
@@ -93,6 +98,8 @@ class Saved:
             )  # fmt: skip
         except (LookupError, TypeError, AttributeError) as problem:
             raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
+        except (ValueError, OverflowError):  # an accuracy that is no share of the documents
+            good = False
         if not good:
             raise InputError(f"{where} is damaged: summary.json holds numbers that no audit has: run the audit again")
         if not set(tokens["class"]) <= set(classes):
@@ -100,6 +107,40 @@ class Saved:
                 f"{where} is damaged: tokens.csv names a class that summary.json does not: run the audit again"
             )
         return cls(summary["name"], tuple(classes), *sizes[:2], share, floor, tokens, dict(findings))
+
+
+def _headlines(folder: Path, where: str) -> tuple[Finding, ...]:
+    """The first findings of findings.json.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    try:
+        entries = parsed(read_regular(folder / "findings.json"))["findings"][:HEADLINES]
+        return tuple(_finding(entry) for entry in entries)
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as problem:
+        raise InputError(f"{where} is damaged: findings.json: {str(problem)[:100]}: run the audit again") from None
+
+
+def _finding(entry: dict[str, Any]) -> Finding:
+    """One entry of findings.json.
+
+    Raises:
+        ValueError, TypeError, LookupError, AttributeError: it is none.
+    """
+    evidence = {}
+    for name, one in entry["evidence"].items():
+        found, of, *shares = (one[key] for key in ("found", "of", "value", "low", "high"))
+        if not (0 <= int(found) <= int(of) < MOST_DOCUMENTS and all(0 <= x <= 1 for x in shares)):
+            raise ValueError(f"{name!r} is no share")
+        evidence[str(name)] = Share(int(found), int(of), *map(float, shares))
+    tokens, label = tuple(map(str, entry["tokens"])), str(entry["class"])
+    severity = float(entry["severity"])
+    return Finding(
+        FindingKind(entry["kind"]), severity, label, tokens, evidence=evidence, documents=int(entry["documents"])
+    )
 
 
 def _table(where: str, content: bytes) -> pl.DataFrame:

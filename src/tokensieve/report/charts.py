@@ -5,6 +5,7 @@ Every number drawn comes from the audit's token table; bin means use all token t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,17 +15,18 @@ import numpy as np
 import polars as pl
 import vl_convert
 
+from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.data.importance import Category
 from tokensieve.escape import shown
 from tokensieve.files import csv_table
-from tokensieve.report.numbers import plain, signed
+from tokensieve.report.numbers import plain, signed, subscripts
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
 POINTS_PER_PICTURE = 2_500
-POINTS_IN_ALL = 2_400  # of an audit's pictures together: the page holds them for readers without scripts
+POINTS_IN_ALL = 1_000  # of an audit's pictures together: the page holds them for readers without scripts
 PICTURED_CLASSES = 8
 BARS = 12
 LABELS = 14
@@ -63,6 +65,11 @@ DARK = {
     "#c9ced6": "#4a515b",
     "#a64200": "#ffc48a",
 }
+_NUMBER = r"(-?[0-9]+(?:\.[0-9])?)[0-9]*"  # to one decimal
+_CIRCLE = re.compile(
+    rf'<path transform="translate\({_NUMBER},{_NUMBER}\)" d="M{_NUMBER},0A[^MZ"]*"( fill="#[0-9a-f]*")'
+    r' stroke-width="2"( opacity="[0-9.]*")/>'
+)
 _NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
 _HALO_AND_LETTERS: tuple[dict[str, Any], ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
 
@@ -89,7 +96,7 @@ class Picture:
 
     @cached_property
     def _svg(self) -> str:
-        return str(vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[]))
+        return subscripts(str(vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[])))
 
     def svg(self, follow_theme: bool = False) -> str:
         """The picture as SVG text, drawn once; with `follow_theme` it turns dark where the reader prefers dark."""
@@ -99,6 +106,7 @@ class Picture:
         rules = "".join(
             f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK.items()
         )
+        text = _CIRCLE.sub(r'<circle cx="\1" cy="\2" r="\3"\4\5/>', text)  # half of what Vega writes for one
         start = text.index(">") + 1
         return f"{text[:start]}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[start:]}"
 
@@ -169,7 +177,7 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
     taken: list[tuple[float, float, float]] = []
     rows: list[int] = []
     for i, (token, x, y) in enumerate(ranked.select("token", "posterior_difference", of).iter_rows()):
-        half = 0.02 * min(len(token), 24) + 0.03
+        half = 0.017 * min(len(shown(token, 20)), 24) + 0.02  # of a name: 7 pixels a letter, 210 a unit
         if all(abs(x - a) > half + b or abs(y - c) > 0.06 * height for a, c, b in taken):
             taken.append((x, y, half))
             rows.append(i)
@@ -177,10 +185,10 @@ def _spread(tokens: pl.DataFrame, of: str) -> pl.DataFrame:
 
 
 def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int, name: str) -> Picture:
-    columns = ("token", "posterior_difference", of, "documents", "category", "effect")
+    columns = ("token", "posterior_difference", of, "documents", "category", "effect", "quadrant")
     finite = tokens.select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
     named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
-    points = thin(finite, limit, (*EXTREMES, of), audit.seed)
+    points = strongest(finite, limit, of, audit.seed)
     bins = bins_of(finite, "posterior_difference", of)
     data = {
         "points": _point_rows(points, of, named),
@@ -202,8 +210,26 @@ def _scatter(audit: Audit, tokens: pl.DataFrame, label: str, of: str, limit: int
     )
     caption = f"{points.height:,} of {tokens.height:,} token types shown"
     subtitle = [f"class {shown(label, 40)}", caption]
+    if points.height < tokens.height:
+        caption += ": the strongest, and a sample of the rest"
     spec = finish(chart, data, f"{of.capitalize()} against posterior difference", subtitle)
     return Picture(name, of, label, spec, caption, _describe(of, label, bins))
+
+
+def strongest(tokens: pl.DataFrame, limit: int, of: str, seed: int) -> pl.DataFrame:
+    """At most `limit` rows: at most half for the types of strongest effect that carry the label, then a sample of the others.
+
+    Args:
+        tokens: the rows of one class.
+        limit: most rows.
+        of: the column up, of whose ends the sample holds some.
+        seed: of the sample.
+    """
+    if tokens.height <= limit:
+        return tokens
+    carries = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
+    kept = tokens.filter(carries).top_k(limit // 2, by=pl.col("effect").abs())
+    return pl.concat([kept, thin(tokens.filter(~carries), limit - kept.height, (of,), seed)])
 
 
 def directions(classes: tuple[str, ...], label: str) -> tuple[str, str]:
@@ -256,7 +282,7 @@ def name_rows(points: pl.DataFrame, of: str) -> list[dict[str, Any]]:
 
 def cloud(x: alt.X, y: alt.Y, most_documents: int, palette: dict[str, str] = CATEGORIES) -> Any:
     """Circles of the rows in "points", coloured by category, their area by documents."""
-    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=18, symbolOpacity=1, symbolSize=70)
+    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=40, symbolOpacity=1, symbolSize=70)
     colours = alt.Scale(domain=list(palette), range=list(palette.values()))
     areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
     return (
@@ -410,7 +436,9 @@ def finish(
         .configure(font="Arial, Helvetica, sans-serif", padding=8)
         .configure_view(stroke=None)
         .configure_title(fontSize=15, color=INK, subtitleFontSize=12, subtitleColor=MUTED, subtitlePadding=4)
-        .configure_axis(gridColor=GRID, domain=False, tickColor=GRID, tickCount=5, titleFontWeight="normal", **text)
+        .configure_axis(
+            gridColor=GRID, domain=False, tickColor=GRID, tickCount=5, titleFontWeight="normal", titlePadding=12, **text
+        )
         .configure_legend(labelFontSize=12, labelColor=INK)
         .to_dict()
     )

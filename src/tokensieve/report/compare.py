@@ -9,12 +9,13 @@ import altair as alt
 import polars as pl
 
 from tokensieve.auditing.compare import AuditComparison, Change
+from tokensieve.auditing.saved import Saved
 from tokensieve.escape import shown
 from tokensieve.report.charts import INK, PAPER, Picture, directions, finish
 from tokensieve.report.numbers import count, percent, signed
 from tokensieve.report.page import environment, source
 from tokensieve.report.script import sortable
-from tokensieve.report.sentences import TITLES, file_name
+from tokensieve.report.sentences import TITLES, file_name, headline, quoted
 
 DRAWN, LOW = 40, 2.0  # tokens in the picture, and the documents at which its axis begins
 ROWS = 1_000  # of the page's table
@@ -53,7 +54,7 @@ def render_comparison(found: AuditComparison) -> str:
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long.
     """
     changed, pictures = found.changed(), [picture(found, label) for label in found.classes[:6]]
-    names = {kind.value: title for kind, title in TITLES.items()}
+    names, d = {kind.value: title for kind, title in TITLES.items()}, found.accuracy
     return environment().get_template("compare.html").render(
         study={"name": found.after.name, "version": found.version},
         command="compare",
@@ -64,12 +65,38 @@ def render_comparison(found: AuditComparison) -> str:
         changed=changed.height,
         counts=[(WORDS[change], n) for change, n in found.counts.items()],
         points=points,
+        accuracy=[("Before", d.before, d.before.value), ("After", d.after, d.after.value)],
+        headlines=[("Before", _headlines(found.before)), ("After", _headlines(found.after))],
+        kept=kept(found),
         findings=[
             (names.get(kind, kind), found.before.findings.get(kind, 0), found.after.findings.get(kind, 0))
             for kind in dict.fromkeys([*found.before.findings, *found.after.findings])
         ],
         figures=[{"source": source(one), "picture": one} for one in pictures if one is not None],
     )  # fmt: skip
+
+
+def kept(found: AuditComparison) -> str:
+    """What did not change, in one sentence."""
+    same = found.kept()
+    if not same:
+        return "No token carries the label in both audits without having changed"
+    many = f"{count(len(same))} tokens carry" if len(same) > 1 else "1 token carries"
+    return (
+        f"{many} the label in both audits as before, no more different than chance explains: {quoted(tuple(same), 6)}"
+    )
+
+
+def _headlines(one: Saved) -> list[tuple[str, str]]:
+    """Level and sentence of the gravest findings."""
+    out = []
+    for finding in one.headlines:
+        try:
+            sentence = headline(finding)
+        except LookupError:  # written by another version, with other evidence
+            sentence = TITLES[finding.kind]
+        out.append((finding.level.value, sentence))
+    return out
 
 
 def picture(found: AuditComparison, label: str) -> Picture | None:

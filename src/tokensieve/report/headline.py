@@ -10,9 +10,9 @@ import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.findings import Finding, Share
-from tokensieve.auditing.points import thin
 from tokensieve.escape import shown
 from tokensieve.report import pairs
+from tokensieve.report.charts import strongest
 from tokensieve.report.numbers import count, signed
 from tokensieve.text.formatting import is_formatting
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WIDTHS = {"wide": 660, "narrow": 340}  # of the same picture, for screens and phones
 HEIGHT, EDGE = 300, 14
-CLOUD = {True: 350, False: 350}  # dots: types that carry the label, and others
+DOTS = 700
 NAMED, LANDMARKS = 12, 5  # names of the finding's tokens; of others, on either side
 LETTER, LINE = 7.4, 15  # pixels: width of a letter, height of a line
 WON = 5  # findings in the bars of what wins
@@ -84,7 +84,7 @@ def picture(audit: Audit, finding: Finding) -> dict[str, Any] | None:
     found = mine.filter(pl.col("token").is_in(list(finding.tokens)))
     if found.is_empty():
         return None
-    dots, others = _cloud(mine, audit.seed), _landmarks(mine, found, audit.neutral[label])
+    dots, others = strongest(mine, DOTS, "value", audit.seed), _landmarks(mine, found, audit.neutral[label])
     every = pl.concat([dots, found, others])["value"]
     low, high = min(0.0, float(every.min())), max(0.0, float(every.max()))  # type: ignore[arg-type]
     drawn = [_drawing(kind, (low, high), dots, found, others, audit.neutral[label]) for kind in WIDTHS]
@@ -106,13 +106,6 @@ def _class_of(audit: Audit, token: str) -> str:
     """The class that a token speaks for most surely."""
     rows = audit.tokens.filter(pl.col("token") == token).sort("posterior_low", descending=True)
     return str(rows["class"][0]) if rows.height else audit.classes[0]
-
-
-def _cloud(tokens: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """The types of strongest effect that carry the label, and a sample of the others."""
-    carries = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
-    kept = tokens.filter(carries).top_k(CLOUD[True], by=pl.col("effect").abs())
-    return pl.concat([kept, thin(tokens.filter(~carries), CLOUD[False], ("value",), seed)])
 
 
 def _landmarks(tokens: pl.DataFrame, found: pl.DataFrame, neutral: float) -> pl.DataFrame:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 _WIDE = Context(prec=400)
+_INDEX = re.compile(r"(?<=E)_s(?=ᵀ)|(?<=₂E)_s|(?<=ᵀv)_[k0-9]|(?<=δ)_s")
+_SUBSCRIPTS = str.maketrans("sk0123456789", "ₛₖ₀₁₂₃₄₅₆₇₈₉")
 
 
 def _fixed(x: float, digits: int) -> str:
@@ -58,3 +61,8 @@ def chance(x: float | None) -> str:
     if x is None or not math.isfinite(x):
         return "–"
     return "< 0.001" if x < 0.001 else _fixed(x, 3)
+
+
+def subscripts(text: str) -> str:
+    """E_sᵀv_2 → Eₛᵀv₂, in formulas only."""
+    return _INDEX.sub(lambda found: found[0].removeprefix("_").translate(_SUBSCRIPTS), text)

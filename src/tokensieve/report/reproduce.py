@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tokensieve.report.charts import Picture
-from tokensieve.report.numbers import percent
+from tokensieve.report.numbers import percent, subscripts
 from tokensieve.report.page import environment, source
 from tokensieve.report.reproduce_pictures import SHEETS, draw
 from tokensieve.reproduce.result import FIXED
@@ -101,9 +101,10 @@ def render_reproduction(study: Reproduction, pictures: dict[str, list[Picture]] 
         pictures: of `draw`, where they are drawn already.
     """
     pictures = draw(study) if pictures is None else pictures
-    return environment().get_template("reproduce.html").render(
+    page = environment().get_template("reproduce.html").render(
         study=study,
         command="reproduce",
+        headline=headline(study),
         outcome=outcome,
         accuracy=accuracy,
         ceilings=ceilings,
@@ -119,6 +120,17 @@ def render_reproduction(study: Reproduction, pictures: dict[str, list[Picture]] 
         tables={r.id: _short_tables(r) for r in study.results},
         listed=LISTED,
     )  # fmt: skip
+    return subscripts(page)
+
+
+def headline(study: Reproduction) -> str:
+    """How many experiments are reproduced, and what became of the others."""
+    tally = {verdict: n for verdict, n in study.tally().items() if n}
+    all_of = sum(tally.values())
+    parts = [f"{n} {verdict}" for verdict, n in tally.items()]
+    if len(parts) == 1:
+        return f"{'All ' if all_of > 1 else ''}{all_of} experiment{'s' * (all_of != 1)} {next(iter(tally))}"
+    return f"Of {all_of} experiments {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _percents(spread: Spread) -> str:

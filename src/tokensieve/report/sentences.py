@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
 NAMED = 5
+MORE_TIME = "to decide more, give more time with --max-seconds; --resume FILE goes on where a run stopped"
 DECIDES = 0.8  # of the documents: less is a tendency
 TITLES = {
     FindingKind.SHORTCUT: "Shortcut",

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
+from tokensieve.report.sentences import MORE_TIME
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.theory.assumptions import Assumption
 from tokensieve.theory.claims import Outcome
@@ -46,9 +47,7 @@ def show_study(study: Study, out: Path) -> None:
     for item in failing:
         console.print(Padding(Text(f"{item.name}: ", style=ORANGE) + Text(_reason(study, item)), (0, 0, 0, 2)))
     if found.limit.fate is Fate.UNDECIDED and found.flow.seconds >= found.flow.settings.max_seconds:
-        console.print(
-            Text("to decide more, give more time with --max-seconds; --resume FILE goes on where a run stopped")
-        )
+        console.print(Text(MORE_TIME))
     seconds = ", ".join(f"{stage} {s:.1f}" for stage, s in study.seconds.items() if stage != "total")
     console.print(Text(f"{study.seconds['total']:.1f} s ({seconds})", style="dim"))
     console.print(Text(f"report.html, pictures, tokens.csv, flow.csv, support.csv, gaps.csv and summary.json in {out}"))

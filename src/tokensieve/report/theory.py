@@ -25,6 +25,7 @@ from tokensieve.report.charts import (
     x_alpha,
 )
 from tokensieve.report.page import environment, source
+from tokensieve.report.sentences import MORE_TIME
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.study import Study
 
@@ -51,6 +52,8 @@ def render_theory(study: Study, pictures: list[Picture] | None = None) -> str:
     return environment().get_template("theory.html").render(
         study=study,
         command="verify",
+        headline=headline(study),
+        more_time=MORE_TIME,
         found=found,
         outcome={
             **{outcome: (outcome.value, *look) for outcome, look in LOOKS.items()},
@@ -63,6 +66,22 @@ def render_theory(study: Study, pictures: list[Picture] | None = None) -> str:
         gaps=[row | {"gap": f"{row['gap']:.3f}"} for row in study.gaps().head(GAPS).to_dicts()],
         listed=LISTED,
     )  # fmt: skip
+
+
+def headline(study: Study) -> str:
+    """How many claims hold, and what becomes of p."""
+    claims, fate = study.found.claims, study.found.limit.fate
+    sizes = {one: sum(claim.outcome is one for claim in claims) for one in Outcome}
+    hold = sizes[Outcome.HOLDS]
+    head = f"All {len(claims)} claims hold" if hold == len(claims) else f"{hold} of {len(claims)} claims hold"
+    words = {
+        Outcome.FAILS: "fail",
+        Outcome.UNMET: "have a hypothesis that is not met",
+        Outcome.LONGER: "need a longer run",
+    }
+    rest = [f"{sizes[one]} {said}" for one, said in words.items() if sizes[one]]
+    limit = "what becomes of p is not decided" if fate == "not decided" else f"p {fate}"
+    return f"{', '.join([head, *rest])}; {limit}"
 
 
 def draw(study: Study) -> list[Picture]:
@@ -184,7 +203,7 @@ def _gaps(study: Study, gaps: pl.DataFrame) -> Picture:
     )
     data = {source: rows.filter(pl.col("source") == source).to_dicts() for source in ("flow", "prediction")}
     start, end, error = study.found.limit.compared
-    said = f"prediction (dashed) from log t = {start:.3g}, flow (wide) up to {end:.4g}: relative error {error:.1e}"
+    said = f"prediction (dashed) from log t = {start:.3g}; relative error {error:.1e} up to {end:.4g}"
     pairs = rows.select("pair").n_unique()
     spec = finish(chart, data, "Finite and growing score gaps", [said, f"{pairs} pairs of tokens"])
     listing = ", ".join(shown(pair, 60) for pair in rows["pair"].unique(maintain_order=True))
@@ -226,7 +245,7 @@ def _selected(study: Study, tokens: pl.DataFrame) -> Picture:
         y=alt.Y("rank:O", axis=None),
         color=alt.Color(
             "category:N",
-            legend=alt.Legend(title=None, orient="bottom", columns=3, symbolOpacity=1),
+            legend=alt.Legend(title=None, orient="bottom", columns=3, columnPadding=40, symbolOpacity=1),
             scale=alt.Scale(domain=list(SIDES), range=list(SIDES.values())),
         ),
     )

@@ -3,12 +3,7 @@ const Box = {
   start() {
     if (!Model.tokenizer) return Box.cannot();
     const input = Dom.id("box-text");
-    input.addEventListener("input", () => {
-      clearTimeout(Box.waiting);
-      const long = input.value.length > 4000; // the shaded text of a long one is drawn when the hand rests
-      Box.show(!long);
-      if (long) Box.waiting = setTimeout(() => Box.show(), 300);
-    });
+    input.addEventListener("input", () => Box.soon());
     Dom.id("box-clear").addEventListener("click", () => {
       input.value = "";
       Box.show();
@@ -33,6 +28,14 @@ const Box = {
     const [first] = Documents.kinds.flatMap(Documents.of).sort((a, b) => size(a) - size(b));
     if (first !== undefined) input.value = Documents.list[first].text;
     return Box.show();
+  },
+
+  /** The answer now; the shaded text of a long one when the hand rests. */
+  soon() {
+    clearTimeout(Box.waiting);
+    const long = Dom.id("box-text").value.length > 4000;
+    Box.show(!long);
+    if (long) Box.waiting = setTimeout(() => Box.show(), 300);
   },
 
   cannot() {

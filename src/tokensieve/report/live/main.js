@@ -71,7 +71,7 @@ const Main = {
     if (any("chosen")) Documents.choose(State.chosen === null ? Documents.kinds[0] : "token");
     else if (any("label") && State.classes.length === 2) Documents.show();
     Address.write();
-    if (any("label") && Model.tokenizer && State.classes.length === 2) Box.show();
+    if (any("label") && Model.tokenizer && State.classes.length === 2) Box.soon();
   },
 };
 

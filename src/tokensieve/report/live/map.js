@@ -2,6 +2,7 @@
 const TokenMap = {
   edge: { left: 44, top: 10, right: 14, bottom: 24 },
   zoomed: false,
+  kept: new Map(), // orders, by what the map shows
   plain: new Set( // words without a name on the map, unless they are looked for
     `a an the and or but of to in on at by for from with as is are was were be been it its this that these those he she his her
     him they them their we our you your i me my there here has have had do does did will would can could which who whom what
@@ -111,7 +112,7 @@ const TokenMap = {
    * words that every text holds have no name on the map. */
   orders(rows, codes) {
     const key = TokenMap.key() + State.label + State.paint;
-    if (TokenMap.kept?.key === key) return TokenMap.kept;
+    if (TokenMap.kept.has(key)) return TokenMap.kept.get(key);
     const neutral = State.meta.neutral[State.label];
     const worth = Float64Array.from({ length: rows.size }, (_, i) => {
       const away = Math.max(rows.posterior_low[i] - neutral, neutral - rows.posterior_high[i], 0);
@@ -119,8 +120,8 @@ const TokenMap = {
     });
     const interest = Uint32Array.from(worth.keys()).sort((a, b) => worth[a] - worth[b]);
     const most = Math.max(10, rows.documents.reduce((a, b) => Math.max(a, b), 0));
-    TokenMap.kept = { key, most, order: TokenMap.order(rows, codes), interest };
-    return TokenMap.kept;
+    TokenMap.kept.set(key, { most, order: TokenMap.order(rows, codes), interest });
+    return TokenMap.kept.get(key);
   },
 
   /** Size of the canvases, and the axes. */

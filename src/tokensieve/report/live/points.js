@@ -12,8 +12,16 @@ const Points = {
       const radius = Points.radius(size / (Points.sizes - 1), small) * ratio;
       const side = 2 * Math.ceil(radius) + 1;
       const middle = (side - 1) / 2;
-      const cover = (at) => Math.min(Math.max(radius + 0.5 - Math.hypot((at % side) - middle, Math.floor(at / side) - middle), 0), 1);
-      Points.made.set(key, { side, cover: Float32Array.from({ length: side * side }, (_, at) => 0.5 * cover(at)) });
+      const out = { half: side / 2, across: [], down: [], cover: [] }; // only pixels that it covers
+      for (let at = 0; at < side * side; at++) {
+        const [x, y] = [at % side, Math.floor(at / side)];
+        const cover = 0.5 * Math.min(radius + 0.5 - Math.hypot(x - middle, y - middle), 1);
+        if (cover <= 0) continue;
+        out.across.push(x);
+        out.down.push(y);
+        out.cover.push(cover);
+      }
+      Points.made.set(key, out);
     }
     return Points.made.get(key);
   },
@@ -21,18 +29,19 @@ const Points = {
   /** Lay a stamp over pixels that are not multiplied by their opacity. */
   lay(image, stamp, left, top, [red, green, blue]) {
     const { data, width, height } = image;
-    for (let row = Math.max(0, -top); row < stamp.side && top + row < height; row++)
-      for (let c = Math.max(0, -left); c < stamp.side && left + c < width; c++) {
-        const above = stamp.cover[row * stamp.side + c];
-        if (above === 0) continue;
-        const at = 4 * ((top + row) * width + left + c);
-        const below = (data[at + 3] / 255) * (1 - above);
-        const share = above / (above + below);
-        data[at] += (red - data[at]) * share;
-        data[at + 1] += (green - data[at + 1]) * share;
-        data[at + 2] += (blue - data[at + 2]) * share;
-        data[at + 3] = 255 * (above + below);
-      }
+    const { across, down, cover } = stamp;
+    for (let i = 0; i < cover.length; i++) {
+      const [x, y] = [left + across[i], top + down[i]];
+      if (x < 0 || y < 0 || x >= width || y >= height) continue;
+      const at = 4 * (y * width + x);
+      const above = cover[i];
+      const below = (data[at + 3] / 255) * (1 - above);
+      const share = above / (above + below);
+      data[at] += (red - data[at]) * share;
+      data[at + 1] += (green - data[at + 1]) * share;
+      data[at + 2] += (blue - data[at + 2]) * share;
+      data[at + 3] = 255 * (above + below);
+    }
   },
 
   rgb: (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)),
@@ -60,7 +69,7 @@ const Points = {
       if (!(a >= 0 && a <= plot.width && b >= 0 && b <= plot.height)) continue;
       const share = Math.log(Math.max(rows.documents[i], 1)) / top;
       const stamp = stamps[Math.round(share * (Points.sizes - 1))];
-      const half = stamp.side / 2;
+      const { half } = stamp;
       const [left, down] = [Math.round((plot.left + a) * ratio - half), Math.round((plot.top + b) * ratio - half)];
       Points.lay(image, stamp, left, down, inks[codes[i]]);
       px[i] = a;

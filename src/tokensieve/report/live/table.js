@@ -4,6 +4,7 @@ const TokenTable = {
   page: 0,
   sort: { by: "posterior_low", down: true },
   wide: false,
+  kept: new Map(), // orders, by class and column
   all: [
     { by: "token", head: "Token" },
     { by: "effect", head: "Effect per 1,000 tokens", unit: "with 95% interval" },
@@ -98,12 +99,12 @@ const TokenTable = {
     return order.filter((i) => inside[i]);
   },
 
-  /** All rows of the class in order, missing numbers last; kept until class or order change. */
+  /** All rows of the class in order, missing numbers last; kept for the next time. */
   ranked() {
     const rows = State.rows();
     const { by, down } = TokenTable.sort;
     const key = `${State.label} ${by} ${down}`;
-    if (TokenTable.kept?.key === key) return TokenTable.kept.order;
+    if (TokenTable.kept.has(key)) return TokenTable.kept.get(key);
     const sign = down ? -1 : 1;
     const order = Array.from({ length: rows.size }, (_, i) => i);
     if (by === "token") {
@@ -113,7 +114,7 @@ const TokenTable = {
       const size = Float64Array.from(rows[by], (x) => (Number.isFinite(x) ? sign * x : Infinity));
       order.sort((a, b) => size[a] - size[b] || a - b);
     }
-    TokenTable.kept = { key, order };
+    TokenTable.kept.set(key, order);
     return order;
   },
 
