@@ -20,6 +20,8 @@ JOBS = {
     "start": ("A quick start", "start.py"),
     "tokens": ("Text into counts", "main_job.py tokens"),
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
+    "calibration": ("Log loss and calibration with few and with many documents", "calibration.py"),
+    "labels": ("Wrong labels beside cleanlab", "labels.py"),
     "pairs": ("Preference pairs beside what one would write oneself", "pairs.py"),
     "audit": ("The whole audit", "main_job.py audit"),
     "gradient": ("The exact gradient in E, p and v", "gradient.py"),

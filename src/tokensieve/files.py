@@ -117,9 +117,9 @@ def _writing(folder: Path, room: int = 0) -> Iterator[None]:
         yield
     except OSError as problem:
         needed = f" ({room / 1e6:,.1f} MB are needed)" if problem.errno in FULL and room else ""
+        advice = "make room or name another folder" if problem.errno in FULL else "name another folder"
         raise InputError(
-            f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; "
-            "make room or name another folder with --out"
+            f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; {advice} with --out"
         ) from None
 
 

@@ -24,7 +24,7 @@ from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _
 from tokensieve.auditing.findings import Share
 from tokensieve.auditing.saved import Saved
 from tokensieve.data.importance import token_importance
-from tokensieve.report.compare import render_comparison
+from tokensieve.report.compare import alone_lines, render_comparison
 from tokensieve.text.counts import Counts
 
 QUICK = Settings(baseline=False, thorough=False)
@@ -271,6 +271,26 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
     audit((texts, [f"other{i % 2}" for i in range(40)]), QUICK).save(tmp_path / "other", pictures=False)
     with pytest.raises(InputError, match="0 classes in common"):
         compare_audits(folders / "before", tmp_path / "other")
+
+
+def test_a_token_cut_out_that_was_too_rare_for_more_than_chance_is_named(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "text": [f"a {'good' if i % 2 else 'bad'} film number{i} {'zebra' * (i % 23 == 0)}" for i in range(200)],
+            "label": [i % 2 for i in range(200)],
+        }
+    )
+    plain = Settings(baseline=False, thorough=False, formatting=False)
+    whole, cut = (
+        audit(data, plain, text="text", label="label")
+        for data in (frame, frame.with_columns(pl.col("text").str.replace("zebra", "")))
+    )
+    found = compare_audits(whole, cut)
+    assert found.alone(False)["token"].to_list() == ["zebra"] and found.alone(True).is_empty()
+    line = alone_lines(found)
+    assert len(line) == 1 and line[0].startswith("gone, but in too few documents to be more than chance: zebra (")
+    assert found.to_dict()["within_chance"]["only_before"]["tokens"] == 1
+    assert line[0] in render_comparison(found)
 
 
 def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from tokensieve.cli import app
 
 SECONDS, MEMORY = 60, 2**30  # of one case; what memory may grow by in all of them
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-COMMANDS = ["audit", "train", "predict", "explain", "mask", "verify"]
+COMMANDS = ["audit", "train", "predict", "explain", "mask", "verify", "compare"]
 LEFT_OUT = {"--help", "--cluster", "--resume"}  # the first ends before anything; the others have tests of their own
 QUICK = {"audit": ["--no-baseline", "--no-pictures"], "verify": ["--max-seconds", "0.1", "--d", "32"]}
 
@@ -152,7 +152,13 @@ def invocation(rng: Random) -> list[str]:
     parameters = typer.main.get_command(app).commands[name].params  # type: ignore[attr-defined]
     for p in parameters:
         if p.param_type_name == "argument":
-            sane = {"model": "model", "source": "good.csv", "text": "a good film"}.get(p.name, "x")
+            sane = {
+                "model": "model",
+                "source": "good.csv",
+                "text": "a good film",
+                "before": "saved",
+                "after": "saved",
+            }.get(p.name, "x")
             if p.required or subject == "source" or rng.random() < 0.3:
                 strange = rng.choice([*SOURCES, rng.choice(ODD)])
                 arguments.append(strange if subject in ("source", "all") and p.name != "model" else sane)
@@ -233,6 +239,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of an audit that `compare` reads."""
+    folder = tmp_path_factory.mktemp("saved")
+    write_reviews(folder / "good.csv", 40)
+    status, _, err = call(["audit", "good.csv", "--out", "saved", "-q", *QUICK["audit"]], folder, b"", 10 * SECONDS)
+    assert status == 0, err
+    return {name: (folder / "saved" / name).read_bytes() for name in ("summary.json", "tokens.csv")}
+
+
 def hanging(number: int, frame: object) -> None:
     raise AssertionError("no end")
 
@@ -273,7 +289,7 @@ def peak() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + MEMORY
 
 
-def one_case(seed: int, model: dict[str, bytes], peak: int) -> None:
+def one_case(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:
     rng = Random(seed)
     arguments = invocation(rng)
     with tempfile.TemporaryDirectory() as root:
@@ -293,9 +309,10 @@ def one_case(seed: int, model: dict[str, bytes], peak: int) -> None:
             (folder / name).write_bytes(content(rng))
         os.mkfifo(folder / "fifo")
         (folder / "zero").symlink_to("/dev/zero")
-        (folder / "model").mkdir()
-        for name, whole in model.items():
-            (folder / "model" / name).write_bytes(whole)
+        for home, files in (("model", model), ("saved", saved)):
+            (folder / home).mkdir()
+            for name, whole in files.items():
+                (folder / home / name).write_bytes(whole)
         if arguments[0] in ("predict", "explain") and rng.random() < 0.9:
             tamper(folder / "model", rng)
         before = everything(Path(root))
@@ -321,12 +338,12 @@ def fuzz(cases: int) -> Any:
 
 @fuzz(25)
 @given(seed=st.integers(0, 2**40))
-def test_some_cases_end_cleanly(seed: int, model: dict[str, bytes], peak: int) -> None:
-    one_case(seed, model, peak)
+def test_some_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:
+    one_case(seed, model, saved, peak)
 
 
 @pytest.mark.slow
 @fuzz(1000)
 @given(seed=st.integers(0, 2**40))
-def test_a_thousand_cases_end_cleanly(seed: int, model: dict[str, bytes], peak: int) -> None:
-    one_case(seed, model, peak)
+def test_a_thousand_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:
+    one_case(seed, model, saved, peak)

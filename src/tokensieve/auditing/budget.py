@@ -120,7 +120,8 @@ def _token_limit(written: str) -> tuple[float, float]:
         if float(found["difference"]) < 1 and share <= 1:
             return float(found["difference"]), share
     raise InputError(
-        f"--fail-on {written!r} is not of the form DIFFERENCE@SHARE with a difference below 1, for example 0.9@1%"
+        f"--fail-on {written!r} is not of the form DIFFERENCE@SHARE with a difference below 1; 0.9@1% allows no token a posterior "
+        "difference, P(class) − P(others), above 0.9 in more than 1% of the documents"
     )
 
 

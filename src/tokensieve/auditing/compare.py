@@ -105,6 +105,14 @@ class AuditComparison:
         """The tokens that changed, of one kind or of all."""
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change.value)
 
+    def alone(self, after: bool) -> pl.DataFrame:
+        """Token types that only the earlier (later) audit knows and whose difference is within chance: token and documents, the
+        most frequent first."""
+        mine, other = ("after", "before") if after else ("before", "after")
+        rows = self.table.filter(pl.col("change") == "", pl.col(f"documents_{other}").is_null())
+        named = rows.group_by("token").agg(pl.col(f"documents_{mine}").first().alias("documents"))
+        return named.sort("documents", "token", descending=[True, False])
+
     def kept(self) -> list[str]:
         """Tokens that carry the label in both audits without having changed, those of largest effect first."""
         sides = [
@@ -129,6 +137,10 @@ class AuditComparison:
             "classes": list(self.classes),
             "changes": {change.value: n for change, n in self.counts.items()},
             "tokens_compared": self.table.height,
+            "within_chance": {
+                side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()}
+                for side, rows in (("only_before", self.alone(False)), ("only_after", self.alone(True)))
+            },
             "accuracy": self.accuracy.to_dict(),
             "notes": list(self.notes),
             "version": self.version,

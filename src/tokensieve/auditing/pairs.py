@@ -272,8 +272,10 @@ def _finding(tokens: list[str], wins: bool, table: pl.DataFrame, learned: Corpus
 
 
 def _rate(row: dict[str, Any], prefix: str, wins: bool) -> Share:
-    """How often a type wins (loses), from its row in the table."""
+    """How often a type wins (loses), from its row in the table: as counted, and at equal length as estimated."""
     rate, low, high = (row[prefix + name] for name in ("win_rate", "low", "high"))
+    rate = rate if prefix else row["wins"] / row["pairs"]
+    low, high = min(low, rate), max(high, rate)  # those of the smoothed rate
     ends = (rate, low, high) if wins else (1 - rate, 1 - high, 1 - low)
     return Share(round(ends[0] * row["pairs"]), row["pairs"], *ends)
 

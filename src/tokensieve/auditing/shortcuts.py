@@ -215,6 +215,8 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
         "class": Share.count(int(inside.sum()), size),
     }
     tokens = tuple(dict.fromkeys(c.token for c in order))
+    if label:  # without a class of its own there is no rate that it would have anyway
+        evidence["base"] = Share.count(size, train.n_documents)
     base = float(train.class_sizes.max()) / train.n_documents
     severity = evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2
     texts = [int(i) for i in held[answer[held] == train.labels[held]][:: max(1, right // EXAMPLES)][:EXAMPLES]]

@@ -86,7 +86,10 @@ def audit(
     fail_on: Annotated[
         str | None,
         typer.Option(
-            "--fail-on", help="Exit 3 beyond it: 0.9@1%, or shortcut=0.9@3%,leak=0,labels=1%.", metavar="LIMITS"
+            "--fail-on",
+            help="Exit 3 beyond it: 0.9@1% is P(class) − P(others) above 0.9 for one token in over 1% of the documents; or per "
+            "kind of finding shortcut=0.9@3%,leak=0,labels=1%.",
+            metavar="LIMITS",
         ),
     ] = None,
     formatting: Annotated[bool, typer.Option("--formatting/--no-formatting", help=FORMATTING)] = True,
@@ -100,7 +103,12 @@ def audit(
     out: Annotated[Path, out_option("tokensieve-audit")] = Path("tokensieve-audit"),
     quiet: QuietOption = False,
 ) -> None:
-    """The main job: importance of every token, the classifier, what it selects, and a page that shows it all."""
+    """The main job: importance of every token, the classifier, what it selects, and a page that shows it all.
+
+    A shortcut is a token in 1 % of a class's documents or more, with q < 0.05 and the cautious end of its posterior difference
+    more than half of the way to certain (or among the most informative), that looks like an artefact; a label to check is answered
+    otherwise with a margin of 0.8. All thresholds: docs/glossary.md.
+    """
     from tokensieve.report.terminal import show_over_budget
 
     settings: dict[str, Any] = {"seed": seed, "baseline": baseline, "formatting": formatting}
@@ -137,7 +145,8 @@ def train(
         typer.Option("--cluster", help="Learn on the Dask cluster there (tcp://HOST:PORT).", metavar="ADDRESS"),
     ] = None,
     formatting: Annotated[
-        bool | None, typer.Option("--formatting/--no-formatting", help=f"{FORMATTING} On for --pairs.")
+        bool | None,
+        typer.Option("--formatting/--no-formatting", help=f"{FORMATTING} On in audit, here only for --pairs."),
     ] = None,
     table: Annotated[bool, typer.Option("--tokens", help="Write tokens.csv, the table of an audit, too.")] = False,
     seed: SeedOption = 0,

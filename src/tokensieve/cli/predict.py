@@ -124,7 +124,8 @@ def explain(
         return
     classes = [str(c) for c in classifier.classes]
     if label is not None and label not in classes:
-        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}")
+        same = next((f"; did you mean {name!r}?" for name in classes if name.lower() == label.strip().lower()), "")
+        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}{same}")
     wanted = None if label is None else classifier.classes[classes.index(label)]
     found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:

@@ -43,6 +43,18 @@ def verdict(found: AuditComparison) -> str:
     return f"{head}; test accuracy {'rose' if d.value > 0 else 'fell'} from {before} to {after}"
 
 
+def alone_lines(found: AuditComparison, most: int = 8) -> list[str]:
+    """Tokens that one audit alone knows and that are too rare for more than chance, a sentence for either audit that has some."""
+    out = []
+    for after, words in ((False, "gone"), (True, "new")):
+        rows = found.alone(after)
+        if rows.height:
+            listed = ", ".join(f"{shown(token, 24)} ({count(n)})" for token, n in rows.head(most).iter_rows())
+            more = f" and {count(rows.height - most)} more" if rows.height > most else ""
+            out.append(f"{words}, but in too few documents to be more than chance: {listed}{more}")
+    return out
+
+
 def points(x: float) -> str:
     """A difference of shares in percentage points."""
     return signed(100 * x, 1)
@@ -65,6 +77,7 @@ def render_comparison(found: AuditComparison) -> str:
         changed=changed.height,
         counts=[(WORDS[change], n) for change, n in found.counts.items()],
         points=points,
+        alone=alone_lines(found),
         accuracy=[("Before", d.before, d.before.value), ("After", d.after, d.after.value)],
         headlines=[("Before", _headlines(found.before)), ("After", _headlines(found.after))],
         kept=kept(found),

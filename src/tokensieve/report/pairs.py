@@ -38,13 +38,11 @@ def headline(finding: Finding) -> str:
     if not finding.tokens:
         return f"The {'longer' if wins else 'shorter'} answer wins {share} of these pairs"
     verb = "wins" if wins else "loses"
-    equal = f"{percent(e['equal_length'].value, 0)} at equal length"
+    equal = f"{_rounded(e['equal_length'])} at equal length"
     name = shown(finding.tokens[0], 40)
     if is_formatting(finding.tokens[0]) or len(finding.tokens) == 1:
         name = name if is_formatting(finding.tokens[0]) else f"“{name}”"
-        return (
-            f"The answer with {name} {verb} {percent(e['first'].value, 0)} of the pairs where only one has it, {equal}"
-        )
+        return f"The answer with {name} {verb} {_rounded(e['first'])} of the pairs where only one has it, {equal}"
     named = [f"“{shown(token, 40)}”" for token in finding.tokens[:3]]
     listed = f"{', '.join(named[:-1])} and {named[-1]}"
     many = f"{len(finding.tokens)} words such as {listed}" if len(finding.tokens) > 3 else listed
@@ -187,6 +185,10 @@ def show_pair(model: Model, texts: tuple[str, str], found: Comparison) -> None:
         Text(f"first − second = {signed(found.answer, 6)}: ", style="bold")
         + Text(f"the first is preferred with probability {found.probability:.4f}")
     )
+
+
+def _rounded(share: Share) -> str:
+    return f"{percent(share.value, 0)} ({percent(share.low, 0)} to {percent(share.high, 0)})"
 
 
 def _range(share: Share) -> str:

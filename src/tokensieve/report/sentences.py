@@ -125,10 +125,13 @@ def _shortcut(finding: Finding) -> str:
     subject = f"{many} tokens such as {quoted(finding.tokens[:2])}" if many > 3 else quoted(finding.tokens)
     share, right = percent(finding.evidence["documents"].value), finding.evidence["decides"].value
     label = finding.label and shown(finding.label, 40)
+    base = f" (of all documents {percent(finding.evidence['base'].value, 0)})" if "base" in finding.evidence else ""
     if right < DECIDES and label:
-        return f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are of class {label}"
+        return (
+            f"{subject} occur{s} in {share} of the documents; {percent(right, 0)} of these are of class {label}{base}"
+        )
     return f"{subject} occur{s} in {share} of the documents and decide{s} {percent(right, 0)} of them" + (
-        label and f" for {label}"
+        label and f" for {label}{base}"
     )
 
 

@@ -69,13 +69,16 @@ def _finding(finding: Finding) -> Text:
 def show_over_budget(audit: Audit, source: str, out: Path) -> None:
     """The tokens that exceed the budget, where to look, and how to go on without them."""
     console = Console(soft_wrap=True)
-    over, n = audit.over_budget, audit.documents["train"]
+    over, n, budget = audit.over_budget, audit.documents["train"], audit.settings["budget"]
     for kind in audit.exceeded:
         console.print(Text(f"over the budget {audit.settings['budget']}: {TITLES[kind]}", style=f"bold {ORANGE}"))
     if over.is_empty():
         return
     console.print(
-        Text(f"over the budget {audit.settings['budget']}: {over['token'].n_unique():,} tokens", style=f"bold {ORANGE}")
+        Text(f"over the budget {budget}: {over['token'].n_unique():,} tokens", style=f"bold {ORANGE}")
+        + Text(
+            " with a larger posterior difference, P(class) − P(others) where the token occurs, in more documents than that"
+        )
     )
     for row in over.head(LISTED).iter_rows(named=True):
         where = audit.to_review.filter(pl.col("token") == row["token"], pl.col("part") == "train")["row"]
@@ -100,7 +103,7 @@ def _wins(found: Preferences) -> Table:
     for wins, rows in ((True, 9), (False, 4)):
         for row in pairs.win_rows(found, wins, rows):
             ends = f"{percent(row['equal_length_low'], 0)} to {percent(row['equal_length_high'], 0)}"
-            rates = percent(row["win_rate"], 0), f"{percent(row['equal_length_win_rate'], 0)} ({ends})"
+            rates = percent(row["wins"] / row["pairs"], 0), f"{percent(row['equal_length_win_rate'], 0)} ({ends})"
             table.add_row(Text(shown(row["token"], 30), style="" if wins else ORANGE), f"{row['pairs']:,}", *rates)
     return table
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tokensieve.auditing.compare import AuditComparison, Change
 from tokensieve.escape import shown
-from tokensieve.report.compare import WORDS, title, verdict
+from tokensieve.report.compare import WORDS, alone_lines, title, verdict
 from tokensieve.report.console import Console, short
 from tokensieve.report.numbers import milli
 
@@ -39,6 +39,8 @@ def show_comparison(found: AuditComparison, out: Path, exceeded: list[str]) -> N
         console.print(table)
     if changed.height > ROWS:
         console.print(Text(f"… and {changed.height - ROWS:,} more in compare.csv", style="dim"))
+    for line in alone_lines(found, 4):
+        console.print(Text(f"tokens {line}", style="dim"))
     for name in exceeded:
         console.print(Text(f"over the limit of --fail-on: {name}", style="bold"))
     console.print(Text(f"report.html, compare.csv and summary.json in {out}", style="dim"))

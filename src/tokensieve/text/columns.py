@@ -79,8 +79,8 @@ def position(table: Table, name: str, what: str) -> int:
     name = str(name)  # pandas' columns may be numbers
     if name in table.columns:
         return table.columns.index(name)
-    near = get_close_matches(name.lower(), [c.lower() for c in table.columns], n=1)
-    hint = next((f"; did you mean {c!r}?" for c in table.columns if near and c.lower() == near[0]), "")
+    near = get_close_matches(name.strip().lower(), [c.strip().lower() for c in table.columns], n=1)
+    hint = next((f"; did you mean {c!r}?" for c in table.columns if near and c.strip().lower() == near[0]), "")
     raise InputError(
         f"{table.name}: there is no column {name!r} for the {what}; the columns are {listed(table.columns)}{hint}"
     )

@@ -101,6 +101,17 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path.name}: is no readable Parquet file ({str(problem).splitlines()[0]})") from None
 
 
+BINARY = {  # how files begin that are no text, whatever their name says
+    b"PK\x03\x04": "a workbook or ZIP archive: export the sheet as CSV, or unpack it",
+    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: export the sheet as CSV",
+    b"PAR1": "Parquet: name it .parquet",
+    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
+    b"%PDF": "PDF: export its text as CSV",
+    b"\x89PNG": "a picture",
+    b"SQLite format 3": "a database: export the table as CSV",
+}
+
+
 class _BadText(Exception):
     """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
 
@@ -109,7 +120,11 @@ def _lines(path: Path, encoding: str) -> Iterator[str]:
     """The lines of a text file with their endings, each checked to be text in the given encoding."""
     codec = _codec(encoding)
     with reading(path), _open_bytes(path) as raw:
-        if codec == "utf-8-sig" and raw.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        start = raw.peek(8)
+        kind = next((kind for begins, kind in BINARY.items() if start.startswith(begins)), None)
+        if kind is not None:
+            raise InputError(f"{path.name}: is no text but {kind}")
+        if codec == "utf-8-sig" and start[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise InputError(f"{path.name}: is UTF-16 text; give --encoding utf-16, or save it as UTF-8")
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
         with io.TextIOWrapper(raw, codec, "surrogateescape", newline="") as text:

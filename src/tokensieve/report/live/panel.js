@@ -113,7 +113,7 @@ const Panel = {
     of.append(Dom.make("bdi", { text: label }), ".");
     const carries = at("quadrant") < 2;
     const side = at("effect") > 0 ? "for" : "against";
-    const data = Dom.make("p", {}, carries ? `The data: it carries the label and speaks ${side} ` : `The data: ${at("quadrant") === 4 ? "too rare to tell whether it speaks for or against" : "it says next to nothing about"} `);
+    const data = Dom.make("p", {}, carries ? `The data: it carries the label and speaks ${side} ` : `The data: ${at("quadrant") === 4 ? "too rare to tell, among so many tokens, whether it speaks for or against" : "it says next to nothing about"} `);
     data.append(Dom.make("bdi", { text: label }), ` (posterior difference ${Format.signed(at("posterior_difference"))} ${Format.range(at("posterior_low"), at("posterior_high"))}).`);
     const pays = `The model: pays it ${Format.plain(at("attention"))} times its share of attention, and takes it as a word ${at("value") > 0 ? "for" : "against"} `;
     const model = Dom.make("p", {}, pays, Dom.make("bdi", { text: label }), ` (value ${Format.signed(at("value"))}).`);
