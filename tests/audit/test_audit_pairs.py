@@ -74,6 +74,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
         "The longer answer",
         "pairs.csv",
         "At equal length still wins the answer with",
+        *(["… without the shortcuts"] if found.honest_accuracy else []),
     ):
         assert said in page
     assert "always answering the largest class" not in page.split("<script")[0]

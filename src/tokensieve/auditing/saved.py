@@ -86,7 +86,9 @@ class Saved:
             floor, classes, accuracy = settings.get("min_documents", 1), summary["classes"], summary["test_accuracy"]
             sizes = documents["train"], documents["test"], floor
             findings = summary.get("findings", {})
-            low, high = summary.get("accuracy_interval", (accuracy, accuracy))
+            right = Share.count(round(accuracy * sizes[1]), sizes[1])
+            low, high = summary.get("accuracy_interval", (right.low, right.high))
+            share = replace(right, value=float(accuracy), low=float(low), high=float(high))
             good = (
                 isinstance(summary["name"], str) and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in sizes)
                 and type(accuracy) in (int, float) and 0 <= accuracy <= 1 and len(classes) > 1
@@ -100,9 +102,6 @@ class Saved:
             good = False
         if not good:
             raise InputError(f"{where} is damaged: summary.json holds numbers that no audit has: run the audit again")
-        share = Share.count(round(accuracy * sizes[1]), sizes[1])
-        if "accuracy_interval" in summary:  # older audits have none
-            share = replace(share, value=float(accuracy), low=float(low), high=float(high))
         if not set(tokens["class"]) <= set(classes):
             raise InputError(
                 f"{where} is damaged: tokens.csv names a class that summary.json does not: run the audit again"

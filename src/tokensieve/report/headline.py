@@ -191,13 +191,13 @@ class _Places:
 
 def _accuracies(audit: Audit) -> list[tuple[str, Share | None, float]]:
     """Name, share with its interval where there is one, and value of each accuracy."""
-    if audit.pairs is not None:
-        values = pairs.accuracies(audit)
-        return [(values[0][0], audit.pairs.accuracy, values[0][1]), *((name, None, x) for name, x in values[1:])]
-    rows: list[tuple[str, Share | None, float]] = [("This model", audit.accuracy, audit.accuracy.value)]
+    own = audit.accuracy if audit.pairs is None else audit.pairs.accuracy
+    rows: list[tuple[str, Share | None, float]] = [("This model", own, own.value)]
     if audit.honest_accuracy is not None:
         without = audit.honest_accuracy[1]
         rows.append(("… without the shortcuts", without, without.value))
+    if audit.pairs is not None:
+        return [*rows, *((name, None, value) for name, value in pairs.accuracies(audit)[1:])]
     if audit.baseline_accuracy is not None:
         rows.append(("TF-IDF + logistic regression", None, audit.baseline_accuracy))
     return [*rows, ("Always the largest class", None, audit.majority_accuracy)]
