@@ -10,6 +10,7 @@ should run meanwhile. Needs the extra `bench` and the data (machine.py).
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ JOBS = {
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
     "calibration": ("Log loss and calibration with few and with many documents", "calibration.py"),
     "labels": ("Wrong labels beside cleanlab", "labels.py"),
+    "defaults": ("Text classification: ours at defaults, alone", "peers.py classify --methods 'ours, defaults'"),
     "pairs": ("Preference pairs beside what one would write oneself", "pairs.py"),
     "audit": ("The whole audit", "main_job.py audit"),
     "gradient": ("The exact gradient in E, p and v", "gradient.py"),
@@ -71,7 +73,7 @@ def main() -> None:
     found, failed = sections(options.out), []
     for name in options.only:
         title, command = JOBS[name]
-        script, *arguments = command.split()
+        script, *arguments = shlex.split(command)
         print(f"{name}: {command}", flush=True)
         start = time.perf_counter()
         worker = subprocess.Popen([sys.executable, HERE / script, *arguments], stdout=subprocess.PIPE, text=True)
