@@ -108,7 +108,12 @@ def test_pictures_draw_what_the_tables_hold(exact: Study) -> None:
     assert far["y"] == pytest.approx(exact.found.agreement.angle)
     assert sum(bar["chosen"] for bar in found["selected"]["bars"]) == exact.counts.n_documents
     written = {row["text"] for row in found["score-after"]["names"]}
+    assert "18 irrelevant types" in written  # named together
     for row in found["score-after"]["names"]:
+        if row["text"] == "18 irrelevant types":
+            irrelevant = tokens.filter(pl.col("category") == "irrelevant")
+            assert irrelevant.height == 18 and row["y"] in irrelevant["score_after"]
+            continue
         token = tokens.filter(pl.col("token") == row["text"])
         assert row["y"] == token["score_after"][0] and row["x"] == pytest.approx(token["alpha"][0], abs=1e-15)
     assert len(written) >= 3
@@ -138,7 +143,7 @@ def test_page_states_every_claim_and_hypothesis(exact: Study) -> None:
     for item in exact.found.assumptions:
         assert item.name in page.text and item.detail in page.text
     assert page.text.count("✓ holds") == len(exact.found.claims) + len(exact.found.assumptions)
-    assert "Of the 5 claims 5 hold and 0 fail; for 0 a hypothesis is not met, and 0 need a longer run." in page.text
+    assert "All 5 claims hold; p diverges, Theorem 4.3" in page.text
     assert "Attention with Trained Embeddings Provably Selects Important Tokens" in page.text
     policy = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy == [

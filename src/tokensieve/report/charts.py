@@ -32,6 +32,7 @@ BARS = 12
 LABELS = 14
 
 INK, MUTED, GRID, PAPER = "#1c1f24", "#5b626c", "#e2e4e8", "#ffffff"
+MANY = 5  # irrelevant types from which on they are named together
 SIDES = {  # the paper's names, for y = ±1; blue against orange stays apart in all common forms of colour blindness
     "completely positive": "#0d4a8f",
     "positive": "#3f8fd6",
@@ -409,8 +410,18 @@ def cloud_data(points: pl.DataFrame, of: str, scale: float) -> dict[str, list[di
     rows = back_to_front(points).select(
         x="alpha", y=of, documents=pl.col("documents").clip(lower_bound=1), category="category"
     )
-    written = [row | {"x": row["x"] * scale} for row in name_rows(points, of)]
+    written = [row | {"x": row["x"] * scale} for row in name_rows(_one_cloud(points, of), of)]
     return {"points": rows.to_dicts(), "names": written}
+
+
+def _one_cloud(points: pl.DataFrame, of: str) -> pl.DataFrame:
+    """The points with one name for all irrelevant types, at the one of largest `of`, where there are many of them."""
+    irrelevant = pl.col("category") == "irrelevant"
+    few = points.filter(irrelevant)
+    if few.height < MANY:
+        return points
+    named = few.top_k(1, by=pl.col(of).abs()).with_columns(token=pl.lit(f"{few.height} irrelevant types"))
+    return pl.concat([points.filter(~irrelevant), named])
 
 
 def x_alpha() -> alt.X:

@@ -59,10 +59,10 @@ def render_theory(study: Study, pictures: list[Picture] | None = None) -> str:
             **{outcome: (outcome.value, *look) for outcome, look in LOOKS.items()},
             True: ("holds", "right", "✓"), False: ("fails", "wrong", "✗"),
         },
-        tally={outcome.name: sum(claim.outcome is outcome for claim in found.claims) for outcome in Outcome},
         failing=[item for item in found.assumptions if not item.holds],
         figures=[{"source": source(picture), "picture": picture} for picture in pictures],
         figures_of={part: _readable(found.to_dict()[part]) for part in ("one_step", "flow", "margin", "limit")},
+        longer=found.limit.fate == "not decided" or any(claim.outcome is Outcome.LONGER for claim in found.claims),
         gaps=[row | {"gap": f"{row['gap']:.3f}"} for row in study.gaps().head(GAPS).to_dicts()],
         listed=LISTED,
     )  # fmt: skip
