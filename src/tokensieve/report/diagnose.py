@@ -46,6 +46,7 @@ STATUSES = {  # kind of dot, as in the audit's quadrants
     Status.CARRIES: "both", Status.CONTEXT: "data", Status.UNSUPPORTED: "model", Status.RARE: "none", Status.OTHER: "none",
     Status.NOT_SHOWN: "none",
 }  # fmt: skip
+HEADLINE = 3  # words in it
 COLOURS = {
     Status.CARRIES: "#0d4a8f", Status.CONTEXT: "#3f8fd6", Status.UNSUPPORTED: "#a64200", Status.RARE: "#e08a3c",
     Status.OTHER: "#9aa0a8", Status.NOT_SHOWN: "#9aa0a8",
@@ -67,6 +68,7 @@ def render_diagnosis(found: Diagnosis, pictures: list[Picture] | None = None) ->
     return environment().get_template("diagnose.html").render(
         study=found,
         command="diagnose",
+        headline=headline(found),
         **sortable(),
         correlations=[_row(found, name) for name in found.correlation],
         length=length_line(found),
@@ -84,6 +86,26 @@ def render_diagnosis(found: Diagnosis, pictures: list[Picture] | None = None) ->
         figures=[{"source": source(picture), "picture": picture} for picture in pictures],
         listed=LISTED,
     )  # fmt: skip
+
+
+def headline(found: Diagnosis) -> tuple[str, list[str], str]:
+    """What the owner should know first: what stands before up to three words, the words, and what stands behind them."""
+
+    def words(status: Status) -> list[str]:
+        return [str(x) for x in found.uses.filter(pl.col("status") == str(status))["token"].head(HEADLINE)]
+
+    if not found.learned:
+        why = "It cannot be said whether this model has" if found.learned is None else "This model is not shown to have"
+        return f"{why} learned where the label is.", [], ""
+    if unsupported := words(Status.UNSUPPORTED):
+        return "This model leans on ", unsupported, ", which these documents do not support."
+    if used := words(Status.CARRIES):
+        return (
+            "This model uses ",
+            used,
+            ", which carry the label here." if len(used) > 1 else ", which carries the label here.",
+        )
+    return "This model has learned; no single word that it uses could be shown.", [], ""
 
 
 def model_card(found: Diagnosis) -> str:
