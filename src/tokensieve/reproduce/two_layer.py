@@ -22,11 +22,11 @@ SETTINGS = {
 
 
 READINGS = (
+    Reading("residual", "a residual connection around the first layer", {"residual": True}),
+    Reading("scaled", "logits of the first layer over √d, as transformers have it", {"scaled": True}),
+    Reading("smaller-steps", "Adam with a third of the step size", {"learning_rate": 0.003}),
     Reading("one-start", "seeds draw the documents only: is it they that make seeds differ?", {"start_seed": 0}),
     Reading("one-draw", "seeds draw the random start and the order only: is it they?", {"data_seed": 0}),
-    Reading("scaled", "logits of the first layer over √d, as transformers have it", {"scaled": True}),
-    Reading("residual", "a residual connection around the first layer", {"residual": True}),
-    Reading("smaller-steps", "Adam with a third of the step size", {"learning_rate": 0.003}),
 )
 
 
