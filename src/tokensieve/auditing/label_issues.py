@@ -128,13 +128,28 @@ def _table(issues: LabelIssues, train: Counts, corpus: Corpus, model: Model) -> 
         types = m.indices[inside]
         push = q[inside] * (values[types, other] - values[types, label])
         against.append(", ".join(str(train.tokens[types[t]]) for t in np.argsort(-push)[:AGAINST]))
+    return issues_table(corpus, documents, part.labels, looks, issues.margin[:LISTED], against)
+
+
+def issues_table(
+    corpus: Corpus, documents: Ints, labels: Ints, looks: Ints, margin: Floats, against: list[str]
+) -> pl.DataFrame:  # fmt: skip
+    """A row per document (of pairs, per pair): row, label, looks_like, margin, against.
+
+    Args:
+        corpus: the documents.
+        documents: which of them, shape (m,).
+        labels, looks: class indices, shape (m,).
+        margin: shape (m,).
+        against: the tokens that speak most against the label, m of them.
+    """
     names = pl.Series([str(name) for name in corpus.classes], dtype=pl.String)
     return pl.DataFrame(
         {
             "row": corpus.rows[documents],
-            "label": names.gather(part.labels),
+            "label": names.gather(labels),
             "looks_like": names.gather(looks),
-            "margin": pl.Series(issues.margin[:LISTED]).round(4),
+            "margin": pl.Series(margin).round(4),
             "against": pl.Series(against, dtype=pl.String),
         }
     )

@@ -13,7 +13,17 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
-from tokensieve.auditing.label_issues import AGAINST, CLEAR, EXAMPLES, LISTED, WEIGHT, confident_issues, first_words
+from tokensieve.auditing.label_issues import (
+    AGAINST,
+    CLEAR,
+    EXAMPLES,
+    FOLDS,
+    LISTED,
+    WEIGHT,
+    confident_issues,
+    first_words,
+    issues_table,
+)
 from tokensieve.auditing.refit import refit_pairs
 from tokensieve.auditing.shortcuts import types_without
 from tokensieve.model.attention import attention, with_sink
@@ -24,8 +34,6 @@ from tokensieve.model.pairs import against_other, margins, named_rightly
 from tokensieve.model.trained import Model
 from tokensieve.model.training import CorpusModel, Part
 from tokensieve.text.counts import Counts, Floats, Ints
-
-FOLDS = 2
 
 
 def margins_of_others(train: Counts, units: Ints, model: Model, settings: FitSettings) -> Floats:
@@ -64,15 +72,10 @@ def pair_issues(train: Part, model: Model, settings: FitSettings) -> tuple[Findi
     issues = confident_issues(probabilities(f), counts.labels)
     first = issues.documents % 2 == 0  # the preferred answer stands for its pair
     documents, margin = issues.documents[first], issues.margin[first]
-    table = pl.DataFrame(
-        {
-            "row": corpus.rows[documents[:LISTED]],
-            "label": pl.Series([corpus.classes[1]] * len(documents[:LISTED]), dtype=pl.String),
-            "looks_like": pl.Series([corpus.classes[0]] * len(documents[:LISTED]), dtype=pl.String),
-            "margin": pl.Series(margin[:LISTED]).round(4),
-            "against": pl.Series([_against(counts, model, int(i)) for i in documents[:LISTED]], dtype=pl.String),
-        }
-    )
+    listed = documents[:LISTED]
+    against = [_against(counts, model, int(i)) for i in listed]
+    preferred = np.ones(len(listed), dtype=np.int64)
+    table = issues_table(corpus, listed, preferred, 1 - preferred, margin[:LISTED], against)
     clear = int(np.count_nonzero(margin >= CLEAR))
     if not clear:
         return None, table

@@ -72,13 +72,8 @@ def audit(
     model = AttentionClassifier.of(learned.model, tokenizer=learned.model.vocabulary.tokenizer)
     importance = importance_in(train)
     clock.lap("importance")
-    baseline = None
-    if settings.baseline and isinstance(corpus.texts, StoredTexts):
-        notes.append("TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory")
-    elif settings.baseline:
-        tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline = baseline_in(train, test, settings.seed)
-        clock.lap("baseline")
+    baseline, missing = _baseline(learned, settings, tell, clock)
+    notes += missing
     tell("agreement and findings", 0.0)
     table, shares = token_frame(importance, learned)
     stable = stability(train, importance)
@@ -133,6 +128,20 @@ def _read(source: Corpus | Source, reading: dict[str, Any], clock: Clock) -> Cor
     if reading:
         raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
     return source
+
+
+def _baseline(
+    learned: CorpusModel, settings: Settings, tell: Progress, clock: Clock
+) -> tuple[float | None, list[str]]:  # fmt: skip
+    """Accuracy of TF-IDF + logistic regression, and why it is missing where it was asked for."""
+    if not settings.baseline:
+        return None, []
+    if isinstance(learned.train.corpus.texts, StoredTexts):
+        return None, ["TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory"]
+    tell("TF-IDF + logistic regression, for comparison", 0.0)
+    found = baseline_in(learned.train, learned.test, settings.seed)
+    clock.lap("baseline")
+    return found, []
 
 
 def _inspected(

@@ -58,7 +58,8 @@ def audit_labels(
     from tokensieve import __version__
     from tokensieve.auditing.labels import LabelAudits, LabelRow
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.labels import render_labels, show_labels
+    from tokensieve.report.labels import render_labels
+    from tokensieve.report.terminal_labels import show_labels
 
     check_writable(out)
     out.mkdir(exist_ok=True)

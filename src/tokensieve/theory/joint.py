@@ -92,7 +92,7 @@ def joint_flow(
         raise InputError("embeddings, v or p are not finite: use a smaller step size")
     reduced, basis = coordinates(E)
     inner, readout = (p, v) if basis is None else (basis.T @ p, basis.T @ v)
-    rest = float(math.sqrt(max(float(p @ p - inner @ inner), 0.0)))
+    rest = 0.0 if basis is None else float(np.linalg.norm(p - basis @ inner))
     r = inner.size
 
     def unpacked(x: Floats) -> tuple[Floats, Floats]:
