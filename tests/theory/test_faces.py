@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory import phases
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.curve import FlowSettings, Verdict
 from tokensieve.theory.faces import Fate, Limit, find_limit, finite_gaps
@@ -110,6 +111,18 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     limit = find_limit(counts, E, w, flow)
     assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension == 1
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
+
+
+def test_newcomers_that_come_to_rest_are_there_as_long_as_is_looked() -> None:
+    """Types 0 and 1 settle where σ(f) = 2/3; a flow that Newton's method ends early is at rest from then on, not only until then."""
+    counts = Counts.from_matrix([[1, 1]] * 3, [1, 1, 0])
+    w = np.array([1.5, -1.0])
+    found = phases._relax(counts, np.eye(2), w, np.ones(6, bool), np.zeros(2), 24.0, math.inf)
+    assert found is not None
+    z, tied, passed, stood = found
+    share = (math.log(2) + 1.0) / 2.5
+    assert z[0] - z[1] == pytest.approx(math.log(share / (1 - share)), rel=1e-9)
+    assert tied.all() and passed < 15 and stood == 24.0
 
 
 @pytest.mark.parametrize("fake_seconds", [0, 40, 400])

@@ -101,10 +101,10 @@ def predict(
         progress: called with ("faces", share of `far` on a logarithmic scale).
     """
     (z, mask, log_time), phases = start, list[Phase]()
-    clock = log_time
+    clock = stood = log_time
     top = top_types(counts, E @ z)
     for _ in range(FACES):
-        settled = settled_face(counts, E, w, mask, z, clock)
+        settled = settled_face(counts, E, w, mask, z, stood)
         if settled is None:
             return Prediction(phases, "the tied gaps reach no strict minimum")
         face, finite = settled
@@ -124,7 +124,7 @@ def predict(
             return Prediction(phases, LATE)
         if found is None:
             return Prediction(phases, "a type came near, and the flow among the tied types did not settle")
-        z, mask, clock = found
+        z, mask, clock, stood = found
         log_time = float(np.logaddexp(log_time, clock))
     return Prediction(phases, f"the selection changed {FACES} times")
 
@@ -140,13 +140,17 @@ def _with_near(
 
 def _relax(
     counts: Counts, E: Floats, w: Floats, mask: NDArray[np.bool_], z: Floats, far: float, deadline: float
-) -> tuple[Floats, NDArray[np.bool_], float] | None:
-    """The flow of the loss restricted to some types, until it shows which of them are tied: p, the tied entries, log t passed."""
+) -> tuple[Floats, NDArray[np.bool_], float, float] | None:
+    """The flow of the loss restricted to some types, until it shows which of them are tied.
+
+    Returns:
+        p, the tied entries, log t passed, and the log t at which p is known to be there still.
+    """
     for _ in range(20):
         face = face_of(counts, E, mask)
         inner = restricted(counts, face.mask)
         if not inner.n_documents:
-            return z, face.mask, -math.inf
+            return z, face.mask, -math.inf, far
         V = face.inside
         left = deadline - time.monotonic()
         if left <= 0:
@@ -155,8 +159,9 @@ def _relax(
         flow = gradient_flow(inner, E @ V, w, V.T @ z, settings)
         end = flow.p if flow.limit is None else flow.limit
         later = z + V @ (end - V.T @ z)
+        stood = float(flow.log_time[-1])
         if flow.verdict is Verdict.FINITE:
-            tied = face.mask
+            tied, stood = face.mask, far  # where it has come to rest it stays
         else:
             row = max(int(np.searchsorted(flow.log_time, flow.log_time[-1] - LOOK_BACK)), 1)
             before = E @ (z + V @ (flow.at(row) - V.T @ z))
@@ -166,7 +171,7 @@ def _relax(
             tied = face.mask & tied_types(counts, before, E @ later, passed, float(flow.log_time[-1]))
         wider = _with_near(counts, E, tied, later, NEAR / 2) | face.mask
         if np.array_equal(wider, face.mask):
-            return later, tied, float(flow.log_time[-1])
+            return later, tied, float(flow.log_time[-1]), stood
         mask = wider
     return None
 
