@@ -114,7 +114,7 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
 
 
 def test_newcomers_that_come_to_rest_are_there_as_long_as_is_looked() -> None:
-    """Types 0 and 1 settle where σ(f) = 2/3; a flow that Newton's method ends early is at rest from then on, not only until then."""
+    """Types 0 and 1 settle where σ(f) = 2/3; where Newton's method ends a flow early it is at rest from then on."""
     counts = Counts.from_matrix([[1, 1]] * 3, [1, 1, 0])
     w = np.array([1.5, -1.0])
     found = phases._relax(counts, np.eye(2), w, np.ones(6, bool), np.zeros(2), 24.0, math.inf)

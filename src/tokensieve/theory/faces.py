@@ -217,7 +217,9 @@ def _diverging(counts: Counts, E: Floats, w: Floats, flow: Flow, deadline: float
     prediction = predict(counts, E, w, start_at(counts, E, flow, aim), FAR, deadline, progress)
     error = max(error, _error(prediction, flow))
     limit = (
-        _certified(counts, E, w, flow, prediction, deadline) if prediction.phases else Limit(Fate.UNDECIDED, prediction.trouble)
+        _certified(counts, E, w, flow, prediction, deadline)
+        if prediction.phases
+        else Limit(Fate.UNDECIDED, prediction.trouble)
     )
     limit = replace(limit, prediction=prediction, compared=(aim, last, error))
     if limit.fate is not Fate.UNDECIDED and not error <= WRONG:
@@ -244,9 +246,7 @@ def _error(prediction: Prediction, flow: Flow) -> float:
     )
 
 
-def _certified(
-    counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Prediction, deadline: float
-) -> Limit:
+def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Prediction, deadline: float) -> Limit:
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
