@@ -209,7 +209,29 @@ def subsets(options: argparse.Namespace) -> None:
     table = pl.DataFrame(rows, infer_schema_length=None)
     options.out.mkdir(parents=True, exist_ok=True)
     table.write_csv(options.out / "subsets.csv")
-    print(table.group_by("verdict").agg(pl.len(), pl.col("prediction_error").max(), pl.col("duality_gap").max()))
+    show_subsets(table)
+
+
+def show_subsets(table: pl.DataFrame) -> None:
+    """A row for each source and size, over seeds: least to largest."""
+    decided = pl.col("verdict") != "not decided"
+    print(
+        "| source | n, d | decided | dim V | tied documents | pulling | changes | prediction error | flow + limit (s) |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for (source, n, d), rows in table.group_by("source", "n", "d", maintain_order=True):
+        held = rows.filter(decided)
+        ends = [
+            f"{held[x].min()} … {held[x].max()}" for x in ("dimension_v", "tied_documents", "pulling_pairs", "changes")
+        ]
+        cells = [f"{held.height} of {rows.height}", *ends, f"≤ {rows['prediction_error'].max():.1g}"]
+        print(
+            f"| {source} | {n}, {d} | {' | '.join(cells)} | {rows['flow_s'].median():.1f} + {rows['limit_s'].median():.1f} |"
+        )
+    held = table.filter(decided)
+    largest, least = pl.col("duality_gap", "kkt_residual").max(), pl.col("curvature_f1", "curvature_f3").min()
+    ends = held.select(largest, least, pl.col("is_max_margin").sum()).row(0, named=True)
+    print(f"decided {held.height} of {table.height}: {ends}")
 
 
 def subset(

@@ -21,6 +21,7 @@ from tokensieve.theory.faces import Fate, Limit, find_limit, finite_gaps
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
+from tokensieve.theory.slow import End, Exponentials, follow
 from tokensieve.theory.verify import verify
 
 
@@ -123,6 +124,19 @@ def test_newcomers_that_come_to_rest_are_there_as_long_as_is_looked() -> None:
     share = (math.log(2) + 1.0) / 2.5
     assert z[0] - z[1] == pytest.approx(math.log(share / (1 - share)), rel=1e-9)
     assert tied.all() and passed < 15 and stood == 24.0
+
+
+@pytest.mark.parametrize("gap", [30.0, 3000.0])
+def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap: float) -> None:
+    """With one pulling pair d gap/dt = −|K| ‖D‖² e^{−gap}: it closes at log t = gap − log(|K| ‖D‖²), whatever the gap."""
+    F = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
+    D = F[0] - F[1]
+    pairs, log_k, sign = np.array([[0, 1], [2, 0]]), np.array([-1.0, -6 * gap]), np.array([-1.0, 1.0])
+    phi = Exponentials(F, pairs, log_k, sign, np.array([0.0, -20.0]), np.ones(2))
+    path = follow(phi, gap * D / (D @ D), 2.0, 2.0, 1e5)
+    assert path.end is End.NEAR and len(path.q) < 300
+    assert path.log_time[-1] == pytest.approx(gap + 1 - math.log(5), abs=5e-3)
+    assert phi.nearness(path.q[-1])[0] == pytest.approx(-8.0, abs=1e-2)
 
 
 @pytest.mark.parametrize("fake_seconds", [0, 40, 400])

@@ -34,6 +34,8 @@ from tokensieve.theory.selection import documents_of
 NEAR = 8.0
 # q hardly moves when it moves by less than this per unit of log t.
 STILL = 1e-3
+# A force e^{this} times as strong as any other moves q alone.
+ALONE = 40.0
 # Terms below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-17
 
@@ -213,6 +215,8 @@ def follow(
             if clock == -math.inf:
                 return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
             solver, clock, offset = None, -math.inf, float(np.logaddexp(offset, clock))
+            q, passed = pulled_shut(phi, q)
+            offset, before = float(np.logaddexp(offset, passed)), phi.nearness(q)
             continue
         near = phi.nearness(solver.y)
         closing = (near > -NEAR) & (near > before)
@@ -230,6 +234,35 @@ def follow(
         if times[-1] >= far:
             return SlowPath(End.FAR, np.array(points), np.array(times), clock)
     return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
+
+
+def pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats, float]:
+    """Where q is once a gap that is pulled shut has closed as far as no other force matters and no type is near, and log t passed.
+
+    With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but the first nats of a long gap
+    close in no time, along D, and every other gap moves in proportion.
+
+    Args:
+        phi: Φ.
+        q: the start, shape (r − k,); returned as it is, after log t = −∞, where no such force moves it.
+    """
+    level = phi.log_k - phi.gaps(q)
+    first = int(np.argmax(level))
+    D = phi.F[phi.pairs[first, 0]] - phi.F[phi.pairs[first, 1]]
+    length = float(D @ D)
+    if phi.sign[first] > 0 or length == 0:
+        return q, -math.inf
+    rise, room = phi.gaps(D) / length, -NEAR - 1 - phi.nearness(q)
+    others = np.arange(len(level)) != first
+    behind, gain = (level[first] - ALONE - level)[others], rise[others] - 1
+    if behind.min(initial=0.0) < 0:
+        return q, -math.inf
+    limits = np.concatenate([behind[gain > 0] / gain[gain > 0], room[rise > 0] / rise[rise > 0]])
+    by = float(limits.min())
+    if by <= 1:
+        return q, -math.inf
+    passed = math.log(-math.expm1(-by)) - float(level[first]) - math.log(length)
+    return np.asarray(q - D * (by / length)), passed
 
 
 def _at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
