@@ -28,6 +28,8 @@ LOOK_BACK = 2.0
 RELAX_TOLERANCE, RELAX = 1e-6, 24.0
 # Faces before the prediction is given up.
 FACES = 200
+# So many faces within a millionth of a unit of log t go round in a circle.
+CIRCLE = 20
 # log t up to which the slow flow is followed.
 FAR = 1e5
 # Why a prediction that was given up ended.
@@ -117,6 +119,8 @@ def predict(
         top = top_types(counts, E @ z)
         if progress is not None:
             progress("faces", min(1.0, math.log(max(log_time, 1.0)) / math.log(far)))
+        if len(phases) > CIRCLE and log_time - phases[-CIRCLE].path.log_time[0] < 1e-6:
+            return Prediction(phases, f"the selection keeps changing at log t = {log_time:.4g}")
         if path.end is not End.NEAR:
             return Prediction(phases, TROUBLE.get(path.end, ""))
         found = _relax(counts, E, w, _with_near(counts, E, face.mask, z), z, min(RELAX, log_time - 1), deadline)
@@ -163,10 +167,11 @@ def _relax(
         if flow.verdict is Verdict.FINITE:
             tied, stood = face.mask, far  # where it has come to rest it stays
         else:
-            row = max(int(np.searchsorted(flow.log_time, flow.log_time[-1] - LOOK_BACK)), 1)
+            row = int(np.searchsorted(flow.log_time, flow.log_time[-1] - LOOK_BACK))
+            row = min(max(row, 1), len(flow.log_time) - 2)  # the last step alone may be longer
             before = E @ (z + V @ (flow.at(row) - V.T @ z))
             passed = float(flow.log_time[-1] - flow.log_time[row])
-            if passed <= 0:
+            if row < 1:
                 return None
             tied = face.mask & tied_types(counts, before, E @ later, passed, float(flow.log_time[-1]))
         wider = _with_near(counts, E, tied, later, NEAR / 2) | face.mask
