@@ -31,6 +31,7 @@ from tokensieve.diagnose.encoding import REST, SPECIAL, Input, encode, frame_of,
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.measuring import Pairs, choose
 from tokensieve.diagnose.outputs import Outputs
+from tokensieve.diagnose.pieces import PieceSubject
 from tokensieve.diagnose.reading import FIRST, LAST, MEAN, RIGHT, Reader, prepared
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
@@ -253,6 +254,32 @@ def test_interval_holds_the_true_correlation_as_often_as_it_says() -> None:
         one = correlate(truth + noise.mean(0) * 0.5, left, measure, [measure] * 20, signed=True)
         inside += one.low <= 0.6 <= one.high
     assert 0.92 <= inside / runs <= 1.0
+
+
+def test_a_word_of_one_group_does_not_widen_the_interval() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(60, 1))
+    seen = np.exp(np.abs(truth[:, 0]) + 0.1 * rng.normal(size=60))
+    gone = seen.copy()
+    gone[0] = np.nan  # in the documents of the first group alone
+    one = correlate(truth, [truth] * 10, seen, [gone] + [seen] * 9, signed=False)
+    assert one.error < 1.1 / np.sqrt(57) and one.low > 0.5
+
+
+def test_more_draws_are_the_mean_of_single_ones() -> None:
+    model, tokenizer = build("bert", TEXTS.to_list())
+    frame = frame_of(tokenizer)
+    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, quiet)
+    with prepared(model, 0):
+        subject = PieceSubject(Reader(model, Outputs((0, 1), 2, 2), frame), windows, 2)
+        m, at, heads = len(subject.pairs.types), np.arange(3), np.zeros(3, dtype=np.int64)
+        both, one, other = np.zeros(m), np.zeros(m), np.zeros(m)
+        subject.integrate(at, heads, both, draws=2)
+        subject.integrate(at, heads, one)
+        subject._share = (subject._share + 0.5) % 1
+        subject.integrate(at, heads, other)
+    np.testing.assert_allclose(both, (one + other) / 2, atol=1e-9)
+    assert np.abs(one - other).max() > 1e-9
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)

@@ -67,6 +67,12 @@ def test_chance_accuracy_moves_no_order() -> None:
         assert settle(guessed, rng.normal(size=(500, 4)), labels, FOUR) is guessed
 
 
+def test_a_model_that_always_answers_the_same_says_nothing_about_the_order() -> None:
+    labels = np.repeat([0, 1], [130, 370])
+    guessed = match_classes(["bad", "good"], ["LABEL_0", "LABEL_1"])
+    assert settle(guessed, np.tile([1.0, 0.0], (500, 1)), labels, ["bad", "good"]) is guessed
+
+
 def test_multi_label_outputs_are_read_one_by_one() -> None:
     found = match_classes(["fine", "toxic"], ["insult", "threat", "Toxic"], None, Kind.SIGMOID)
     z = np.array([[9.0, 9.0, -2.0], [-9.0, -9.0, 3.0]])
