@@ -123,7 +123,7 @@ def fidelity(options: argparse.Namespace) -> None:
                 seconds, ours = time.process_time() - start, effect if ours is None else ours
                 there = common & np.isfinite(effect)
                 rho, same = (spearmanr(x[there], truth[there])[0] for x in (effect, ours))
-                print(f"| {family} | {name} | {seconds:.1f} | {rho:.3f} | {there.sum()} | {same:.3f} |", flush=True)
+                print(f"| {family} | {name} | {seconds:.2f} | {rho:.3f} | {there.sum()} | {same:.3f} |", flush=True)
 
 
 def vocabulary(texts: list[str]) -> tuple[str, ...]:
@@ -268,6 +268,7 @@ def curve(options: argparse.Namespace) -> None:
     print("| model | accuracy | AUC | value correlation | learned | used most |\n|---|---|---|---|---|---|")
     for row in found.iter_rows(named=True):
         number = [f"{row[x]:.2f} [{row[x + '_low']:.2f}, {row[x + '_high']:.2f}]" for x in ("accuracy", "auc", "value")]
+        number = ["–" if "nan" in one else one for one in number]
         print(
             f"| {row['model']} | {' | '.join(number)} | {'yes' if row['learned'] else 'not shown'} | {row['most_used']} |"
         )
@@ -286,7 +287,12 @@ def picture(options: argparse.Namespace) -> None:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 6 and cells[0] in FAMILIES:
             rows.append(
-                {"model": cells[0], "method": cells[1], "seconds": float(cells[2]), "Spearman": float(cells[3])}
+                {
+                    "model": cells[0],
+                    "method": cells[1],
+                    "seconds": max(float(cells[2]), 0.05),
+                    "Spearman": float(cells[3]),
+                }
             )
             rows[-1]["kind"] = next(
                 (x for x in ("leave-one-out", "captum", "shap", "straight") if x in cells[1]), "tokensieve"

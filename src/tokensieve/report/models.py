@@ -43,7 +43,7 @@ def _some(rows: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
 
 def headline(found: Comparison) -> tuple[str, list[str], str]:
     """Up to three words that the last model uses more, or less, than the first, between what stands before and behind them."""
-    first, last = (shown(found.diagnoses[i].model, 40) for i in (0, -1))
+    first, last = (shown(found.diagnoses[i].model.rpartition("/")[2], 40) for i in (0, -1))
     rows = found.words.filter(
         pl.col("before") == found.diagnoses[0].model, pl.col("after") == found.diagnoses[-1].model
     )
