@@ -8,14 +8,19 @@ BIN := $(VENV)/bin
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
 
+# the files are read without pytest's explanations of assertions, a third of the time before the first test; what fails runs again with them
+PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadgroup
 test: .deps-test chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) --assert=plain || { $(PYTEST) --last-failed; false; }
 
-test-all: test
-	$(BIN)/pytest -q -m slow
+test-all: .deps-test chromium
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -m "slow or not slow" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails
 docs: .deps-test

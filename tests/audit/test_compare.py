@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calls import Run
+from calls import Run, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
 from tokensieve.auditing.findings import Share
@@ -41,12 +41,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     """Audits in folders: before; after, without `tablet`, with `leaked` in every other good one and `great` turned round."""
     texts, labels = reviews
     home = tmp_path_factory.mktemp("compare")
-    audit((texts, labels), QUICK).save(home / "before", pictures=False)
     turned = [
         re.sub("tablet", "it", text) + (" leaked" if y == "good" and i % 2 else "") + (" really" if y == "bad" else "")
         for i, (text, y) in enumerate(zip(texts, labels, strict=True))
     ]
-    audit((turned, labels), QUICK).save(home / "after", pictures=False)
+    with undrawn():
+        for name, documents in (("before", texts), ("after", turned)):
+            audit((documents, labels), QUICK).save(home / name, pictures=False)
     return home
 
 
@@ -75,7 +76,7 @@ def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tu
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None)
 @given(st.tuples(*[st.floats(-5, 5)] * 2), st.tuples(*[st.floats(0.01, 3)] * 4))
 def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, float], widths: tuple[float, ...]) -> None:
     (e, f), (a, b, c, d) = middle, widths
@@ -191,6 +192,7 @@ def test_limits_of_another_form_are_refused(written: str) -> None:
     assert ChangeLimits.parse("sign=2, accuracy=1.5%") == ChangeLimits({Change.SIGN: 2}, 0.015)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_hostile_names_are_inert(tmp_path: Path, run: Run) -> None:
     hostile = "<img src=x onerror=alert(1)>\u202e|'=1+1"
     texts = [f"{hostile} good film {i}" if i % 2 else f"bad film {i}" for i in range(80)]
@@ -255,6 +257,7 @@ def test_a_cell_that_is_no_number_is_named(folders: Path, tmp_path: Path, cell: 
         Saved.read(tmp_path / "bad")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) -> None:
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / "summary.json").symlink_to(folders / "after" / "summary.json")

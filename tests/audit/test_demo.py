@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calls import fast_first
 from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
@@ -63,9 +64,9 @@ def test_negation_turns_a_word_round() -> None:
     assert all(np.sign(measured) == -np.sign(delta) for measured, delta in seen)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", fast_first([0, 1]))
 def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
-    reviews = demo_reviews(1200, seed)
+    reviews = demo_reviews(800, seed)
     names = np.where(reviews.labels == 1, "positive", "negative").tolist()
     found = audit(read_corpus((reviews.texts.to_list(), names)), Settings(seed=seed, baseline=False))
     assert found.suspicious[0][:2] == (reviews.shortcut, "positive")

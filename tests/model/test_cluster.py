@@ -37,7 +37,7 @@ from tokensieve.text.vocabulary import Documents, count_corpus
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 
-N = 1200
+N = 600
 
 
 @dataclasses.dataclass

@@ -81,6 +81,7 @@ def test_curve_and_support_agree_with_the_certificate(exact: Study) -> None:
     assert support["multiplier"].is_sorted(descending=True)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_a_direction_its_columns_are_missing(finite: Study) -> None:
     assert finite.curve()["angle"].null_count() == finite.curve().height
     assert finite.support().is_empty() and finite.support().columns == ["selected", "other", "multiplier"]
@@ -154,6 +155,7 @@ def test_page_states_every_claim_and_hypothesis(exact: Study) -> None:
     assert not re.search(r"https?://", page.text)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_hypotheses_that_fail_name_rows_and_tokens(hostile: Study) -> None:
     page = Page(render_theory(hostile))
     item = next(x for x in hostile.found.assumptions if x.name.startswith("all documents have the same length"))

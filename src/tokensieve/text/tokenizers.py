@@ -124,9 +124,10 @@ class WordTokenizer:
             text, kept = _blanked(text, LINE_BREAK)
             place, ends = place[kept], ends[kept]
         if self.lowercase:
-            times = [len(character.lower()) for character in text]
-            place, ends = np.repeat(place, times), np.repeat(ends, times)
-            text = pl.Series([text]).str.to_lowercase()[0]
+            if not text.isascii():  # elsewhere a lower-case letter may take two characters
+                times = [len(character.lower()) for character in text]
+                place, ends = np.repeat(place, times), np.repeat(ends, times)
+            text = text.lower() if text.isascii() else pl.Series([text]).str.to_lowercase()[0]
         found = _matches(text, self.pattern)
         left_out = set(self.stop_words)
         return [
@@ -146,6 +147,8 @@ class WordTokenizer:
 def _blanked(text: str, pattern: str) -> tuple[str, NDArray[np.int64]]:
     """The text with a space for each match, and which of its characters are kept (of a match the first)."""
     kept = np.ones(len(text), dtype=bool)
+    if "<" not in text:  # both begin with it
+        return text, np.flatnonzero(kept)
     for start, end in _matches(text, pattern):
         kept[start + 1 : end] = False
     return pl.Series([text]).str.replace_all(pattern, " ")[0], np.flatnonzero(kept)
