@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def reviews(tmp_path: Path) -> Path:
     """A file in which `leaked` gives the label away."""
-    found = demo_reviews(400, seed=2)
+    found = demo_reviews(240, seed=2)
     path = tmp_path / "reviews.csv"
     with path.open("w", newline="", encoding="utf-8") as out:
         rows = csv.writer(out)

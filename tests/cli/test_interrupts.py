@@ -117,7 +117,7 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
 
 @BOTH
 def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
-    write_reviews(tmp_path / "good.csv", 4000)
+    write_reviews(tmp_path / "good.csv", 1000)
     (tmp_path / "tmp").mkdir()
     command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}

@@ -38,7 +38,7 @@ def test_addresses_do_not_become_links(address: str) -> None:
 
 def test_the_card_of_a_hostile_data_set() -> None:
     texts = [f"{HOSTILE} good {i}" if i % 2 else f"bad {i}" for i in range(80)]
-    found = audit((texts, [f"{HOSTILE}{i % 2}" for i in range(80)]), Settings(baseline=False))
+    found = audit((texts, [f"{HOSTILE}{i % 2}" for i in range(80)]), Settings(baseline=False, thorough=False))
     card = dataset_card(found)
     tokens = MARKDOWN.parse(card)
     headings = [t.content for before, t in pairwise(tokens) if before.type == "heading_open"]
@@ -50,6 +50,7 @@ def test_the_card_of_a_hostile_data_set() -> None:
     assert all(len(line.replace("\\|", "").split("|")) == 7 for line in rows)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_writes_it_on_demand_only(run: Run) -> None:
     write_reviews(Path("a.csv"), 80)
     options = ["a.csv", "--no-baseline", "--no-pictures", "--quiet"]

@@ -231,7 +231,7 @@ def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
 
 
 def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = reviews(400, 1, ngrams=1)
+    found = reviews(200, 1, ngrams=1)
     whole = render(found, [])
     block = whole.split('id="block-model">')[1].split("<")[0]
     monkeypatch.setattr(page_module, "PAGE_BYTES", len(whole.encode()) - len(block) // 3)

@@ -216,6 +216,15 @@ def test_spans_are_the_tokens_of_split_at_their_place(text: str, lowercase: bool
         at = end
 
 
+@QUIET
+@given(st.text(st.characters(max_codepoint=127), max_size=60) | st.text("a'_ 9.<B", max_size=20), st.booleans())
+def test_words_of_ascii_are_found_at_their_place_too(text: str, lowercase: bool) -> None:
+    tokenizer = WordTokenizer(lowercase, line_breaks=False)
+    spans = tokenizer.spans(text)
+    assert [token for _, _, token in spans] == words_of(text, tokenizer)
+    assert all((text[start:end].lower() if lowercase else text[start:end]) == token for start, end, token in spans)
+
+
 @pytest.mark.parametrize("pattern", [r"\bfoo\b", r"\w{2}", r"[^\s]+", r"o+$"])
 def test_spans_follow_any_pattern(pattern: str) -> None:
     text = "xfoo foo, foofoo foo"

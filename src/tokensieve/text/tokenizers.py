@@ -27,6 +27,9 @@ LINE_BREAK = r"(?i)<br\s*/?>"
 MARKUP = r"(?is)<!--.*?-->|<script\b.*?</script\s*>|<style\b.*?</style\s*>|</?[a-z][^<>]*>"
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ASCII_WORD = re.compile(
+    r"\w+(?:'\w+)*", re.ASCII
+)  # what WORD finds in ASCII, a hundred times as fast as by a call of Polars
 
 
 def text_series(texts: Any) -> pl.Series:
@@ -176,6 +179,8 @@ def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
 
 def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     """Start and end, in characters, of every match that Polars' regular expressions find."""
+    if pattern == WORD and text.isascii():
+        return [found.span() for found in _ASCII_WORD.finditer(text)]
     mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in text)
     cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
     ends = np.cumsum([len(part) for part in cut]).tolist()
