@@ -9,7 +9,7 @@ demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
 
 # the files are read without pytest's explanations of assertions, a third of the time before the first test; what fails runs again with them
-PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadgroup
+PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
 test: .deps-test chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -27,13 +27,17 @@ settings.register_profile("thorough", max_examples=200, deadline=None, derandomi
 settings.load_profile("fast")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """The tests of a file go to one worker; those of diagnose/ and report/ too, which share trained models and an opened page."""
-    for item in items:
-        folder = item.path.parent.name
-        group = folder if folder in ("diagnose", "report") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(nodeid.partition("::")[0])
+            return file.parent.name if file.parent.name in ("diagnose", "report") else str(file)
+
+    return ByRoom(config, log)
 
 
 @pytest.fixture

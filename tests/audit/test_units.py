@@ -109,7 +109,7 @@ def test_a_column_that_is_not_there_or_holds_lists_is_named() -> None:
         read_corpus(lists, text="text", label="label", by="author")
 
 
-def sites(n: int = 600) -> pl.DataFrame:
+def sites(n: int = 900) -> pl.DataFrame:
     """ "kestrel" carries the label in the north alone; ordinary words everywhere."""
     made, rng = demo_reviews(n, 3), np.random.default_rng(0)
     rows = []
@@ -166,7 +166,7 @@ def test_repeated_texts_are_a_finding_with_advice_unless_units_are_given() -> No
 
 
 def test_the_command_takes_both_columns(run: Run, tmp_path: Path) -> None:
-    sites().with_columns(author=pl.int_range(600) % 599).write_csv(tmp_path / "a.csv")
+    sites().with_columns(author=pl.int_range(900) % 899).write_csv(tmp_path / "a.csv")
     asked = ["--text", "text", "--label", "label", "--by", "author", "--environments", "site"]
     status, out, _ = run("audit", "a.csv", *asked, "--no-baseline", "--no-pictures", "--out", "o")
     assert status == 0 and "Unstable tokens" in out and "units, which are what is independent" in " ".join(out.split())

@@ -365,7 +365,7 @@ def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Pat
     corpus = read_corpus((looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep")
     found = audit(corpus, Settings(baseline=False, thorough=False))
     assert found.model.vocabulary_ is not None and len(found.model.vocabulary_.formatting) > 50
-    opened = Opened(browser, render(found), tmp_path)
+    opened = Opened(browser, render(found, []), tmp_path)
     rng = np.random.default_rng(5)
     mixed = ["".join(rng.choice([*looks[:-1], "\n", " ", "..."], 3)) for _ in range(100)]
     texts = [*looks, *(text + " " for text in looks), *mixed, "x" * 300 + "   ", "😀" * 250 + ".", "", "  "]
@@ -383,12 +383,12 @@ def three_classes(ngrams: int = 3) -> Audit:
     names = ["wet", "dry", "<b>both</b>"]
     texts = [" ".join([*rng.choice(pool, 12), *[pool[y]] * 2]) for y in np.arange(240) % 3]
     corpus = read_corpus((texts, [names[y] for y in np.arange(240) % 3]))
-    return audit(corpus, Settings(ngrams=ngrams, baseline=False))
+    return audit(corpus, Settings(ngrams=ngrams, baseline=False, thorough=False))
 
 
 def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     found = three_classes()
-    opened = Opened(browser, render(found), tmp_path)
+    opened = Opened(browser, render(found, []), tmp_path)
     same_as_explain(opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in found.sample])
     for k, label in enumerate(found.classes):
         opened.page.select_option("#class", str(k))
@@ -443,7 +443,7 @@ def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, 
         Settings(baseline=False, thorough=False),
         PieceTokenizer(pieces),
     )
-    opened = Opened(browser, render(found), tmp_path)
+    opened = Opened(browser, render(found, []), tmp_path)
     assert "cannot run" in opened.page.inner_text("#box-left")
     assert not opened.page.is_visible("#box-text")
     said = opened.page.locator("#documents-list .sum").first.inner_text()
