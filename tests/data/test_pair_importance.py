@@ -92,7 +92,7 @@ def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 def test_swapping_all_sides_mirrors_everything(seed: int) -> None:
     counts = random_counts(15, 5, seed)
     units = np.arange(15) // 3

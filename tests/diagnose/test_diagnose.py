@@ -259,7 +259,7 @@ def test_interval_holds_the_true_correlation_as_often_as_it_says() -> None:
     assert 0.92 <= inside / runs <= 1.0
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@settings(deadline=None, derandomize=True)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_deletions_are_bounded_distinct_and_of_words_that_are_there(seed: int, per_type: int) -> None:
     rng = np.random.default_rng(seed)

@@ -410,7 +410,7 @@ def test_direction_overrides_end_with_their_piece(plain_page: tuple[Audit, Page]
     assert Page(body[1]).tokens == ["\u202etwo", " \u2067"]
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 2500), max_size=12), st.integers(0, 2000))
 def test_cut_document_accounts_for_every_character(lengths: list[int], short: int) -> None:
     pieces = [("x" * n, 0.1, 0.1, 1.0) for n in lengths] + [("y", 0.0, 0.0, 0.0)] * short
