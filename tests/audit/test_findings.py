@@ -111,6 +111,7 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     assert not [f for f in off.findings if f.kind is FindingKind.SHORTCUT]
 
 
+@pytest.mark.slow
 def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> None:
     plant = in_share(0.4, 1, lambda t: f"{t}   ")
     found = audited(*reviews(500, 1, plant), thorough=True)

@@ -294,6 +294,7 @@ def test_the_planted_shortcut_comes_first(found: Diagnosis, reviews: Any) -> Non
     assert found.leaning["effect_low"][0] > 0 and found.leaning["q_value"][0] >= 0.05
 
 
+@pytest.mark.slow
 def test_an_untrained_model_has_learned_nothing(trained: Any, reviews: Any) -> None:
     model = untrained_twin(trained[0], 9)
     result = diagnose(model, trained[1], reviews.texts.to_list(), reviews.labels.tolist(), SETTINGS)
@@ -431,6 +432,7 @@ def test_three_classes(reviews: Any) -> None:
     assert float(sums.abs().max()) < 1e-4  # answers are centred over classes
 
 
+@pytest.mark.slow
 def test_a_transformer_of_three_classes() -> None:
     texts, labels = TEXTS.to_list(), [i % 3 for i in range(120)]
     model, tokenizer = build("bert", texts, classes=3)
@@ -440,6 +442,7 @@ def test_a_transformer_of_three_classes() -> None:
     assert float(by_token["value"].abs().max()) < 1e-4 and float(by_token["gradient"].abs().max()) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_model_without_attention_says_so() -> None:
     texts = TEXTS.to_list()
     model, tokenizer = build("fnet", texts)

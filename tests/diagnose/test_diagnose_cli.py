@@ -316,10 +316,12 @@ def test_a_trainer_logs_what_is_learned(home: Path) -> None:
     assert logged[0]["diagnose/auc"] > 0.7 and call.found[0][0] == 7
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing(browser: Any, small: Diagnosis, tmp_path: Path) -> None:
     assert violations(browser, render_diagnosis(small), tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
     from diagnose_models import build, save

@@ -113,6 +113,7 @@ def test_adapters_as_object_and_folder(few: Any, tmp_path: Path) -> None:
         diagnose(prompts, tokenizer, *few, QUICK)
 
 
+@pytest.mark.slow
 def test_estimators_without_probabilities(few: Any) -> None:
     train = planted_reviews(600, 5, planted=True)
     two = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train.texts.to_list(), train.labels)
