@@ -60,12 +60,20 @@ def run_shell(code: str, run: Run) -> None:
             Path(name).write_text(out)
 
 
-@pytest.fixture
-def at_home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pl.DataFrame]:
+    found = {}
     for name, seed in (("reviews.csv", 0), ("new.csv", 1)):
         reviews = demo_reviews(300, seed)
         stars = [(3 if i % 10 == 0 else 4 + i % 2) if y else 1 + i % 2 for i, y in enumerate(reviews.labels)]
-        pl.DataFrame({"body": reviews.texts, "stars": stars}).write_csv(tmp_path / name)
+        found[name] = pl.DataFrame({"body": reviews.texts, "stars": stars})
+    return found
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, tables: dict[str, pl.DataFrame]) -> Path:
+    for name, table in tables.items():
+        table.write_csv(tmp_path / name)
     return tmp_path
 
 

@@ -51,7 +51,12 @@ def test_what_exceeds_and_where() -> None:
     for row in review.iter_rows(named=True):
         assert row["label"] == labels[row["row"] - 1]
     assert found.to_dict()["over_budget"][0]["token"] == reviews.shortcut
-    calm = audit(read_corpus((reviews.texts.to_list(), labels)), Settings(baseline=False, budget=Budget(0.9999, 0.5)))
+
+
+def test_a_budget_that_nothing_exceeds() -> None:
+    reviews = demo_reviews(100, seed=3)
+    how = Settings(baseline=False, thorough=False, budget=Budget(0.9999, 0.5))
+    calm = audit(read_corpus((reviews.texts.to_list(), reviews.labels.tolist())), how)
     assert calm.over_budget.is_empty() and calm.to_review.is_empty() and calm.to_dict()["over_budget"] == []
 
 

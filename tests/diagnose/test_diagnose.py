@@ -375,6 +375,7 @@ def test_work_goes_on_where_it_stopped(trained: Any, found: Diagnosis, reviews: 
         diagnose(*arguments, resume=file)
 
 
+@pytest.mark.slow
 def test_long_documents_and_samples_are_counted(trained: Any, reviews: Any) -> None:
     texts, labels = reviews.texts.to_list(), reviews.labels.tolist()
     short = {

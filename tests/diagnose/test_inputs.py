@@ -124,6 +124,7 @@ def test_estimators_without_probabilities(few: Any) -> None:
     assert diagnose(three, None, few[0], [i % 3 for i in range(60)], QUICK).learned is False
 
 
+@pytest.mark.slow
 def test_a_language_model_answers_with_words(few: Any) -> None:
     tokenizer = build("gpt2", few[0])[1]
     torch.manual_seed(0)
