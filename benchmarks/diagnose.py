@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -24,16 +28,16 @@ from scipy.stats import spearmanr
 from machine import DATA
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "diagnose"))
-from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, train_tokenizer
+from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save, train_tokenizer
 
+import tokensieve
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose, reading
-from tokensieve.diagnose.encoding import REST, Input, encode, frame_of
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
+from tokensieve.diagnose.encoding import REST, SPLITTER, Input, encode, frame_of
 from tokensieve.diagnose.measuring import Checkpoint, Work, choose, leave_out, read
 from tokensieve.diagnose.outputs import Outputs
 from tokensieve.diagnose.pieces import PieceSubject
 from tokensieve.diagnose.reading import Reader, prepared
-from tokensieve.diagnose.sample import SPLITTER
 from tokensieve.progress import silent
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.vocabulary import count_texts
@@ -72,18 +76,21 @@ def families(options: argparse.Namespace) -> None:
         )
 
 
-def documents(source: str, data: Path, seed: int, n: int) -> tuple[list[str], Any]:
-    """Texts and labels 0, 1: generated reviews without a plant, or the beginnings of real ones."""
+def documents(
+    source: str, data: Path, seed: int, n: int, characters: int = 400, classes: int = 2
+) -> tuple[list[str], Any]:
+    """Texts and labels 0, 1 (Yelp: or all five stars): generated reviews without a plant, or the beginnings of real ones."""
     if source == "generated":
         made = planted_reviews(n, seed, planted=False)
         return made.texts.to_list(), made.labels
     table = pl.read_parquet(data / ("yelp.parquet" if source == "yelp" else "imdb_train.parquet"))
     if source == "yelp":
-        table = table.filter(pl.col("stars").is_in([1.0, 5.0])).with_columns(label=pl.col("stars") == 5.0)
+        table = table.filter(pl.col("stars").is_in([1.0, 5.0]) | (classes == 5))
+        table = table.with_columns(label=pl.col("stars") - 1 if classes == 5 else pl.col("stars") == 5.0)
     else:
         table = table.with_columns(label=pl.col("label") == "positive")
     table = table.sample(n, seed=seed, shuffle=True)
-    return [text[:400] for text in table["text"]], table["label"].cast(pl.Int64).to_numpy()
+    return [text[:characters] for text in table["text"]], table["label"].cast(pl.Int64).to_numpy()
 
 
 def fidelity(options: argparse.Namespace) -> None:
@@ -139,22 +146,21 @@ def methods(reader: Any, subject: Any, types: int) -> Any:
     """Names and functions that give the mean effect of every word, shape (|S|,)."""
 
     def integrated(draws: int, straight: bool) -> Any:
-        own, before = subject._share, reading.SHIFTS
-        reading.SHIFTS = tuple(k / draws for k in range(draws))
+        own = subject._share
         subject._share = np.full(len(own), 0.5 / draws) if straight else own
         try:
             effect = np.zeros(len(subject.pairs.types))
             order = np.argsort(-subject.lengths)
             for k in range(0, len(order), 32):
                 at = order[k : k + 32]
-                subject.integrate(at, np.zeros(len(at), dtype=np.int64), effect)
+                subject.integrate(at, np.zeros(len(at), dtype=np.int64), effect, draws)
         finally:
-            reading.SHIFTS, subject._share = before, own
+            subject._share = own
         n = np.bincount(subject.pairs.types, minlength=types)
         return np.bincount(subject.pairs.types, effect, types) / np.maximum(n, 1)
 
     for draws in (1, 2, 4, 8):
-        yield f"a path for each word, {draws} draws" + " (ours)" * (draws == 2), lambda n=draws: integrated(n, False)
+        yield f"a path for each word, {draws} draws" + " (ours)" * (draws == 1), lambda n=draws: integrated(n, False)
     for draws in (1, 2, 4, 8):
         yield f"straight path, {draws} nodes", lambda n=draws: integrated(n, True)
     for per_type in (1, 2, 4, 8):
@@ -264,75 +270,50 @@ def imdb(options: argparse.Namespace) -> None:
     print(*found.verdict, found.seconds, f"{found.token_types:,} words", sep="\n")
 
 
+TIMED = """
+import sys, time, json
+import polars as pl, torch
+from tokensieve.diagnose import DiagnoseSettings, diagnose, load
+torch.set_num_threads(1)
+held, model = pl.read_parquet(sys.argv[2]), load(sys.argv[1])
+start = time.process_time()
+found = diagnose(*model, held["text"].to_list(), held["label"].to_list(), DiagnoseSettings(max_length=128))
+print(json.dumps([time.process_time() - start, found.token_types, found.seconds]))
+"""
+
+
 def speed(options: argparse.Namespace) -> None:
-    """A model of DistilBERT's shape (66 M random weights): attention and gradient of every word, beside captum and shap."""
+    """Documents a processor second, one thread, of a whole diagnosis, beside another version's source (--other)."""
     import transformers as tf
 
-    reviews = demo_reviews(2000).texts.to_list()
-    tokenizer = framed(train_tokenizer("wordpiece", reviews), decoder=False)
-    torch.manual_seed(0)
-    model = tf.DistilBertForSequenceClassification._from_config(
-        tf.DistilBertConfig(pad_token_id=0), attn_implementation="eager"
-    ).eval()
-    size = sum(p.numel() for p in model.parameters())
-    texts = [" ".join(reviews[4 * i : 4 * i + 4]) for i in range(options.documents_timed)]
-    encoded = [np.array(tokenizer(t, truncation=True, max_length=256)["input_ids"], dtype=np.int32) for t in texts]
-    print(f"{size / 1e6:.0f} M weights, {len(texts)} documents of {np.mean([len(e) for e in encoded]):.0f} pieces, "
-          f"{torch.get_num_threads()} threads")  # fmt: skip
-    rng = np.random.default_rng(0)
-    batches = [[Input(one) for one in encoded[i : i + 8]] for i in range(0, len(encoded), 8)]
-    with prepared(model, 0):
-        reader = Reader(model, Outputs((0, 1), 2, 2), frame_of(tokenizer))
-        start = time.perf_counter()
-        for batch in batches:
-            reader.look(batch)
-            share = [np.r_[np.nan, rng.random(len(one.ids) - 2), np.nan] for one in batch]
-            reader.integrate(batch, share, np.zeros(len(batch), dtype=np.int64))
-        ours = (time.perf_counter() - start) / len(encoded)
-    print(f"tokensieve, attention and integrated gradients (2 draws): {1 / ours:.2f} documents/s")
-    few = options.documents_peers
-    for name, run in (("captum LayerIntegratedGradients, 50 steps", captum_run), ("shap text explainer", shap_run)):
-        try:
-            start = time.perf_counter()
-            run(model, tokenizer, texts[:few], encoded[:few])
-            theirs = (time.perf_counter() - start) / few
-        except ImportError as missing:
-            print(f"{name}: {missing}")
-            continue
-        print(f"{name}: {1 / theirs:.3f} documents/s on {few} documents, {theirs / ours:.0f} times as long", flush=True)
-
-
-def captum_run(model: Any, tokenizer: Any, texts: list[str], encoded: list[Any]) -> None:
-    """Attribution of the logit difference to the word embeddings, against padding."""
-    from captum.attr import LayerIntegratedGradients
-
-    def margin(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        z = model(input_ids=ids, attention_mask=mask).logits
-        return z[:, 1] - z[:, 0]
-
-    explainer = LayerIntegratedGradients(margin, model.get_input_embeddings())
-    for one in encoded:
-        ids = torch.from_numpy(one.astype(np.int64))[None]
-        explainer.attribute(
-            ids,
-            torch.zeros_like(ids),
-            additional_forward_args=(torch.ones_like(ids),),
-            n_steps=50,
-            internal_batch_size=8,
-        )
-
-
-def shap_run(model: Any, tokenizer: Any, texts: list[str], encoded: list[Any]) -> None:
-    """The partition explainer with its default number of evaluations."""
-    import shap
-
-    def margin(batch: Any) -> Any:
-        given = tokenizer([str(t) for t in batch], truncation=True, max_length=256, padding=True, return_tensors="pt")
-        with torch.inference_mode():
-            z = model(input_ids=given["input_ids"], attention_mask=given["attention_mask"]).logits
-        return (z[:, 1] - z[:, 0]).numpy()
-
-    shap.Explainer(margin, shap.maskers.Text(tokenizer))(texts, batch_size=8, silent=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for source, classes in (("imdb", 2), ("yelp", 5)):
+            texts, labels = documents(source, options.data, 0, options.documents_timed, 700, classes)
+            held = str(Path(folder) / f"{source}.parquet")
+            pl.DataFrame({"text": texts, "label": [str(y) for y in labels]}).write_parquet(held)
+            tokenizer = framed(train_tokenizer("wordpiece", texts, 4000), decoder=False)
+            for layers, width in ((2, 32), (4, 256)):
+                torch.manual_seed(0)
+                config = tf.BertConfig(
+                    hidden_size=width, num_hidden_layers=layers, num_attention_heads=width // 64 or 2, num_labels=classes,
+                    intermediate_size=4 * width, max_position_embeddings=258, pad_token_id=0, vocab_size=len(tokenizer),
+                )  # fmt: skip
+                model = tf.AutoModelForSequenceClassification.from_config(config)
+                saved = save(model, tokenizer, Path(folder) / "model", {k: str(k) for k in range(classes)})
+                rate = {}
+                for version in ("", options.other) if options.other else ("",):
+                    path = version or str(Path(tokensieve.__file__).parents[1])
+                    done = subprocess.run(
+                        [sys.executable, "-c", TIMED, saved, held], env=os.environ | {"PYTHONPATH": path}, check=True,
+                        capture_output=True, text=True,
+                    )  # fmt: skip
+                    seconds, words, stages = json.loads(done.stdout.splitlines()[-1])
+                    rate[version] = len(texts) / seconds
+                    print(f"{source}, {classes} classes, {layers} layers of {width}, {version or 'this version'}: "
+                          f"{len(texts)} documents, {words} words, {seconds:.1f} s, {rate[version]:.1f} documents/s, "
+                          f"{ {name: round(x, 1) for name, x in stages.items()} }", flush=True)  # fmt: skip
+                if options.other:
+                    print(f"{rate[''] / rate[options.other]:.2f} times as many documents a second", flush=True)
 
 
 def main() -> None:
@@ -346,8 +327,8 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", default=["bert", "gpt2", "modernbert"], choices=FAMILIES)
     parser.add_argument("--epochs", type=int, default=4, help="of the models of `fidelity`")
     parser.add_argument("--documents", type=int, default=4000, help="IMDB reviews to train on")
-    parser.add_argument("--documents-timed", type=int, default=32)
-    parser.add_argument("--documents-peers", type=int, default=3)
+    parser.add_argument("--documents-timed", type=int, default=1000)
+    parser.add_argument("--other", default="", help="source folder of another version, for `speed`")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     start = time.perf_counter()

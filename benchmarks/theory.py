@@ -1,7 +1,7 @@
 """Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, relaxed
 hypotheses, and the share selected against the first step.
 
-    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets|descent|classes
+    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets|descent|classes|phases
         [--seeds 20] [--data DIR] [--out DIR]
 
 Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see machine.py).
@@ -23,6 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from machine import DATA
 from tokensieve.model.start import initialise
+from tokensieve.report.phases import phase_pictures, phase_table
 from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.descent import descend
@@ -52,7 +53,10 @@ SOURCES = (
     ("snli_train.parquet", "label", "hypothesis", {"entailment": "entailment", "contradiction": "contradiction"}),
 )
 # Documents, dimension, and the documents that a word must occur in.
-SIZES = ((60, 32, 3), (100, 64, 5), (200, 128, 10), (400, 256, 20))
+SIZES = (
+    (40, 24, 2), (60, 32, 3), (80, 48, 4), (100, 64, 5), (150, 96, 7), (200, 128, 10), (300, 192, 15), (400, 256, 20),
+    (600, 384, 20),
+)  # fmt: skip
 KEPT = (
     "verdict", "dimension_v", "tied_documents", "curvature_f1", "curvature_f3", "duality_gap", "kkt_residual", "tight_pairs",
     "pulling_pairs", "is_max_margin", "one_sided_selected", "prediction_error",
@@ -181,7 +185,7 @@ def step_size(options: argparse.Namespace) -> None:
 
 
 def subsets(options: argparse.Namespace) -> None:
-    """What becomes of p on real subsets: reviews, restaurants and premises, 60 to 1,000 documents, d = 32 to 512, over seeds."""
+    """What becomes of p on 27 real subsets: reviews, restaurants and premises, 40 to 600 documents, d = 24 to 384, over seeds."""
     rows = []
     for (name, label, text, groups), (size, d, least) in itertools.product(SOURCES, SIZES):
         for seed in range(options.seeds):
@@ -324,6 +328,29 @@ def classes(options: argparse.Namespace) -> None:
         print(f"| {k} | {'trained' if train_v else 'fixed'} | {share:.0%} | {pairs} | {loss:.2g} |", flush=True)
 
 
+def phases(options: argparse.Namespace) -> None:
+    """Phase diagrams: the limit over step size, dimension, documents and types, with and without leaks, drawn for docs/theory.md.
+
+    Base: n = 60, |S| = 30, T = 6, 8 relevant types, d = 128; every curve to ‖p‖ = 1,000.
+    """
+    base = {"n": [60], "n_types": [30], "length": [6], "n_relevant": [8], "d": [128], "max_norm": [1000.0]}
+    across = {
+        "eta": [30.0, 100.0, 300.0, 1000.0],
+        "d": [32, 64, 128, 256],
+        "n": [20, 60, 120, 240],
+        "n_types": [15, 30, 60, 120],
+    }
+    for x, values in across.items():
+        cases = grid(base | {"leak": [0.0, 0.1, 0.3], "seed": range(options.seeds), x: values})
+        found = run_sweep(cases, options.out / "phases")
+        table = phase_table(found, x, "leak")
+        table.write_csv(options.out / f"phases-{x}.csv")
+        fates = pl.DataFrame(found.rows, infer_schema_length=None)["limit_verdict"].value_counts().rows()
+        print(x, found.outcomes, fates, flush=True)
+        for picture in phase_pictures(found, x, "leak"):
+            (options.out / f"{picture.name}-{x.replace('_', '-')}.svg").write_text(picture.svg(), encoding="utf-8")
+
+
 def highest_entries(counts: Counts, scores: np.ndarray) -> np.ndarray:
     """The stored entries of largest score in their document."""
     starts = counts.matrix.indptr[:-1]
@@ -335,6 +362,7 @@ def main() -> None:
     """Parse, run, time."""
     runs = {
         "classes": classes,
+        "phases": phases,
         "descent": descent,
         "small": small,
         "large": large,

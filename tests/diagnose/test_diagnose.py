@@ -167,14 +167,11 @@ def integrated(model: Any, ids: Any, share: Any) -> Any:
     table = model.get_input_embeddings()
     e, pad = table(ids).detach(), table(torch.zeros_like(ids)).detach()
     text = np.isfinite(share)
-    total = np.zeros(len(share))
-    for shift in (0.0, 0.5):
-        t = torch.tensor(np.where(text, (share + shift) % 1, 1.0), dtype=torch.float32)[None, :, None]
-        leaf = (t * e + (1 - t) * pad).requires_grad_(True)
-        z = model(inputs_embeds=leaf, attention_mask=torch.ones_like(ids)).logits
-        (gradient,) = torch.autograd.grad(z[0, 0] - z[0, 1], leaf)
-        total += np.where(text, ((e - pad) * gradient).sum(-1)[0].numpy(), 0.0) / 2
-    return total
+    t = torch.tensor(np.where(text, share, 1.0), dtype=torch.float32)[None, :, None]
+    leaf = (t * e + (1 - t) * pad).requires_grad_(True)
+    z = model(inputs_embeds=leaf, attention_mask=torch.ones_like(ids)).logits
+    (gradient,) = torch.autograd.grad(z[0, 0] - z[0, 1], leaf)
+    return np.where(text, ((e - pad) * gradient).sum(-1)[0].numpy(), 0.0)
 
 
 @pytest.mark.parametrize("family", ["bert", "modernbert"])
@@ -186,11 +183,11 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     batch = [windows.input(w) for w in range(4)]
     text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
-    outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(4), 6
+    outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(4), 12
     with prepared(model, 0):
         reader = Reader(model, outputs, frame)
         for step in range(steps):
-            share = [np.where(mask, (step + 0.5) / (2 * steps), np.nan) for mask in text]
+            share = [np.where(mask, (step + 0.5) / steps, np.nan) for mask in text]
             found = reader.integrate(batch, share, np.zeros(4, dtype=np.int64))
             sums += [one.sum() / steps for one in found]
         change = outputs.answers(reader.logits(batch)) - outputs.answers(reader.logits(empty))

@@ -21,9 +21,9 @@ from sklearn.svm import LinearSVC
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
-from tokensieve.diagnose.encoding import SEPARATOR, SPECIAL, encode, frame_of
+from tokensieve.diagnose.encoding import SEPARATOR, SPECIAL, SPLITTER, encode, frame_of
 from tokensieve.diagnose.loading import Answers
-from tokensieve.diagnose.sample import SPLITTER, documents_from, documents_of
+from tokensieve.diagnose.sample import documents_from, documents_of
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.pairs import read_pairs

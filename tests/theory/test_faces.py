@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import mpmath
 import numpy as np
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
+from tokensieve.theory import phases
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.curve import FlowSettings
+from tokensieve.theory.curve import FlowSettings, Verdict
 from tokensieve.theory.faces import Fate, Limit, find_limit, finite_gaps
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
@@ -109,6 +111,39 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     limit = find_limit(counts, E, w, flow)
     assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension == 1
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
+
+
+def test_newcomers_that_come_to_rest_are_there_as_long_as_is_looked() -> None:
+    """Types 0 and 1 settle where σ(f) = 2/3; where Newton's method ends a flow early it is at rest from then on."""
+    counts = Counts.from_matrix([[1, 1]] * 3, [1, 1, 0])
+    w = np.array([1.5, -1.0])
+    found = phases._relax(counts, np.eye(2), w, np.ones(6, bool), np.zeros(2), 24.0, math.inf)
+    assert found is not None
+    z, tied, passed, stood = found
+    share = (math.log(2) + 1.0) / 2.5
+    assert z[0] - z[1] == pytest.approx(math.log(share / (1 - share)), rel=1e-9)
+    assert tied.all() and passed < 15 and stood == 24.0
+
+
+@pytest.mark.parametrize("fake_seconds", [0, 40, 400])
+def test_the_time_limit_ends_every_stage(monkeypatch: pytest.MonkeyPatch, fake_seconds: int) -> None:
+    """By a clock that counts how often it is looked at: soon after the limit nobody looks again, whatever was being done."""
+    data = single_token(60, 30, 6, 8, leak=0.3, seed=2)
+    step = one_step(data.counts, *initialise(30, 64, seed=2), eta=200.0)
+    E = step.embeddings()
+    w = E @ step.start.v
+    flow = gradient_flow(data.counts, E, w, step.start.p, FlowSettings(max_norm=500.0))
+    assert flow.verdict is not Verdict.FINITE and flow.log_time[-1] > 24
+    looks = [0.0]
+
+    def monotonic() -> float:
+        looks[0] += 1.0
+        return looks[0]
+
+    monkeypatch.setattr(time, "monotonic", monotonic)
+    limit = find_limit(data.counts, E, w, flow, fake_seconds)
+    assert limit.fate is Fate.UNDECIDED and "--max-seconds" in limit.reason
+    assert looks[0] < fake_seconds + 20
 
 
 def test_a_flat_direction_of_the_balance_is_still_a_strict_minimum() -> None:

@@ -18,6 +18,7 @@ from tokensieve.auditing.findings import Finding, FindingKind, Share
 from tokensieve.auditing.pairs import Preferences
 from tokensieve.escape import html_table, shown
 from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.training import TrainSettings
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
 DOCUMENT = {"part": pl.String, "row": pl.Int64, "label": pl.String}
@@ -28,28 +29,18 @@ SUMMARY = (
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What an audit can be given.
+class Settings(TrainSettings):
+    """What an audit can be given: how its model is trained, and more.
 
     Attributes:
-        ngrams: longest run of words that is a token type.
-        min_documents: a type must occur in that many training documents.
-        seed: of the split and of training.
-        value_rate: initial step size of the classifier's values.
-        test_share: share of the documents set aside for testing where the corpus has no test set.
-        baseline: whether TF-IDF + logistic regression is trained beside the model.
         formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
+        baseline: whether TF-IDF + logistic regression is trained beside the model.
         budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
         thorough: also look for wrong labels, and measure accuracy without the shortcuts: about three more trainings.
     """
 
-    ngrams: int = 1
-    min_documents: int = 3
-    seed: int = 0
-    value_rate: float = 0.1
-    test_share: float = 0.2
-    baseline: bool = True
     formatting: bool = True
+    baseline: bool = True
     budget: Budget | None = None
     thorough: bool = True
 

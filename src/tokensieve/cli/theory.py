@@ -67,7 +67,9 @@ class Budget:
         float | None, typer.Option("--eta", help="Size of the first step.", show_default="from the data")
     ] = None
     max_norm: Annotated[float, typer.Option("--max-norm", help="Follow p up to this norm.")] = 20_000.0
-    max_seconds: Annotated[float, typer.Option("--max-seconds", help="Time for the flow, and for max margin.")] = 600.0
+    max_seconds: Annotated[
+        float, typer.Option("--max-seconds", help="Time for flow, faces and max margin together.")
+    ] = 600.0
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep the flow here, and go on from it.", metavar="FILE")
     ] = None

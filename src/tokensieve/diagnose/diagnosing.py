@@ -28,13 +28,14 @@ from tokensieve.diagnose.agreement import (
     shuffled,
 )
 from tokensieve.diagnose.classes import Matched, match_classes, settle
+from tokensieve.diagnose.encoding import SPLITTER
 from tokensieve.diagnose.loading import check_weights, untrained_twin, weights_digest
 from tokensieve.diagnose.marking import mark_documents
 from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, Work, measure, read
 from tokensieve.diagnose.models import Model, recognise
 from tokensieve.diagnose.outputs import Kind, Outputs
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
-from tokensieve.diagnose.sample import SPLITTER, Documents, Sample, documents_from, documents_of, draw_sample
+from tokensieve.diagnose.sample import Documents, Sample, documents_from, documents_of, draw_sample
 from tokensieve.diagnose.texts import TextSubject
 from tokensieve.diagnose.use import (
     Status,
@@ -54,7 +55,7 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 
-UNTRAINED = 150  # documents that the untrained model reads
+UNTRAINED = 100  # documents that the untrained model reads
 NO_GRADIENTS = "no gradient reaches its word embeddings: effects are measured by leaving words out"
 USE_COLUMNS = ("use", "use_low", "use_high", "share", "flipped", "concentration", "helps", "helps_low", "helps_high")
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,11 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Ints
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 REST, SPECIAL = -1, -2
 SEPARATOR = "\x1f"
+SPLITTER = WordTokenizer(line_breaks=False, pattern=WORD + r"|[^\w\s\x1f]")  # punctuation too: a model may lean on it
 CHUNK = 256
 VERY_LARGE = 10**6  # a tokenizer without a limit names a larger number than any model has
 
@@ -215,8 +217,9 @@ def encode(
     out, empty = _Growing(), np.empty(0, dtype=np.int32)
     for start in range(0, len(texts), CHUNK):
         chunk = texts[start : start + CHUNK].to_list()
-        for k, (text, ids, offsets, seconds) in enumerate(_encoded(tokenizer, chunk, frame.middle is not None)):
-            kinds = _types(offsets, splitter.spans(text), place, ids, forms)
+        spans = _spans(splitter, chunk)
+        for k, (ids, offsets, seconds) in enumerate(_encoded(tokenizer, chunk, frame.middle is not None)):
+            kinds = _types(offsets, spans[k], place, ids, forms)
             out.total += len(ids)
             if frame.middle is not None:
                 kinds[: seconds * frame.prompted] = SPECIAL
@@ -245,18 +248,34 @@ def encode(
 
 def _encoded(
     tokenizer: Any, chunk: list[str], paired: bool
-) -> Iterator[tuple[str, NDArray[np.int32], list[tuple[int, int]], int]]:
-    """Each text with its piece ids, their offsets, and where the pieces of the second of two texts begin."""
+) -> Iterator[tuple[NDArray[np.int32], list[tuple[int, int]], int]]:
+    """Of each text its piece ids, their offsets, and where the pieces of the second of two texts begin."""
     sides = [text.partition(SEPARATOR)[::2] for text in chunk] if paired else [(text, "") for text in chunk]
     ask = partial(tokenizer, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
     found = [ask([side[i] for side in sides]) for i in range(1 + paired)]
-    for k, text in enumerate(chunk):
+    for k in range(len(chunk)):
         ids, offsets = list(found[0]["input_ids"][k]), list(found[0]["offset_mapping"][k])
         seconds, shift = len(ids), len(sides[k][0]) + 1
         if paired:
             ids += found[1]["input_ids"][k]
             offsets += [(a + shift, z + shift) for a, z in found[1]["offset_mapping"][k]]
-        yield text, np.asarray(ids, dtype=np.int32), offsets, seconds
+        yield np.asarray(ids, dtype=np.int32), offsets, seconds
+
+
+def _spans(splitter: Tokenizer, texts: list[str]) -> list[list[tuple[int, int, str]]]:
+    """Each text's words with their place; all texts in one call where no word reaches across lines."""
+    if splitter != SPLITTER:
+        return [splitter.spans(text) for text in texts]
+    out: list[list[tuple[int, int, str]]] = []
+    found, at = iter([*splitter.spans("\n".join(texts)), (sum(map(len, texts)) + len(texts), 0, "")]), 0
+    start, end, word = next(found)
+    for text in texts:
+        out.append([])
+        while start < at + len(text):
+            out[-1].append((start - at, end - at, word))
+            start, end, word = next(found)
+        at += len(text) + 1
+    return out
 
 
 def _shorten(first: int, second: int, room: int | None) -> tuple[int, int]:
@@ -287,9 +306,10 @@ def _types(
     known = np.array([place.get(span[2], REST) for span in spans], dtype=np.int32)
     out[inside] = known[which[inside]]
     at = np.flatnonzero(out >= 0)
-    for group in np.split(at, np.flatnonzero(np.diff(which[at])) + 1):
-        if len(group):
-            forms[out[group[0]]][tuple(ids[group].tolist())] += 1
+    cuts = [0, *(np.flatnonzero(np.diff(which[at])) + 1).tolist(), len(at)]
+    mine, types = ids[at].tolist(), out[at].tolist()
+    for a, z in pairwise(cuts if len(at) else []):
+        forms[types[a]][tuple(mine[a:z])] += 1
     return out
 
 

@@ -68,8 +68,8 @@ class Subject(Protocol):
         """Logits of some words as whole inputs, shape (n, M)."""
         ...
 
-    def integrate(self, at: Ints, heads: Ints, effect: Floats) -> None:
-        """Fill the effect of each pair of some inputs on one answer of each."""
+    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
+        """Fill the effect of each pair of some inputs on one answer of each, the mean over so many draws."""
         ...
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:

@@ -63,15 +63,18 @@ class PieceSubject:
         """Logits of words as whole inputs."""
         return np.asarray(self._reader.logits([self._windows.forms[s] for s in at]))
 
-    def integrate(self, at: Ints, heads: Ints, effect: Floats) -> None:
-        """Effects of the pairs of some windows."""
+    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
+        """Effects of the pairs of some windows, the mean over so many draws, evenly apart."""
         here = [slice(self._windows.starts[w], self._windows.starts[w + 1]) for w in at]
-        share = [np.where(self._windows.types[one] >= REST, self._share[one], np.nan) for one in here]
-        found = self._reader.integrate([self._windows.input(w) for w in at], share, heads)
-        for w, one, pieces in zip(at, here, found, strict=True):
-            first, last = self.pairs.starts[w], self.pairs.starts[w + 1]
-            mine = self._pair[one] >= 0
-            effect[first:last] = np.bincount(self._pair[one][mine] - first, pieces[mine], last - first)
+        batch = [self._windows.input(w) for w in at]
+        for draw in range(draws):
+            moved = [(self._share[one] + draw / draws) % 1 for one in here]
+            share = [np.where(self._windows.types[one] >= REST, t, np.nan) for one, t in zip(here, moved, strict=True)]
+            for w, one, pieces in zip(at, here, self._reader.integrate(batch, share, heads), strict=True):
+                first, last = self.pairs.starts[w], self.pairs.starts[w + 1]
+                mine = self._pair[one] >= 0
+                found = np.bincount(self._pair[one][mine] - first, pieces[mine], last - first) / draws
+                effect[first:last] = found + (effect[first:last] if draw else 0.0)
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of windows without some words each."""

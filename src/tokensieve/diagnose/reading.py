@@ -11,7 +11,8 @@ every other word being on its own way there, special tokens kept:
 
 This is integrated gradients (Sundararajan, Taly & Yan, ICML 2017, equation 1) with a path of its own for every word: on the
 straight path of all words at once a model that answers a document of padding as surely as any other gives the words that drive
-it there no credit. Two draws, t and t + ½ modulo 1, take two forward and two backward passes.
+it there no credit. One draw a document takes a forward and a backward pass: the mean over a word's documents is the mean over
+draws, too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from tokensieve.text.counts import Floats, Ints
 
 FIRST, LAST, MEAN = "first", "last", "mean"
 RIGHT, LEFT, NONE = "right", "left", "none"
-SHIFTS = (0.0, 0.5)
 SAME = 2e-3  # logits of one input, alone and padded, agree to this share of their size (half precision: 5 %)
 
 
@@ -97,8 +97,8 @@ class Reader:
                 out = self._model(**self._inputs(part), output_attentions=True)
                 logits[at] = _numbers(out.logits)
                 received = self._received(out.attentions, part)
-                for row, i in enumerate(at):
-                    attention[i] = received[:, row, self._place(part, row)]
+                for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
+                    attention[i] = received[:, row, place]
         return Look(logits, attention)
 
     def integrate(self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints) -> list[Floats]:
@@ -115,18 +115,19 @@ class Reader:
                 part = [batch[i] for i in at]
                 inputs = self._inputs(part)
                 drawn = torch.full(inputs["input_ids"].shape, torch.nan, device=self._device)
-                for row, i in enumerate(at):
-                    drawn[row, self._place(part, row)] = torch.from_numpy(share[i]).to(drawn)
+                places = self._places(part)
+                for row, (i, place) in enumerate(zip(at, places, strict=True)):
+                    drawn[row, place] = torch.from_numpy(share[i]).to(drawn)
                 total = torch.zeros_like(drawn)
                 chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
-                for shift in SHIFTS:
-                    with self._between(inputs["input_ids"], (drawn + shift) % 1) as steps:
-                        answers = self._outputs.answers(self._model(**inputs).logits.float())
-                        gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [s.leaf for s in steps])
-                    for step, gradient in zip(steps, gradients, strict=True):
-                        total += step.back((gradient.float() * step.difference.float()).sum(-1)) / len(SHIFTS)
-                for row, i in enumerate(at):
-                    out[i] = _numbers(total[row, self._place(part, row)])
+                with self._between(inputs["input_ids"], drawn) as steps:
+                    answers = self._outputs.answers(self._model(**inputs).logits.float())
+                    gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [s.leaf for s in steps])
+                for step, gradient in zip(steps, gradients, strict=True):
+                    total += step.back((gradient.float() * step.difference.float()).sum(-1))
+                effects = _numbers(total)
+                for row, (i, place) in enumerate(zip(at, places, strict=True)):
+                    out[i] = effects[row, place]
         return out
 
     def _runs(self, batch: Sequence[Input]) -> list[Ints]:
@@ -141,8 +142,7 @@ class Reader:
         width = max(len(one.ids) for one in batch)
         ids = torch.full((len(batch), width), self._pad)
         mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
-        for row, one in enumerate(batch):
-            place = self._place(batch, row)
+        for row, (one, place) in enumerate(zip(batch, self._places(batch), strict=True)):
             ids[row, place] = torch.from_numpy(one.ids.astype(np.int64))
             mask[row, place] = 1
             if one.segments is not None:
@@ -152,10 +152,11 @@ class Reader:
             given["token_type_ids"] = segments
         return {name: x.to(self._device) for name, x in given.items()}
 
-    def _place(self, batch: Sequence[Input], row: int) -> slice:
-        """Columns of one input in the padded batch."""
-        width, length = max(len(one.ids) for one in batch), len(batch[row].ids)
-        return slice(width - length, width) if self.padding == LEFT else slice(0, length)
+    def _places(self, batch: Sequence[Input]) -> list[slice]:
+        """Columns of each input in the padded batch."""
+        lengths = [len(one.ids) for one in batch]
+        width = max(lengths)
+        return [slice(width - n, width) if self.padding == LEFT else slice(0, n) for n in lengths]
 
     @contextmanager
     def _between(self, ids: torch.Tensor, share: torch.Tensor) -> Iterator[list[_Step]]:
@@ -193,8 +194,7 @@ class Reader:
     def _position(self, batch: Sequence[Input], width: int) -> torch.Tensor:
         """Weight of each position in what the classifier reads, shape (B, T), rows sum to one."""
         weight = torch.zeros(len(batch), width)
-        for row in range(len(batch)):
-            place = self._place(batch, row)
+        for row, place in enumerate(self._places(batch)):
             if self.reads == MEAN:
                 weight[row, place] = 1 / (place.stop - place.start)
             else:
@@ -237,7 +237,7 @@ class Reader:
 
     def _find_position(self, probe: list[Input]) -> tuple[str | None, int, int]:
         """Where the gradient of a random mix of the logits meets the last hidden states, and the number of layers."""
-        place = [self._place(probe, row) for row in range(len(probe))]
+        place = self._places(probe)
         if self.padding == NONE or not self.differentiable:
             return None, 0, 0
         try:

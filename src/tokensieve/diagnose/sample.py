@@ -15,11 +15,10 @@ from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.fields import split_fields
 from tokensieve.text.pairs import read_pairs
-from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import count_corpus, count_texts
 
 GROUPS = 50
-SPLITTER = WordTokenizer(line_breaks=False, pattern=WORD + r"|[^\w\s\x1f]")  # punctuation too: a model may lean on it
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class TextSubject:
         """Logits of words alone."""
         return self._logits([self._words[s] for s in at])
 
-    def integrate(self, at: Ints, heads: Ints, effect: Floats) -> None:
+    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
         """There are no gradients here."""
         raise NotImplementedError
 

@@ -7,8 +7,7 @@ from typing import Any
 import polars as pl
 
 from tokensieve.reproduce import paper
-from tokensieve.reproduce.joint import at_best, fit, load
-from tokensieve.reproduce.one_layer import TITLES
+from tokensieve.reproduce.joint import TITLES, at_best, fit, load
 from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
 
 SETTINGS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ from tokensieve.model.start import Start, initialise
 from tokensieve.progress import Progress
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.paper import AXIS
-from tokensieve.reproduce.result import Bench, Check, View
+from tokensieve.reproduce.result import Bench, Check, Finding, View
 from tokensieve.reproduce.shape import bins, shape_checks, spread_checks, token_table
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
 
+TITLES = {"imdb": "IMDB", "yelp": "Yelp"}
 TRIED = (
     "Tried on 2,700 IMDB reviews: two layers in batches of 32 were V-shaped with one seed and one-sided with another (attention "
     "on negative words only), at step sizes 0.003 and 0.01, with and without early stopping; larger batches keep both sides."
@@ -115,6 +117,39 @@ def views(label: str, title: str, part: str = "") -> tuple[View, View]:
         View(f"{label}-{of}", f"{title}: {of}", f"bins{part}", of, points=f"tokens{part}") for of in ("score", "value")
     )
     return score, value
+
+
+def on_both(
+    bench: Bench,
+    train: Callable[[str, Progress], tuple[Split, Training | DeepTraining]],
+    label: str,
+    title: str,
+    notes: tuple[str, ...],
+) -> Finding:
+    """Train on IMDB and on Yelp, and look at both shapes.
+
+    Args:
+        bench: settings, data, progress.
+        train: a data set's name and a progress → its documents and what was trained on them.
+        label, title: how the views' names and titles begin.
+        notes: of the finding.
+    """
+    checks: list[Check] = []
+    accuracy: list[Check] = []
+    said: list[str] = []
+    tables: dict[str, pl.DataFrame] = {}
+    shown: list[View] = []
+    for k, (name, data) in enumerate(TITLES.items()):
+        split, found = train(name, bench.part(k / 2, (k + 1) / 2))
+        tokens, table = read(split, found)
+        figures = shapes(table, split, found, data)
+        checks += figures
+        accuracy += accuracies(found, data)
+        tables |= {f"bins-{name}": table, f"tokens-{name}": tokens, f"trajectory-{name}": found.trajectory}
+        shown += views(f"{label}-{name}", f"{title}, {data}", f"-{name}")
+        said.append(f"{data} {figures[0].value:.3f} and {figures[1].value:.3f}, {said_accuracy(found)}")
+    ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
+    return Finding(ours, tuple(checks), tables, tuple(shown), notes, tuple(accuracy))
 
 
 def at_best(run: Training | DeepTraining) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import polars as pl
-
-from tokensieve.reproduce.joint import accuracies, fit, load, read, said_accuracy, shapes, views
+from tokensieve.model.embeddings import Training
+from tokensieve.progress import Progress
+from tokensieve.reproduce.data import Split
+from tokensieve.reproduce.joint import fit, load, on_both
 from tokensieve.reproduce.paper import DIMENSION, TYPES
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
+from tokensieve.reproduce.result import Bench, Experiment, Finding
 
-TITLES = {"imdb": "IMDB", "yelp": "Yelp"}
 SETTINGS = {
     "quick": {
         "d": 256, "steps": 100, "learning_rate": 0.01,
@@ -30,23 +30,12 @@ ADAM = (
 
 def run(bench: Bench) -> Finding:
     """Train on each data set and look at both shapes."""
-    checks: list[Check] = []
-    accuracy: list[Check] = []
-    said: list[str] = []
-    tables: dict[str, pl.DataFrame] = {}
-    shown: list[View] = []
-    for k, (name, title) in enumerate(TITLES.items()):
+
+    def train(name: str, tell: Progress) -> tuple[Split, Training]:
         split = load(bench, name)
-        training = fit(bench, split, name, bench.part(k / 2, (k + 1) / 2))
-        tokens, table = read(split, training)
-        found = shapes(table, split, training, title)
-        accuracy += accuracies(training, title)
-        checks += found
-        tables |= {f"bins-{name}": table, f"tokens-{name}": tokens, f"trajectory-{name}": training.trajectory}
-        shown += views(f"one-layer-{name}", f"One layer, {title}", f"-{name}")
-        said.append(f"{title} {found[0].value:.3f} and {found[1].value:.3f}, {said_accuracy(training)}")
-    ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
-    return Finding(ours, tuple(checks), tables, tuple(shown), (WORDS, ADAM), tuple(accuracy))
+        return split, fit(bench, split, name, tell)
+
+    return on_both(bench, train, "one-layer", "One layer", (WORDS, ADAM))
 
 
 EXPERIMENT = Experiment(

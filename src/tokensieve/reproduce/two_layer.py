@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import polars as pl
+from functools import partial
 
-from tokensieve.reproduce.joint import OURS, TRIED, accuracies, fit_kind, read, said_accuracy, shapes, views
-from tokensieve.reproduce.one_layer import TITLES
+from tokensieve.reproduce.joint import OURS, TRIED, fit_kind, on_both
 from tokensieve.reproduce.paper import DIMENSION, TYPES
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
+from tokensieve.reproduce.result import Bench, Experiment, Finding, Reading
 
 SETTINGS = {
     "quick": {
@@ -32,22 +31,7 @@ READINGS = (
 
 def run(bench: Bench) -> Finding:
     """Train on each data set and look at both shapes."""
-    checks: list[Check] = []
-    accuracy: list[Check] = []
-    said: list[str] = []
-    tables: dict[str, pl.DataFrame] = {}
-    shown: list[View] = []
-    for k, (name, title) in enumerate(TITLES.items()):
-        split, found = fit_kind(bench, "two-layer", name, bench.part(k / 2, (k + 1) / 2))
-        tokens, table = read(split, found)
-        figures = shapes(table, split, found, title)
-        checks += figures
-        accuracy += accuracies(found, title)
-        tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
-        shown += views(f"two-layer-{name}", f"Two layers, {title}", f"-{name}")
-        said.append(f"{title} {figures[0].value:.3f} and {figures[1].value:.3f}, {said_accuracy(found)}")
-    ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
-    return Finding(ours, tuple(checks), tables, tuple(shown), (OURS, TRIED), tuple(accuracy))
+    return on_both(bench, partial(fit_kind, bench, "two-layer"), "two-layer", "Two layers", (OURS, TRIED))
 
 
 EXPERIMENT = Experiment(

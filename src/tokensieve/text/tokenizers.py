@@ -127,17 +127,15 @@ class WordTokenizer:
             text, kept = _blanked(text, LINE_BREAK)
             place, ends = place[kept], ends[kept]
         if self.lowercase:
-            if not text.isascii():  # elsewhere a lower-case letter may take two characters
+            if len(text.lower()) > len(text):
                 times = [len(character.lower()) for character in text]
                 place, ends = np.repeat(place, times), np.repeat(ends, times)
             text = text.lower() if text.isascii() else pl.Series([text]).str.to_lowercase()[0]
-        found = _matches(text, self.pattern)
         left_out = set(self.stop_words)
-        return [
-            (int(place[start]), int(ends[end - 1]), text[start:end])
-            for start, end in found
-            if text[start:end] not in left_out
-        ]
+        found = [(a, z) for a, z in _matches(text, self.pattern) if text[a:z] not in left_out]
+        first, last = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        words = [text[a:z] for a, z in found]
+        return list(zip(place[first].tolist(), ends[last - 1].tolist(), words, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""

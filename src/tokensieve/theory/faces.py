@@ -27,7 +27,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.curve import Flow, Verdict
 from tokensieve.theory.landscape import coordinates, differences, span_of
 from tokensieve.theory.margin import Margin, max_margin
-from tokensieve.theory.phases import FAR, Phase, Prediction, predict, start_at
+from tokensieve.theory.phases import FAR, LATE, Phase, Prediction, predict, start_at
 from tokensieve.theory.reduced import Equilibrium, Face, equilibrium, face_of, restricted
 from tokensieve.theory.selection import documents_of, one_sided
 from tokensieve.theory.slow import End, Exponentials, laplacian_form
@@ -162,7 +162,7 @@ def find_limit(
         E: embeddings, shape (|S|, d).
         w: values E v, shape (|S|,).
         flow: the curve; log t of 20 and more usually decides.
-        seconds: wall time for the faces.
+        seconds: wall time for the faces and the margin problem.
         progress: called with ("faces", share done).
     """
     started = time.monotonic()
@@ -176,7 +176,7 @@ def find_limit(
             "more --max-seconds",
         )
     else:
-        found = _diverging(counts, reduced, w, flow, seconds, progress)
+        found = _diverging(counts, reduced, w, flow, started + seconds, progress)
     return replace(found, basis=flow.basis, rest=flow.rest, seconds=time.monotonic() - started)
 
 
@@ -193,19 +193,20 @@ def _point(counts: Counts, E: Floats, w: Floats, flow: Flow) -> Limit:
     )  # fmt: skip
 
 
-def _diverging(counts: Counts, E: Floats, w: Floats, flow: Flow, seconds: float, progress: Progress | None) -> Limit:
+def _diverging(counts: Counts, E: Floats, w: Floats, flow: Flow, deadline: float, progress: Progress | None) -> Limit:
     """Predict from a point of the curve, compare with the rest of it, follow to the end, certify."""
-    begun = time.monotonic()
     best: tuple[float, float, Prediction] | None = None
     last = float(flow.log_time[-1])
     for aim in [x for x in BEGIN if x <= last - KEPT] or [last - KEPT]:
         start = start_at(counts, E, flow, aim)
-        trial = predict(counts, E, w, start, min(last, 4 * aim), seconds)
+        trial = predict(counts, E, w, start, min(last, 4 * aim), deadline)
         error = _error(trial, flow)
         if trial.phases and (best is None or error < best[1]):
             best = (aim, error, trial)
-        if error < MET or time.monotonic() - begun > seconds:
+        if error < MET or time.monotonic() > deadline:
             break
+    if best is None and time.monotonic() > deadline:
+        return Limit(Fate.UNDECIDED, LATE)
     if best is None:
         return Limit(
             Fate.UNDECIDED,
@@ -213,10 +214,12 @@ def _diverging(counts: Counts, E: Floats, w: Floats, flow: Flow, seconds: float,
             "more than double precision for the flow",
         )
     aim, error, trial = best
-    prediction = predict(counts, E, w, start_at(counts, E, flow, aim), FAR, seconds, progress)
+    prediction = predict(counts, E, w, start_at(counts, E, flow, aim), FAR, deadline, progress)
     error = max(error, _error(prediction, flow))
     limit = (
-        _certified(counts, E, w, flow, prediction) if prediction.phases else Limit(Fate.UNDECIDED, prediction.trouble)
+        _certified(counts, E, w, flow, prediction, deadline)
+        if prediction.phases
+        else Limit(Fate.UNDECIDED, prediction.trouble)
     )
     limit = replace(limit, prediction=prediction, compared=(aim, last, error))
     if limit.fate is not Fate.UNDECIDED and not error <= WRONG:
@@ -243,7 +246,7 @@ def _error(prediction: Prediction, flow: Flow) -> float:
     )
 
 
-def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Prediction) -> Limit:
+def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Prediction, deadline: float) -> Limit:
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
@@ -263,7 +266,7 @@ def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Pre
             limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum"
         )
     begun = time.monotonic()
-    margin = max_margin(counts, E, face.mask, near=phase.points[-1])
+    margin = max_margin(counts, E, face.mask, near=phase.points[-1], max_seconds=max(deadline - begun, 1.0))
     limit = replace(limit, margin_seconds=time.monotonic() - begun)
     limit = replace(limit, margin=margin if flow.basis is None else replace(margin, p=flow.basis @ margin.p))
     velocity = _velocity(phase)

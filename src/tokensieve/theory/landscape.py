@@ -28,6 +28,8 @@ from tokensieve.text.counts import Counts, Floats, Ints
 NEGLIGIBLE = 1e-18
 # A singular value below this share of the largest is rounding.
 RANK = 1e-12
+# Terms below this are formed as logarithms: what is lost beside larger ones is 1e-100 of them.
+TINY = 1e-200
 
 
 @numba.njit(cache=True, parallel=True)
@@ -45,23 +47,29 @@ def _documents(indptr: Any, indices: Any, log_counts: Any, signs: Any, u: Any, w
             q[i] = u[indices[i]] + log_counts[i]
             if q[i] > peak:
                 top, peak = i, q[i]
-        total = 0.0
+        total, largest = 0.0, 0.0
         for i in range(start, end):
-            total += np.exp(q[i] - peak)
-        norm = peak + np.log(total)
-        highest = -np.inf
-        for i in range(start, end):
-            q[i] -= norm
-            difference = w[indices[i]] - w[indices[top]]
-            if difference != 0.0:
-                highest = max(highest, q[i] + np.log(abs(difference)))
-        moved = 0.0
-        for i in range(start, end):
-            difference = w[indices[i]] - w[indices[top]]
-            if difference != 0.0:
-                t[i] = np.exp(q[i] - highest) * difference
+            t[i] = np.exp(q[i] - peak)
+            total += t[i]
+            largest = max(largest, t[i] * abs(w[indices[i]] - w[indices[top]]))
+        norm, highest, moved = peak + np.log(total), -np.inf, 0.0
+        if largest > TINY:
+            highest = np.log(largest / total)
+            for i in range(start, end):
+                q[i] = t[i] / total
+                t[i] *= (w[indices[i]] - w[indices[top]]) / largest
                 moved += t[i]
-            q[i] = np.exp(q[i])
+        else:  # so far behind the top that the terms are no numbers but as logarithms
+            for i in range(start, end):
+                q[i] -= norm
+                difference = abs(w[indices[i]] - w[indices[top]])
+                if difference != 0.0:
+                    highest = max(highest, q[i] + np.log(difference))
+            for i in range(start, end):
+                difference = w[indices[i]] - w[indices[top]]
+                t[i] = np.exp(q[i] - highest) * difference if difference != 0.0 else 0.0
+                moved += t[i]
+                q[i] = np.exp(q[i])
         scale[k] = highest
         gap = moved * np.exp(highest)
         for i in range(start, end):

@@ -30,6 +30,9 @@ RELAX_TOLERANCE, RELAX = 1e-6, 24.0
 FACES = 200
 # log t up to which the slow flow is followed.
 FAR = 1e5
+# Why a prediction that was given up ended.
+LATE = "the time for it ended: give more --max-seconds"
+TROUBLE = {End.STEPS: "the slow flow took too many steps", End.TIME: LATE}
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def predict(
     w: Floats,
     start: tuple[Floats, NDArray[np.bool_], float],
     far: float = FAR,
-    seconds: float = math.inf,
+    deadline: float = math.inf,
     progress: Progress | None = None,
 ) -> Prediction:
     """Follow the finite part and the slow flow from a point of the curve, through changes of face.
@@ -94,19 +97,19 @@ def predict(
         w: values, shape (|S|,).
         start: p, shape (r,); the entries tied there, shape (nnz,); log t there.
         far: log t at which to stop.
-        seconds: wall time after which no further face is begun.
+        deadline: by time.monotonic(): what is being followed then is left off.
         progress: called with ("faces", share of `far` on a logarithmic scale).
     """
-    (z, mask, log_time), begun, phases = start, time.monotonic(), list[Phase]()
-    clock = log_time
+    (z, mask, log_time), phases = start, list[Phase]()
+    clock = stood = log_time
     top = top_types(counts, E @ z)
     for _ in range(FACES):
-        settled = settled_face(counts, E, w, mask, z, clock)
+        settled = settled_face(counts, E, w, mask, z, stood)
         if settled is None:
             return Prediction(phases, "the tied gaps reach no strict minimum")
         face, finite = settled
         phi = slow_loss(counts, E, w, face, finite)
-        path = follow(phi, face.outside.T @ z, clock, log_time, far)
+        path = follow(phi, face.outside.T @ z, clock, log_time, far, deadline=deadline)
         points = path.q @ face.outside.T + finite.z
         now = top_types(counts, E @ points[0])
         phases.append(Phase(face, finite, phi, path, points, np.flatnonzero(now != top)))
@@ -115,13 +118,13 @@ def predict(
         if progress is not None:
             progress("faces", min(1.0, math.log(max(log_time, 1.0)) / math.log(far)))
         if path.end is not End.NEAR:
-            return Prediction(phases, "the slow flow took too many steps" if path.end is End.STEPS else "")
-        if time.monotonic() - begun > seconds:
-            return Prediction(phases, "the time for it ended")
-        found = _relax(counts, E, w, _with_near(counts, E, face.mask, z), z, min(RELAX, log_time - 1))
+            return Prediction(phases, TROUBLE.get(path.end, ""))
+        found = _relax(counts, E, w, _with_near(counts, E, face.mask, z), z, min(RELAX, log_time - 1), deadline)
+        if time.monotonic() > deadline:
+            return Prediction(phases, LATE)
         if found is None:
             return Prediction(phases, "a type came near, and the flow among the tied types did not settle")
-        z, mask, clock = found
+        z, mask, clock, stood = found
         log_time = float(np.logaddexp(log_time, clock))
     return Prediction(phases, f"the selection changed {FACES} times")
 
@@ -136,20 +139,29 @@ def _with_near(
 
 
 def _relax(
-    counts: Counts, E: Floats, w: Floats, mask: NDArray[np.bool_], z: Floats, far: float
-) -> tuple[Floats, NDArray[np.bool_], float] | None:
-    """The flow of the loss restricted to some types, until it shows which of them are tied: p, the tied entries, log t passed."""
+    counts: Counts, E: Floats, w: Floats, mask: NDArray[np.bool_], z: Floats, far: float, deadline: float
+) -> tuple[Floats, NDArray[np.bool_], float, float] | None:
+    """The flow of the loss restricted to some types, until it shows which of them are tied.
+
+    Returns:
+        p, the tied entries, log t passed, and the log t at which p is known to be there still.
+    """
     for _ in range(20):
         face = face_of(counts, E, mask)
         inner = restricted(counts, face.mask)
         if not inner.n_documents:
-            return z, face.mask, -math.inf
+            return z, face.mask, -math.inf, far
         V = face.inside
-        flow = gradient_flow(inner, E @ V, w, V.T @ z, FlowSettings(1e9, RELAX_TOLERANCE, 20_000, max_log_time=far))
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        settings = FlowSettings(1e9, RELAX_TOLERANCE, 20_000, left, far)
+        flow = gradient_flow(inner, E @ V, w, V.T @ z, settings)
         end = flow.p if flow.limit is None else flow.limit
         later = z + V @ (end - V.T @ z)
+        stood = float(flow.log_time[-1])
         if flow.verdict is Verdict.FINITE:
-            tied = face.mask
+            tied, stood = face.mask, far  # where it has come to rest it stays
         else:
             row = max(int(np.searchsorted(flow.log_time, flow.log_time[-1] - LOOK_BACK)), 1)
             before = E @ (z + V @ (flow.at(row) - V.T @ z))
@@ -159,15 +171,15 @@ def _relax(
             tied = face.mask & tied_types(counts, before, E @ later, passed, float(flow.log_time[-1]))
         wider = _with_near(counts, E, tied, later, NEAR / 2) | face.mask
         if np.array_equal(wider, face.mask):
-            return later, tied, float(flow.log_time[-1])
+            return later, tied, float(flow.log_time[-1]), stood
         mask = wider
     return None
 
 
 def start_at(counts: Counts, E: Floats, flow: Flow, aim: float) -> tuple[Floats, NDArray[np.bool_], float]:
-    """A point of the curve at about some log t: p, the entries that may be tied there, log t."""
+    """A point of the curve at about some log t, before its last: p, the entries that may be tied there, log t."""
     times = flow.log_time
-    row = min(max(int(np.searchsorted(times, aim)), 2), len(times) - 1)
+    row = min(max(int(np.searchsorted(times, aim)), 2), max(len(times) - 2, 1))
     before = min(int(np.searchsorted(times, times[row] - LOOK_BACK)), row - 1)
     z, passed = flow.coordinates[row], float(times[row] - times[before])
     return z, tied_types(counts, E @ flow.coordinates[before], E @ z, passed, float(times[row])), float(times[row])

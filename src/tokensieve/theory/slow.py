@@ -15,6 +15,7 @@ cannot resolve; the clock is then set back to zero, and log t goes on as the log
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,6 +45,7 @@ class End(StrEnum):
     FAR = "as far as was wanted"
     STILL = "nothing moves"
     STEPS = "too many steps"
+    TIME = "the time for it ended"
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def follow(
     far: float,
     tolerance: tuple[float, float] = (1e-9, 1e-5),
     steps: int = 3000,
+    deadline: float = math.inf,
 ) -> SlowPath:
     """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
 
@@ -193,11 +196,14 @@ def follow(
         far: log t at which to stop.
         tolerance: relative and absolute local error of a step.
         steps: accepted steps in all.
+        deadline: by time.monotonic(): no step is begun after it.
     """
     points, times, before = [q], [log_time], phi.nearness(q)
     offset = _less(log_time, clock)
     solver: BDF | None = None
     for _ in range(steps):
+        if time.monotonic() > deadline:
+            return SlowPath(End.TIME, np.array(points), np.array(times), clock)
         if phi.slope(q)[1] == -math.inf:
             return SlowPath(End.STILL, np.array(points), np.array(times), clock)
         if solver is None:

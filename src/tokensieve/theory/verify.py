@@ -41,6 +41,8 @@ from tokensieve.theory.selection import (
 
 # After the default first step, a document read with equal attention is answered by ± this, on average.
 TYPICAL_ANSWER = 1.0
+# Share of the time that the flow may take: a curve without its faces decides nothing.
+FLOW_SHARE = 2 / 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,7 +143,7 @@ def verify(
         d: embedding dimension.
         eta: size of the first step; `default_step_size` if None.
         seed: of the random start.
-        settings: of the flow.
+        settings: of the flow; of its max_seconds the flow takes two thirds at most, faces and the margin problem the rest.
         important: the types that a document's selection is judged by, shape (|S|,); completely positive and negative ones if None.
         checkpoint: file that keeps the flow; a flow found there is resumed.
         progress: called with (stage, share done).
@@ -156,9 +158,11 @@ def verify(
     E = step.embeddings()
     w = E @ step.start.v
     clock.start("flow")
-    flow = gradient_flow(counts, E, w, step.start.p, settings, checkpoint, progress)
+    settings, begun = settings or FlowSettings(), time.monotonic()
+    followed = replace(settings, max_seconds=FLOW_SHARE * settings.max_seconds)
+    flow = gradient_flow(counts, E, w, step.start.p, followed, checkpoint, progress)
     clock.start("faces")
-    limit = find_limit(counts, E, w, flow, flow.settings.max_seconds, progress)
+    limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
     flow = _agreed(flow, limit)
     clock.start("selection")
     important = one_sided(counts) != 0 if important is None else important
