@@ -27,9 +27,7 @@ LINE_BREAK = r"(?i)<br\s*/?>"
 MARKUP = r"(?is)<!--.*?-->|<script\b.*?</script\s*>|<style\b.*?</style\s*>|</?[a-z][^<>]*>"
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ASCII_WORD = re.compile(
-    r"\w+(?:'\w+)*", re.ASCII
-)  # what WORD finds in ASCII, a hundred times as fast as by a call of Polars
+_ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # what WORD finds in ASCII, without a call of Polars for each text
 
 
 def text_series(texts: Any) -> pl.Series:
