@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
 
-# the files are read without pytest's explanations of assertions, a third of the time before the first test; what fails runs again with them
+# read without pytest's explanations of assertions, half of the time before the first test; what fails runs again with them
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
 test: .deps-test chromium
 	$(BIN)/ruff check .
@@ -16,11 +16,9 @@ test: .deps-test chromium
 	$(BIN)/mypy
 	$(PYTEST) --assert=plain || { $(PYTEST) --last-failed; false; }
 
-test-all: .deps-test chromium
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(PYTEST) -m "slow or not slow" --hypothesis-profile=thorough
+# the slow tests too, one after the other, and every property on eight times as many examples
+test-all: test
+	$(BIN)/pytest -q -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails
 docs: .deps-test
