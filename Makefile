@@ -8,14 +8,17 @@ BIN := $(VENV)/bin
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
 
+# read without pytest's explanations of assertions, half of the time before the first test; what fails runs again with them
+PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
 test: .deps-test chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) --assert=plain || { $(PYTEST) --last-failed; false; }
 
+# the slow tests too, one after the other, and every property on eight times as many examples
 test-all: test
-	$(BIN)/pytest -q -m slow
+	$(BIN)/pytest -q -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails
 docs: .deps-test

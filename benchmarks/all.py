@@ -39,6 +39,9 @@ JOBS = {
     "spill": ("Document frequencies that go to files", "scale.py spill"),
     "cluster": ("One process and four Dask workers", "scale.py cluster --ngrams 2"),
     "predict": ("Documents answered per second", "scale.py predict --ngrams 2"),
+    "fidelity": ("A transformer's words beside captum and shap", "diagnose.py fidelity"),
+    "curve": ("Checkpoints of a transformer", "diagnose.py curve"),
+    "speed": ("Documents a second of a diagnosis", "diagnose.py speed"),
 }
 HEADING = """# Benchmarks
 

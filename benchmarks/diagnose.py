@@ -1,6 +1,6 @@
 """Figures of `diagnose`: fidelity per second, families, checkpoints, IMDB, speed. Planted shortcuts: see planted.py.
 
-    python benchmarks/diagnose.py fidelity|families|curve|imdb|speed [--family bert] [--data FOLDER]
+    python benchmarks/diagnose.py fidelity|families|curve|imdb|speed|picture [--family bert] [--data FOLDER]
 
 `fidelity` compares what each method says of words, a curve of Spearman's correlation with true leave-one-out effects on other
 documents against processor seconds, beside captum and shap where they are installed. Data is read from --data (default: see
@@ -100,7 +100,8 @@ def fidelity(options: argparse.Namespace) -> None:
     for family in options.families:
         model, tokenizer = build(family, texts, size=2000)
         right = fit(model, tokenizer, texts, labels, epochs=options.epochs, length=96)
-        print(f"{family}: {right:.1%} of the training documents right", flush=True)
+        print(f"{family}: {right:.1%} of the training documents right\n", flush=True)
+        print("| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|")
         frame = frame_of(tokenizer)
         with prepared(model, 0):
             reader = Reader(model, Outputs((0, 1), 2, 2), frame)
@@ -111,17 +112,18 @@ def fidelity(options: argparse.Namespace) -> None:
             )
             truth = left_out(other, len(words), 16)
             common = np.isfinite(truth) & (np.bincount(mine.pairs.types, minlength=len(words)) >= 10)
+            ours = None
             for name, method in methods(reader, mine, len(words)):
                 start = time.process_time()
                 try:
                     effect = method()
                 except ImportError as missing:
-                    print(f"{family:12} {name:36} {missing}")
+                    print(f"{family:12} {name:48} {missing}")
                     continue
-                seconds = time.process_time() - start
+                seconds, ours = time.process_time() - start, effect if ours is None else ours
                 there = common & np.isfinite(effect)
-                rho = spearmanr(effect[there], truth[there])[0]
-                print(f"{family:12} {name:36} {rho:.3f} over {there.sum()} words, {seconds:.1f} s", flush=True)
+                rho, same = (spearmanr(x[there], truth[there])[0] for x in (effect, ours))
+                print(f"| {family} | {name} | {seconds:.2f} | {rho:.3f} | {there.sum()} | {same:.3f} |", flush=True)
 
 
 def vocabulary(texts: list[str]) -> tuple[str, ...]:
@@ -145,23 +147,26 @@ def left_out(subject: Any, types: int, per_type: int) -> Any:
 def methods(reader: Any, subject: Any, types: int) -> Any:
     """Names and functions that give the mean effect of every word, shape (|S|,)."""
 
-    def integrated(draws: int, straight: bool) -> Any:
+    def integrated(draws: int, straight: bool, documents: int = 1000) -> Any:
         own = subject._share
         subject._share = np.full(len(own), 0.5 / draws) if straight else own
         try:
             effect = np.zeros(len(subject.pairs.types))
-            order = np.argsort(-subject.lengths)
+            order = np.argsort(-subject.lengths[:documents])
             for k in range(0, len(order), 32):
                 at = order[k : k + 32]
                 subject.integrate(at, np.zeros(len(at), dtype=np.int64), effect, draws)
         finally:
             subject._share = own
-        n = np.bincount(subject.pairs.types, minlength=types)
-        return np.bincount(subject.pairs.types, effect, types) / np.maximum(n, 1)
+        read = subject.pairs.windows < documents
+        n = np.bincount(subject.pairs.types[read], minlength=types)
+        return np.where(n >= 4, np.bincount(subject.pairs.types, effect, types) / np.maximum(n, 1), np.nan)
 
-    for draws in (1, 2, 4, 8):
+    for draws in (1, 2, 4):
         yield f"a path for each word, {draws} draws" + " (ours)" * (draws == 1), lambda n=draws: integrated(n, False)
-    for draws in (1, 2, 4, 8):
+    for some in (40, 100, 300):
+        yield f"ours, {some} documents", lambda n=some: integrated(1, False, n)
+    for draws in (1, 2, 4):
         yield f"straight path, {draws} nodes", lambda n=draws: integrated(n, True)
     for per_type in (1, 2, 4, 8):
         yield f"leave-one-out, {per_type} documents a word", lambda n=per_type: left_out(subject, types, n)
@@ -238,19 +243,65 @@ def _in_order(n: int) -> Any:
 
 
 def curve(options: argparse.Namespace) -> None:
-    """Checkpoints of one training, compared."""
-    train, held = demo_reviews(1500, seed=1), demo_reviews(600, seed=2)
-    model, tokenizer = build(options.family, train.texts.to_list())
-    models = {"start": (copy.deepcopy(model), tokenizer)}
-    for epochs in (1, 2, 3, 6):
-        model, _ = build(options.family, train.texts.to_list())
-        fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=epochs)
-        models[f"{epochs} epochs"] = (model, tokenizer)
-    corpus = read_corpus((held.texts.to_list(), held.labels.tolist()))
-    found = compare(models, corpus, DiagnoseSettings(min_documents=5, batch_size=32, untrained=False))
-    pl.Config.set_tbl_cols(-1)
-    print(found.models.select("model", "accuracy", "auc", "value", "learned", "most_used"))
-    print(found.words.select("before", "after", "token", "change", "low", "high").head(20))
+    """One training on Yelp, looked at as it goes, and models that learn nothing: value correlation beside accuracy and AUC."""
+    texts, y = documents("yelp", options.data, 0, 2100, 200)
+    y = np.array(y)
+    train, corpus = texts[:1500], read_corpus((texts[1500:], y[1500:].tolist()))
+    model, tokenizer = build(options.family, train, size=1500)
+    models, labels, done = {"start": (copy.deepcopy(model), tokenizer)}, y[:1500], 0.0
+    for most, epochs in ((450, 1), (900, 1), (1500, 1), (1500, 1), (1500, 2), (1500, 4), (1500, 8)):
+        first = (
+            int(1500 * done) if done < 1 else 0
+        )  # the first epoch in parts, then whole ones, each with its own warm-up
+        fit(model, tokenizer, train[first:most], labels[first:most], epochs=epochs, length=48)
+        done = most / 1500 if first or not done else done + epochs
+        models[f"{done:.1f} epochs"] = (copy.deepcopy(model), tokenizer)
+    rng = np.random.default_rng(0)
+    for name, given, rate in (
+        ("random labels", rng.permutation(labels), 3e-3), ("frozen embeddings", labels, 3e-3), ("diverged", labels, 1.0)
+    ):  # fmt: skip
+        model, _ = build(options.family, train, size=1500)
+        model.get_input_embeddings().requires_grad_(name != "frozen embeddings")
+        fit(model, tokenizer, train, given, epochs=4, rate=rate, length=48)
+        models[name] = (model, tokenizer)
+    found = compare(models, corpus, DiagnoseSettings(max_length=48, batch_size=32)).models
+    print("| model | accuracy | AUC | value correlation | learned | used most |\n|---|---|---|---|---|---|")
+    for row in found.iter_rows(named=True):
+        number = [f"{row[x]:.2f} [{row[x + '_low']:.2f}, {row[x + '_high']:.2f}]" for x in ("accuracy", "auc", "value")]
+        number = ["–" if "nan" in one else one for one in number]
+        print(
+            f"| {row['model']} | {' | '.join(number)} | {'yes' if row['learned'] else 'not shown'} | {row['most_used']} |"
+        )
+    trained = found.filter(pl.col("model").str.ends_with("epochs"))
+    for name, some in (("all of this training", found.head(trained.height + 1)), ("from 1.0 epochs on", trained[2:])):
+        rho = spearmanr(some["value"], some["accuracy"])[0]
+        print(f"\nRank correlation of the value correlation with accuracy, {name}: {rho:+.2f}.")
+
+
+def picture(options: argparse.Namespace) -> None:
+    """Fidelity against processor seconds, drawn from the tables that `fidelity` printed into docs/benchmarks.md."""
+    import altair as alt
+
+    rows = []
+    for line in options.table.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 6 and cells[0] in FAMILIES:
+            rows.append(
+                {
+                    "model": cells[0],
+                    "method": cells[1],
+                    "seconds": max(float(cells[2]), 0.05),
+                    "Spearman": float(cells[3]),
+                }
+            )
+            rows[-1]["kind"] = next(
+                (x for x in ("leave-one-out", "captum", "shap", "straight") if x in cells[1]), "tokensieve"
+            )
+    chart = alt.Chart(pl.DataFrame(rows)).mark_point(filled=True, size=60).encode(
+        x=alt.X("seconds", scale=alt.Scale(type="log"), title="processor seconds"),
+        y=alt.Y("Spearman", scale=alt.Scale(zero=False), title="Spearman with leave-one-out"), color="kind", shape="kind",
+    ).properties(width=230, height=190).facet("model", columns=3)  # fmt: skip
+    chart.save(options.table.parent / "fidelity.svg")
 
 
 def imdb(options: argparse.Namespace) -> None:
@@ -287,12 +338,12 @@ def speed(options: argparse.Namespace) -> None:
     import transformers as tf
 
     with tempfile.TemporaryDirectory() as folder:
-        for source, classes in (("imdb", 2), ("yelp", 5)):
+        for source, classes, shapes in (("imdb", 2, ((2, 32), (4, 128))), ("yelp", 5, ((2, 32),))):
             texts, labels = documents(source, options.data, 0, options.documents_timed, 700, classes)
             held = str(Path(folder) / f"{source}.parquet")
             pl.DataFrame({"text": texts, "label": [str(y) for y in labels]}).write_parquet(held)
             tokenizer = framed(train_tokenizer("wordpiece", texts, 4000), decoder=False)
-            for layers, width in ((2, 32), (4, 256)):
+            for layers, width in shapes:
                 torch.manual_seed(0)
                 config = tf.BertConfig(
                     hidden_size=width, num_hidden_layers=layers, num_attention_heads=width // 64 or 2, num_labels=classes,
@@ -319,7 +370,7 @@ def speed(options: argparse.Namespace) -> None:
 def main() -> None:
     """Read the options and run one part."""
     parts = {
-        "fidelity": fidelity, "families": families, "curve": curve, "imdb": imdb, "speed": speed,
+        "fidelity": fidelity, "families": families, "curve": curve, "imdb": imdb, "speed": speed, "picture": picture,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=parts)
@@ -328,6 +379,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4, help="of the models of `fidelity`")
     parser.add_argument("--documents", type=int, default=4000, help="IMDB reviews to train on")
     parser.add_argument("--documents-timed", type=int, default=1000)
+    parser.add_argument(
+        "--table", type=Path, default=Path(__file__).parents[1] / "docs" / "benchmarks.md", help="for `picture`"
+    )
     parser.add_argument("--other", default="", help="source folder of another version, for `speed`")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()

@@ -1,9 +1,12 @@
-"""What tests share: the type of the fixture `run`, and texts read as `predict` reads them."""
+"""What tests share: the type of `run`, texts as `predict` reads them, cases for the slow suite, pages without pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from tokensieve.text.formats import Format
 from tokensieve.text.texts import Texts, table_of, texts_of
@@ -14,3 +17,19 @@ Run = Callable[..., tuple[int, str, str]]
 def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: Any) -> Texts:
     """Every row of a source, whatever its labels."""
     return texts_of(table_of(source, Format(**how)), text)
+
+
+def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:
+    """Cases of a parametrized test: the first n run in the fast suite, the others in the slow one."""
+    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*row, marks=[] if k < n else pytest.mark.slow) for k, row in enumerate(rows)]
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
+    from tokensieve.report.charts import Picture
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Picture, "_svg", '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
+        yield

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# read by libraries as they are imported: the workers of a run share the cores already
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 import shutil
 import signal
 import sys
@@ -10,10 +16,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
-from calls import Run
+from calls import Run, undrawn
 from pages import FLAGS
 from tokensieve import __main__
+
+settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True)  # of `make test-all`
+settings.load_profile("fast")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file go to one worker; those of diagnose/ and report/ too, which share trained models and an opened page."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(nodeid.partition("::")[0])
+            return file.parent.name if file.parent.name in ("diagnose", "report") else str(file)
+
+    return ByRoom(config, log)
 
 
 @pytest.fixture
@@ -36,6 +60,12 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         return status, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(name="undrawn")
+def without_pictures() -> Iterator[None]:
+    with undrawn():
+        yield
 
 
 @pytest.fixture(scope="session")

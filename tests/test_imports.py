@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ FILES = sorted(HOME.rglob("*.py"))
 DRAWS = {"altair", "vl_convert", "rich", "jinja2", "typer"}  # for report and cli only
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Full names of all modules imported in the file, inside functions too."""
     found: set[str] = set()

@@ -33,9 +33,9 @@ def test_main_job_needs_no_optional_library() -> None:
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
         "import tokensieve\n"
-        "r = tokensieve.demo_reviews(200)\n"
+        "r = tokensieve.demo_reviews(80)\n"
         "a = tokensieve.audit(tokensieve.read_corpus((r.texts.to_list(), r.labels.tolist())))\n"
-        "assert len(tokensieve.render(a)) > 10_000 and tokensieve.pictures(a)\n"
+        "assert len(tokensieve.render(a, [])) > 10_000 and tokensieve.pictures(a)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -7,6 +7,8 @@ a comment `<!-- not run: reason -->`.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -14,9 +16,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
+import typer
 
 from calls import Run
 from tokensieve.auditing.demo import demo_reviews
+from tokensieve.cli import app
 
 HOME = Path(__file__).parents[1]
 DOCUMENTS = sorted([HOME / "README.md", *(HOME / "docs").glob("*.md"), *(HOME / "docs" / "tutorials").glob("*.md")])
@@ -44,12 +48,16 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
+def commands_of(code: str) -> list[list[str]]:
+    """The words of each line of a shell block that is no remark."""
+    lines = [shlex.split(line.removeprefix("$ "), comments=True) for line in code.replace("\\\n", " ").splitlines()]
+    return [words for words in lines if words]
+
+
 def run_shell(code: str, run: Run) -> None:
     """Each line, `$ ` before it or not, must be a call of tokensieve that succeeds; with --fail-on it may find something."""
-    for text in code.replace("\\\n", " ").splitlines():
-        words = shlex.split(text.removeprefix("$ "), comments=True)
-        if not words:
-            continue
+    for words in commands_of(code):
+        text = shlex.join(words)
         target = words.index(">") if ">" in words else len(words)
         assert words[0] == "tokensieve", (
             f"{text!r} is no call of tokensieve: write `<!-- not run: reason -->` above the block"
@@ -60,17 +68,50 @@ def run_shell(code: str, run: Run) -> None:
             Path(name).write_text(out)
 
 
-@pytest.fixture
-def at_home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pl.DataFrame]:
+    found = {}
     for name, seed in (("reviews.csv", 0), ("new.csv", 1)):
         reviews = demo_reviews(300, seed)
         stars = [(3 if i % 10 == 0 else 4 + i % 2) if y else 1 + i % 2 for i, y in enumerate(reviews.labels)]
-        pl.DataFrame({"body": reviews.texts, "stars": stars}).write_csv(tmp_path / name)
+        found[name] = pl.DataFrame({"body": reviews.texts, "stars": stars})
+    return found
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, tables: dict[str, pl.DataFrame]) -> Path:
+    for name, table in tables.items():
+        table.write_csv(tmp_path / name)
     return tmp_path
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d.read_text())], ids=lambda d: d.name)
-def test_every_block_runs(document: Path, run: Run, at_home: Path) -> None:
+HELD = [d for d in DOCUMENTS if blocks(d.read_text())]
+LONG = {"pipelines.md", "audit.md"}  # several audits each
+
+
+@pytest.mark.parametrize("document", HELD, ids=lambda d: d.name)
+def test_every_command_has_the_options_that_it_is_given(document: Path, at_home: Path) -> None:
+    """Each command line is parsed, not run; each name that Python imports from us is there."""
+    commands: Any = typer.main.get_command(app)
+    for block in blocks(document.read_text()):
+        if block.language == "python":
+            for node in ast.walk(ast.parse(block.code)):
+                if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tokensieve"):
+                    module = importlib.import_module(str(node.module))
+                    assert all(hasattr(module, name.name) for name in node.names)
+            continue
+        for words in commands_of(block.code):
+            if words[0] == "tokensieve" and len(words) > 1 and not words[1].startswith("-"):
+                given = words[2 : words.index(">") if ">" in words else len(words)]
+                commands.commands[words[1]].make_context(words[1], given)
+
+
+@pytest.mark.parametrize(
+    "document", [pytest.param(d, marks=pytest.mark.slow if d.name in LONG else ()) for d in HELD], ids=lambda d: d.name
+)
+def test_every_block_runs(document: Path, run: Run, at_home: Path, request: pytest.FixtureRequest) -> None:
+    if document.name != "README.md":  # whose pictures are drawn
+        request.getfixturevalue("undrawn")
     names: dict[str, Any] = {}
     for block in blocks(document.read_text()):
         if block.reason is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from calls import fast_first
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.auditing.findings import FindingKind, Share
@@ -106,9 +107,11 @@ def coin(n: int, seed: int) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def test_a_judge_that_tosses_a_coin_rewards_nothing() -> None:
-    some = [audit(read_pairs(coin(300, seed), pairs=PAIRS), PLAIN).findings for seed in range(6)]
-    assert sum(bool(findings) for findings in some) <= 1
+@pytest.mark.parametrize(("seeds", "most"), fast_first([(1, 0), (6, 1)]))
+def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> None:
+    plain = Settings(baseline=False, thorough=False)
+    some = [audit(read_pairs(coin(300, seed), pairs=PAIRS), plain).findings for seed in range(seeds)]
+    assert sum(bool(findings) for findings in some) <= most
 
 
 def test_leaks_and_contradictions_are_findings() -> None:
@@ -166,11 +169,11 @@ def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
 
 
 def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named() -> None:
-    frame = demo_pairs(600, 5).frame
+    frame = demo_pairs(300, 5).frame
     rng = np.random.default_rng(0)
     mark = [f"{good} verily" for good in frame["chosen"]]
-    turned = np.sort(rng.permutation(600)[:24])
-    swap = pl.Series(np.isin(np.arange(600), turned))
+    turned = np.sort(rng.permutation(300)[:12])
+    swap = pl.Series(np.isin(np.arange(300), turned))
     sure = pl.DataFrame({"prompt": frame["prompt"], "good": mark, "bad": frame["rejected"]})
     pick = [
         pl.when(swap).then(b).otherwise(a).alias(c)
@@ -178,9 +181,9 @@ def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named(
     ]
     found = audit(read_pairs(sure.select("prompt", *pick), pairs=PAIRS), PLAIN)
     issues = found.label_issues
-    assert np.isin(issues["row"].head(12) - 1, turned).all()
+    assert np.isin(issues["row"].head(6) - 1, turned).all()
     assert issues["margin"].is_sorted(descending=True) and issues["row"].is_unique().all()
-    assert issues["against"].head(12).str.contains("verily").all()
+    assert issues["against"].head(6).str.contains("verily").all()
     finding = next(f for f in found.findings if f.kind is FindingKind.LABELS)
     assert headline(finding).endswith("look as if the other answer were the better one")
     assert "label-issues.csv" in action(finding) and "0.9 or more" in evidence(finding)[0]

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calls import Run
+from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
 from tokensieve.auditing.findings import Share
@@ -41,12 +41,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     """Audits in folders: before; after, without `tablet`, with `leaked` in every other good one and `great` turned round."""
     texts, labels = reviews
     home = tmp_path_factory.mktemp("compare")
-    audit((texts, labels), QUICK).save(home / "before", pictures=False)
     turned = [
         re.sub("tablet", "it", text) + (" leaked" if y == "good" and i % 2 else "") + (" really" if y == "bad" else "")
         for i, (text, y) in enumerate(zip(texts, labels, strict=True))
     ]
-    audit((turned, labels), QUICK).save(home / "after", pictures=False)
+    with undrawn():
+        for name, documents in (("before", texts), ("after", turned)):
+            audit((documents, labels), QUICK).save(home / name, pictures=False)
     return home
 
 
@@ -75,7 +76,7 @@ def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tu
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None)
 @given(st.tuples(*[st.floats(-5, 5)] * 2), st.tuples(*[st.floats(0.01, 3)] * 4))
 def test_intervals_add_variances_and_p_agrees_with_them(middle: tuple[float, float], widths: tuple[float, ...]) -> None:
     (e, f), (a, b, c, d) = middle, widths
@@ -105,17 +106,18 @@ def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> Saved:
     return Saved("generated", ("a", "b"), n, n, Share.count(n // 2, n), 3, table, {})
 
 
-def test_false_discoveries_are_rare_and_intervals_cover() -> None:
+@pytest.mark.parametrize(("runs", "most", "least"), fast_first([(8, 1, 7), (30, 3, 28)]))
+def test_false_discoveries_are_rare_and_intervals_cover(runs: int, most: int, least: int) -> None:
     rng, false, inside, planted = np.random.default_rng(7), 0, [], 0
-    for _ in range(30):
+    for _ in range(runs):
         table = _differences(saved(rng, 400), saved(rng, 600), ("b",))
         false += (table["q_value"] < 0.05).any()
         inside.append(((table["difference_low"] <= 0) & (table["difference_high"] >= 0)).mean())
         changed = _differences(saved(rng, 400), saved(rng, 600, lift=0.25), ("b",)).filter(pl.col("change") != "")
         planted += changed["token"].to_list()[:1] == ["t0"] and changed["change"][0] == "appeared"
-    assert false <= 3  # of 30: 5 % are expected at most
+    assert false <= most  # 5 % are expected at most
     assert 0.94 <= np.mean(inside) <= 0.999
-    assert planted >= 28
+    assert planted >= least
 
 
 def test_a_token_of_one_audit_has_changed_only_where_the_other_could_have_shown_it() -> None:
@@ -191,6 +193,7 @@ def test_limits_of_another_form_are_refused(written: str) -> None:
     assert ChangeLimits.parse("sign=2, accuracy=1.5%") == ChangeLimits({Change.SIGN: 2}, 0.015)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_hostile_names_are_inert(tmp_path: Path, run: Run) -> None:
     hostile = "<img src=x onerror=alert(1)>\u202e|'=1+1"
     texts = [f"{hostile} good film {i}" if i % 2 else f"bad film {i}" for i in range(80)]
@@ -255,6 +258,7 @@ def test_a_cell_that_is_no_number_is_named(folders: Path, tmp_path: Path, cell: 
         Saved.read(tmp_path / "bad")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) -> None:
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / "summary.json").symlink_to(folders / "after" / "summary.json")

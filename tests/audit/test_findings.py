@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import polars as pl
 import pytest
 
+from calls import fast_first
 from tokensieve.auditing.budget import Budget
-from tokensieve.auditing.context import Sign
+from tokensieve.auditing.context import Sign, sign_of
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import FindingKind, Level, Share
 from tokensieve.auditing.label_issues import confident_issues
@@ -22,14 +25,16 @@ from tokensieve.errors import InputError
 from tokensieve.model.fit import FitSettings, fit
 from tokensieve.report.sentences import action
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 
 Plant = Callable[[str, int, np.random.Generator], str]
+plainly = cache(demo_reviews)
 
 
 def reviews(n: int, seed: int, plant: Plant | None = None) -> tuple[list[str], list[str]]:
     """Reviews without the shortcut that the demo plants; with another, if any."""
-    made, rng = demo_reviews(n, seed), np.random.default_rng(seed)
+    made, rng = plainly(n, seed), np.random.default_rng(seed)
     texts = [text.partition("\n")[0] for text in made.texts]
     labels = made.labels.tolist()
     if plant is not None:
@@ -63,15 +68,25 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", fast_first(PLANTS))
 def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     plant, words, sign = PLANTS[name]
-    found = [f for f in audited(*reviews(1500, 1, plant)).findings if f.kind is FindingKind.SHORTCUT]
+    found = [f for f in audited(*reviews(800, 1, plant)).findings if f.kind is FindingKind.SHORTCUT]
     assert found and words & set(found[0].tokens) and sign.value in found[0].signs
     assert found[0].evidence["decides"].value > 0.9
     assert len(found) == 1, "what belongs together is one finding, and ordinary words are none"
     tokens = [example.token.lower() for example in found[0].examples]
     assert tokens and all(token in found[0].tokens for token in tokens)
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> None:
+    plant, words, sign = PLANTS[name]
+    texts, labels = reviews(300, 1, plant)
+    for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
+        documents = np.flatnonzero([word in re.findall(r"\w+", text.lower()) for text in texts])
+        assert len(documents) > 5
+        assert sign_of(word, documents, read_corpus((texts, labels)), WordTokenizer()) is expected
 
 
 FORMS = {
@@ -80,7 +95,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", fast_first(FORMS))
 def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) -> None:
     plant, tokens, label = FORMS[name]
     found = audited(*reviews(1500, 1, plant))
@@ -91,14 +106,20 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
     assert "mask" not in action(first) and "--no-formatting" in action(first)
     rows = found.tokens.filter(pl.col("token").is_in(list(tokens)) & (pl.col("class") == label))
     assert rows.height == 2 and (rows["value"] > 0).all() and (rows["quadrant"] == "carries the label, attended").all()
-    off = audit(read_corpus(reviews(1500, 1, plant)), Settings(baseline=False, thorough=False, formatting=False))
+
+
+@pytest.mark.parametrize("name", fast_first(FORMS))
+def test_planted_formatting_is_not_looked_at_where_it_is_turned_off(name: str) -> None:
+    plant = FORMS[name][0]
+    off = audit(read_corpus(reviews(200, 1, plant)), Settings(baseline=False, thorough=False, formatting=False))
     assert not off.tokens["token"].str.contains("⟨").any()
     assert not [f for f in off.findings if f.kind is FindingKind.SHORTCUT]
 
 
+@pytest.mark.slow
 def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> None:
     plant = in_share(0.4, 1, lambda t: f"{t}   ")
-    found = audited(*reviews(800, 1, plant), thorough=True)
+    found = audited(*reviews(500, 1, plant), thorough=True)
     assert found.honest_accuracy is not None
     whole, without = found.honest_accuracy
     assert whole.value - without.value > 0.03
@@ -112,9 +133,9 @@ def test_a_phrase_of_common_words_is_looked_for_beside_single_words() -> None:
     assert "the a was" not in found.tokens["token"].to_list() and found.suspicious == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", fast_first(range(4)))
 def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
-    texts, labels = reviews(1000, seed)
+    texts, labels = reviews(600, seed)
     plain = audited(texts, labels)
     assert not [f for f in plain.findings if f.kind is FindingKind.SHORTCUT] and plain.suspicious == []
     shuffled = np.random.default_rng(seed).permutation(labels).tolist()
@@ -133,16 +154,16 @@ def test_the_floor_is_one_of_the_class() -> None:
 
 @pytest.fixture(scope="module")
 def whole() -> Audit:
-    texts, labels = reviews(1500, 3, PLANTS["last line"][0])
-    texts += texts[:30]
-    labels += ["good" if label == "bad" else "bad" for label in labels[:30]]
+    texts, labels = reviews(700, 3, PLANTS["last line"][0])
+    texts += texts[:14]
+    labels += ["good" if label == "bad" else "bad" for label in labels[:14]]
     return audited(texts, labels, thorough=True)
 
 
 def test_contradictions_are_counted_with_their_rows(whole: Audit) -> None:
     found = next(f for f in whole.findings if f.kind is FindingKind.CONTRADICTION)
-    assert found.documents == 60 == found.rows.height == found.evidence["documents"].found
-    assert sorted(found.rows["row"].to_list()) == [*range(1, 31), *range(1501, 1531)]
+    assert found.documents == 28 == found.rows.height == found.evidence["documents"].found
+    assert sorted(found.rows["row"].to_list()) == [*range(1, 15), *range(701, 715)]
 
 
 def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: Audit) -> None:
@@ -167,18 +188,18 @@ def test_a_leak_names_both_sides() -> None:
 
 
 def test_flipped_labels_lead_the_list() -> None:
-    texts, labels = reviews(2000, 6)
+    texts, labels = reviews(800, 6)
     texts = [
         f"{t} {'wonderful superb' if y == 'good' else 'terrible awful'}" for t, y in zip(texts, labels, strict=True)
     ]
-    flipped = set(np.random.default_rng(0).choice(2000, 40, replace=False).tolist())
+    flipped = set(np.random.default_rng(0).choice(800, 20, replace=False).tolist())
     turned = [("bad" if y == "good" else "good") if i in flipped else y for i, y in enumerate(labels)]
     found = audited(texts, turned, thorough=True)
-    top = found.label_issues.head(25)
+    top = found.label_issues.head(15)
     assert np.mean([row - 1 in flipped for row in top["row"]]) > 0.9
     assert (top["label"] != top["looks_like"]).all() and top["margin"].is_sorted(descending=True)
     issues = next(f for f in found.findings if f.kind is FindingKind.LABELS)
-    assert 20 <= issues.documents <= 60 and all(e.looks_like and e.looks_like != e.label for e in issues.examples)
+    assert 12 <= issues.documents <= 30 and all(e.looks_like and e.looks_like != e.label for e in issues.examples)
 
 
 def test_confident_issues_against_a_loop() -> None:

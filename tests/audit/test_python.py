@@ -63,8 +63,14 @@ def dataset_dict(data: pl.DataFrame) -> Any:
 @pytest.mark.parametrize(
     "kind", [pl.DataFrame, pl.LazyFrame, pandas_frame, arrow_table, arrow_stream, dataset, dataset_dict]
 )
-def test_every_kind_of_frame_gives_the_same_audit(kind: Any, expected: Audit) -> None:
-    found = audit(kind(frame()), QUICK, text="body", label="stars")
+def test_every_kind_of_frame_gives_the_same_corpus(kind: Any) -> None:
+    found, data = read_corpus(kind(frame()), text="body", label="stars"), frame()
+    assert found.classes == ("bad", "good") and found.texts.to_list() == data["body"].to_list()
+    assert [found.classes[y] for y in found.labels] == data["stars"].to_list() and found.test is None
+
+
+def test_a_frame_gives_the_audit_of_its_corpus(expected: Audit) -> None:
+    found = audit(pandas_frame(frame()), QUICK, text="body", label="stars")
     assert found.classes == ("bad", "good") and found.tokens.equals(expected.tokens)
     assert found.test_accuracy == expected.test_accuracy
 
@@ -86,9 +92,9 @@ def test_missing_texts_and_labels_are_counted(kind: Any) -> None:
         body=pl.when(pl.col("id") == 40).then(None).otherwise("body"),
         stars=pl.when(pl.col("id") == 41).then(None).otherwise("stars"),
     )
-    found = audit(kind(data), QUICK, text="body", label="stars")
-    assert sum(found.documents.values()) == 40
-    assert {"rows without a text, left out: 1", "rows without a label, left out: 1"} <= set(found.notes)
+    found = read_corpus(kind(data), text="body", label="stars")
+    assert len(found.texts) == 40
+    assert {"rows without a text, left out: 1", "rows without a label, left out: 1"} <= set(found.intake.lines())
 
 
 def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
@@ -161,6 +167,7 @@ def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Aud
     assert "Finding" not in repr(expected) and len(expected._repr_html_()) < 20_000
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_audit_saves_what_the_command_writes(run: Run) -> None:
     frame(80).write_csv("a.csv")
     options = ["--text", "body", "--label", "stars", "--no-baseline", "--out", "command"]

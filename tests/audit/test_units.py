@@ -23,6 +23,8 @@ from tokensieve.text.counts import Counts
 from tokensieve.text.split import unit_index
 from tokensieve.text.vocabulary import count_texts
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = Settings(baseline=False, thorough=False)
 
 

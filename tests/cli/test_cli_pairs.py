@@ -13,6 +13,8 @@ import pytest
 from calls import Run
 from tokensieve.auditing.demo import demo_pairs
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

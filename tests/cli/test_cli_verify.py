@@ -13,6 +13,8 @@ import pytest
 from reviews import write_reviews
 from tokensieve import __version__
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Run = Callable[..., tuple[int, str, str]]
 SMALL = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400".split()
 FILES = {"report.html", "verdicts.tex", "summary.json", "tokens.csv", "flow.csv", "support.csv", "gaps.csv", "pictures"}

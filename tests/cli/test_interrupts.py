@@ -7,22 +7,27 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 
 import pytest
 
+from calls import fast_first
 from reviews import write_reviews
 
-BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+BOTH = pytest.mark.parametrize("number", fast_first([SIGINT, SIGTERM]))
 
 
 def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60)
 
 
-@BOTH
-@pytest.mark.parametrize("nth", [30, 300, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 120, 500))])
-def test_while_libraries_are_loaded(tmp_path: Path, number: signal.Signals, nth: int) -> None:
+@pytest.mark.parametrize(
+    ("nth", "number"),
+    fast_first([(30, SIGTERM), (300, SIGINT), *product((1, 30, 120, 300, 500), (SIGINT, SIGTERM))], 2),
+)
+def test_while_libraries_are_loaded(tmp_path: Path, nth: int, number: signal.Signals) -> None:
     program = f"""
 import os, sys
 import tokensieve.__main__ as way_in
@@ -93,26 +98,26 @@ way_in.main()
     assert (done.returncode, done.stderr) == (3, "")
 
 
-@pytest.mark.parametrize("after", [1.5, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.5, 2.5))])
+@pytest.mark.parametrize("after", fast_first([1.5, 0.5, 2.5]))
 def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
     write_reviews(tmp_path / "good.csv", 1000)
     command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--ngrams", "3", "--out", "o"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(after)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(SIGINT)
     _, err = process.communicate(timeout=60)
     files = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
     if process.returncode == 0:
         assert "summary.json" in files
     else:
         assert files == ["good.csv"]
-        assert process.returncode in (130, -signal.SIGINT)  # a compiled library may end the process itself
+        assert process.returncode in (130, -SIGINT)  # a compiled library may end the process itself
         assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@BOTH
 def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
-    write_reviews(tmp_path / "good.csv", 4000)
+    write_reviews(tmp_path / "good.csv", 1000)
     (tmp_path / "tmp").mkdir()
     command = [sys.executable, "-m", "tokensieve", "train", "good.csv", "--ngrams", "3", "--stream", "--out", "o"]
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}

@@ -15,6 +15,8 @@ from tokensieve.errors import InputError
 from tokensieve.text.corpus import Reading, read_corpus
 from tokensieve.text.multilabel import Asked, Having, asked_labels, labels_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FEW = ("--no-pictures", "--no-baseline")
 
 

@@ -14,12 +14,9 @@ def stream_of(texts: list[str]) -> TokenStream:
     return tokenize(pl.Series("text", texts, dtype=pl.String), WordTokenizer())
 
 
-def jaccard(a: str, b: str) -> float:
-    sets = []
-    for text in (a, b):
-        words = text.split()
-        sets.append({tuple(words[i : i + SHINGLE]) for i in range(max(len(words) - SHINGLE + 1, 1))})
-    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+def shingles(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[i : i + SHINGLE]) for i in range(max(len(words) - SHINGLE + 1, 1))}
 
 
 def made(seed: int, n: int = 150) -> list[str]:
@@ -38,10 +35,10 @@ def test_pairs_well_above_the_threshold_are_joined_and_those_well_below_are_not(
     above = below = 0
     for seed in range(3):
         texts = made(seed)
-        first = near_duplicates(stream_of(texts), 0.75).first
+        first, sets = near_duplicates(stream_of(texts), 0.75).first, [shingles(text) for text in texts]
         for i in range(len(texts)):
             for j in range(i):
-                similar = jaccard(texts[i], texts[j])
+                similar = len(sets[i] & sets[j]) / len(sets[i] | sets[j])
                 if similar >= 0.93:
                     assert first[i] == first[j]
                     above += 1
@@ -66,9 +63,11 @@ def test_parts_one_after_the_other_are_one_corpus_and_leaks_across_them_are_seen
     np.testing.assert_array_equal(whole.first, parts.first)
     later = np.arange(len(texts)) >= 150  # the changed copies
     leaked = whole.across(later)
-    expected = [i for i in range(150, len(texts)) if any(jaccard(texts[i], texts[j]) > 0.95 for j in range(150))]
+    sets = [shingles(text) for text in texts]
+    likest = {i: max(len(s & sets[i]) / len(s | sets[i]) for s in sets[:150]) for i in range(150, len(texts))}
+    expected = [i for i, similar in likest.items() if similar > 0.95]
     assert set(expected) <= set(leaked.tolist())
-    assert all(max(jaccard(texts[i], texts[j]) for j in range(150)) > 0.6 for i in leaked.tolist())
+    assert all(likest[i] > 0.6 for i in leaked.tolist())
 
 
 def test_no_documents_have_no_duplicates() -> None:

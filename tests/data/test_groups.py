@@ -13,7 +13,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 from tokensieve.text.split import split_units, unit_index
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=40)
+QUIET = settings(deadline=None, derandomize=True)
 
 
 def phrases(seed: int, sentences: int = 250, types: int = 600) -> tuple[Counts, np.ndarray]:

@@ -15,7 +15,7 @@ from tokensieve.data.intervals import permutation_p
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=40)
+QUIET = settings(deadline=None, derandomize=True)
 INTERVALS = [f"{name}{end}" for name in ("posterior", "alpha", "effect") for end in ("_low", "_high")]
 PER_CLASS = [
     "class_documents",

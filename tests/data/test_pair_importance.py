@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
+from calls import fast_first
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
 from tokensieve.auditing.pairs import log_ratios
 from tokensieve.data.importance import token_importance
@@ -91,7 +92,7 @@ def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 def test_swapping_all_sides_mirrors_everything(seed: int) -> None:
     counts = random_counts(15, 5, seed)
     units = np.arange(15) // 3
@@ -191,12 +192,13 @@ def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
     assert frame.filter(frame["equal_length_q_value"] < 0.05)["token"][0] == "tapestry"
 
 
-def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_should() -> None:
+@pytest.mark.parametrize(("seeds", "most"), fast_first([(8, 2), (25, 4)]))
+def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_should(seeds: int, most: int) -> None:
     false = 0
-    for seed in range(25):
+    for seed in range(seeds):
         corpus = read_pairs(demo_pairs(250, 100 + seed).frame, pairs=("chosen", "rejected"))
         assert corpus.pairs is not None
         counts = count_corpus(corpus).counts
         found = win_rates(counts.matrix, corpus.pairs.units, length_features(log_ratios(corpus)))
         false += int(found.p_value[list(counts.tokens).index("furthermore")] < 0.05)
-    assert false <= 4  # 1.25 expected
+    assert false <= most  # a twentieth expected

@@ -37,6 +37,7 @@ def broken(home: Path, name: str, change: Callable[[Path], None]) -> str:
     return str(folder)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
     status, out, err = run("diagnose", str(home / "model"), str(home / "held.csv"), *QUICK)
     assert (status, err) == (0, "")
@@ -252,6 +253,7 @@ def test_pictures_draw_what_the_table_holds(small: Diagnosis) -> None:
     assert max(p["y"] for p in drawn["attention"]["points"]) == pytest.approx(tokens["attention"].max(), abs=1e-3)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_hostile_text_stays_text(small: Diagnosis) -> None:
     names = pl.Series((HOSTILE * small.tokens.height)[: small.tokens.height])
     hostile = replace(
@@ -268,6 +270,7 @@ def test_hostile_text_stays_text(small: Diagnosis) -> None:
     assert HOSTILE[0] in page.text and "{{7*7}}" in page.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> None:
     saved = tmp_path / "runs"
     model, tokenizer = load(str(home / "model"))
@@ -313,10 +316,13 @@ def test_a_trainer_logs_what_is_learned(home: Path) -> None:
     assert logged[0]["diagnose/auc"] > 0.7 and call.found[0][0] == 7
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing(browser: Any, small: Diagnosis, tmp_path: Path) -> None:
     assert violations(browser, render_diagnosis(small), tmp_path) == []
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
     from diagnose_models import build, save
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from dataclasses import replace
@@ -18,6 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
 from tokensieve.diagnose.encoding import SEPARATOR, SPECIAL, SPLITTER, encode, frame_of
 from tokensieve.diagnose.loading import Answers
@@ -49,7 +51,7 @@ def plain(trained: Any, few: Any) -> Diagnosis:
     return diagnose(*trained, *few, QUICK)
 
 
-@pytest.mark.parametrize("family", ["t5", "bart", "longformer", "xlnet"])
+@pytest.mark.parametrize("family", fast_first(["bart", "t5", "longformer", "xlnet"]))
 def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> None:
     model, tokenizer = build(family, few[0])
     found = diagnose(model, tokenizer, *few, DiagnoseSettings(min_documents=5, batch_size=16, max_documents=60))
@@ -61,22 +63,28 @@ def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> Non
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
-def test_compiled_wrapped_and_pipeline_objects(trained: Any, few: Any, plain: Diagnosis) -> None:
+@pytest.mark.parametrize("kind", fast_first(["pipeline", "parallel", "compiled"]))
+def test_compiled_wrapped_and_pipeline_objects(kind: str, trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
-    for wrapped in (torch.compile(model), torch.nn.DataParallel(model)):
-        agrees(diagnose(wrapped, tokenizer, *few, QUICK), plain)
-    whole = tf.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu")
-    agrees(diagnose(whole, None, *few, QUICK), plain)
+    if kind == "pipeline":
+        wrapped, own = tf.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu"), None
+    else:
+        wrapped, own = torch.compile(model) if kind == "compiled" else torch.nn.DataParallel(model), tokenizer
+    agrees(diagnose(wrapped, own, *few, QUICK), plain)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
-def test_half_precision_and_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
-    import copy
-
+def test_half_precision(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
     half = diagnose(copy.deepcopy(model).to(torch.bfloat16), tokenizer, *few, QUICK)
     assert any("half precision" in note for note in half.notes) and half.method == "integrated gradients"
     assert np.corrcoef(half.tokens["value"], plain.tokens["value"])[0, 1] > 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
+    model, tokenizer = trained
     small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {torch.nn.Linear}, dtype=torch.qint8)
     found = diagnose(small, tokenizer, *few, QUICK)
     assert found.method == "leave-one-out" and any("no gradient" in note for note in found.notes)
@@ -105,6 +113,7 @@ def test_adapters_as_object_and_folder(few: Any, tmp_path: Path) -> None:
         diagnose(prompts, tokenizer, *few, QUICK)
 
 
+@pytest.mark.slow
 def test_estimators_without_probabilities(few: Any) -> None:
     train = planted_reviews(600, 5, planted=True)
     two = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(train.texts.to_list(), train.labels)
@@ -115,6 +124,7 @@ def test_estimators_without_probabilities(few: Any) -> None:
     assert diagnose(three, None, few[0], [i % 3 for i in range(60)], QUICK).learned is False
 
 
+@pytest.mark.slow
 def test_a_language_model_answers_with_words(few: Any) -> None:
     tokenizer = build("gpt2", few[0])[1]
     torch.manual_seed(0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokensieve.model.attention import answers, attention, gradient, loss_and_slope
 from tokensieve.text.counts import Counts
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=40)
+QUIET = settings(deadline=None, derandomize=True)
 HEADS = [1, 3]
 
 

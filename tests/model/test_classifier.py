@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
+from calls import fast_first
 from tokensieve.errors import InputError
 from tokensieve.model.attention import attention, loss_and_slope, with_sink
 from tokensieve.model.classifier import AttentionClassifier, is_text
@@ -79,8 +80,9 @@ def test_decision_and_probability_agree_on_their_order_for_counts() -> None:
     np.testing.assert_allclose(model.predict_proba(test).sum(axis=1), 1, rtol=1e-14)
 
 
-@pytest.mark.parametrize("sizes", [(50, 40), (30, 40, 50)])
-@pytest.mark.parametrize("ngrams", [1, 2])
+@pytest.mark.parametrize(
+    ("sizes", "ngrams"), fast_first([((50, 40), 2), ((30, 40, 50), 1), ((50, 40), 1), ((30, 40, 50), 2)], 2)
+)
 def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngrams: int) -> None:
     texts, labels = reviews(1, sizes)
     names = tuple(str(k) for k in range(len(sizes)))
@@ -106,17 +108,16 @@ def test_agreement_with_count_vectorizer_in_a_pipeline() -> None:
     pipeline.fit(texts, labels)
     alone = AttentionClassifier().fit(texts, labels)
     np.testing.assert_allclose(pipeline.decision_function(texts), alone.decision_function(texts), rtol=1e-6, atol=1e-9)
-    scores = cross_val_score(clone(pipeline), texts, labels, cv=3)
-    assert scores.min() > 0.8
-    assert cross_val_score(clone(alone), pd.Series(texts), pd.Series(labels), cv=3).min() > 0.8
+    assert cross_val_score(clone(pipeline), texts, labels, cv=2).min() > 0.8
+    assert cross_val_score(clone(alone), pd.Series(texts), pd.Series(labels), cv=2).min() > 0.8
 
 
 @pytest.mark.parametrize("wrap", [pd.Series, pl.Series, np.array, tuple, lambda x: np.array(x, dtype=object)])
 def test_every_kind_of_sequence_of_texts_is_read_alike(wrap: Callable[[list[str]], Any]) -> None:
-    texts, labels = reviews(3)
-    plain = AttentionClassifier().fit(texts, labels)
+    texts, labels = reviews(0, (50, 50))
+    plain = trained(2)
     assert is_text(wrap(texts))
-    model = AttentionClassifier().fit(wrap(texts), labels)
+    model = clone(plain).fit(wrap(texts), labels)
     np.testing.assert_array_equal(model.decision_function(wrap(texts)), plain.decision_function(texts))
 
 
@@ -127,7 +128,7 @@ def test_other_things_are_no_sequence_of_texts(other: Any) -> None:
     assert not is_text(other)
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@settings(max_examples=15)
 @given(WORDS, st.sampled_from([2, 3]))
 def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> None:
     model = trained(classes)
@@ -167,17 +168,15 @@ def test_contributions_add_up_for_counts(classes: int) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(40, 20), (5, 95), (30, 20, 10)])
-@pytest.mark.parametrize("text", ["", "   ", "nothing known here", "😀"])
-def test_documents_without_known_tokens_are_answered_by_the_class_frequencies(
-    sizes: tuple[int, ...], text: str
-) -> None:
+def test_documents_without_known_tokens_are_answered_by_the_class_frequencies(sizes: tuple[int, ...]) -> None:
     model = AttentionClassifier().fit(*reviews(5, sizes))
-    np.testing.assert_allclose(model.predict_proba([text])[0], np.array(sizes) / sum(sizes), rtol=1e-12)
-    assert model.predict([text])[0] == np.argmax(sizes)
-    found = model.explain([text])[0]
-    assert found.table["token"].to_list() == [SINK] and found.table["attention"].to_list() == [1.0]
-    assert found.unknown == len(WordTokenizer().spans(text))
-    assert found.probability == pytest.approx(max(sizes) / sum(sizes) if len(sizes) > 2 else sizes[1] / sum(sizes))
+    for text in ("", "   ", "nothing known here", "😀"):
+        np.testing.assert_allclose(model.predict_proba([text])[0], np.array(sizes) / sum(sizes), rtol=1e-12)
+        assert model.predict([text])[0] == np.argmax(sizes)
+        found = model.explain([text])[0]
+        assert found.table["token"].to_list() == [SINK] and found.table["attention"].to_list() == [1.0]
+        assert found.unknown == len(WordTokenizer().spans(text))
+        assert found.probability == pytest.approx(max(sizes) / sum(sizes) if len(sizes) > 2 else sizes[1] / sum(sizes))
 
 
 def test_empty_documents_in_training_are_no_obstacle() -> None:
@@ -186,7 +185,7 @@ def test_empty_documents_in_training_are_no_obstacle() -> None:
     assert model.score(texts, labels) > 0.9
 
 
-@pytest.mark.parametrize("sizes", [(10, 10), (95, 5), (190, 10), (20, 20, 20), (7, 7, 6)])
+@pytest.mark.parametrize("sizes", fast_first([((10, 10),), ((95, 5),), ((7, 7, 6),), ((20, 20, 20),), ((190, 10),)], 3))
 def test_small_and_unequal_data_are_learned(sizes: tuple[int, ...]) -> None:
     model = AttentionClassifier(min_documents=1).fit(*reviews(7, sizes))
     texts, labels = reviews(8, (200,) * len(sizes))
@@ -198,7 +197,9 @@ def test_small_and_unequal_data_are_learned(sizes: tuple[int, ...]) -> None:
     assert np.isfinite(model.values_).all()
 
 
-@pytest.mark.parametrize("names", [["no", "yes"], [3, 7], [False, True], [-1.0, 1.0], ["a", "b", "c"], [1, 2, 3]])
+@pytest.mark.parametrize(
+    "names", fast_first([[False, True], ["a", "b", "c"], [-1.0, 1.0], ["no", "yes"], [3, 7], [1, 2, 3]], 3)
+)
 def test_labels_of_every_type_come_back_as_they_were(names: list[Any]) -> None:
     texts, index = reviews(9, (30,) * len(names))
     labels = np.array(names)[index]

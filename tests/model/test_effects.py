@@ -17,7 +17,7 @@ from tokensieve.model.effects import attention_sums, effects
 from tokensieve.text import counts as counts_module
 from tokensieve.text.counts import Counts
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=40)
+QUIET = settings(deadline=None, derandomize=True)
 HEADS = [1, 3]
 
 

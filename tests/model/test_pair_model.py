@@ -82,7 +82,7 @@ def test_a_step_of_training_follows_the_gradient(sink: bool) -> None:
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 def test_swapping_the_sides_turns_the_margin_and_moving_all_values_does_nothing(seed: int) -> None:
     counts, u, w = random_pairs(6, 4, seed)
     u, w = np.append(u, 0.5), np.vstack([w, [[0.0]]])

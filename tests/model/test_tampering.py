@@ -115,7 +115,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True)
 @given(name=st.sampled_from(sorted(json.loads(files()[DESCRIPTION]))), value=ANYTHING)
 def test_anything_in_the_place_of_a_part_is_read_or_refused(name: str, value: Any) -> None:
     description = json.loads(files()[DESCRIPTION]) | {name: value}

@@ -60,7 +60,7 @@ def test_from_one_start_integer_weights_train_like_repeated_documents(seed: int,
     assert np.abs(u3 - u).max() > 1e-4 or np.ptp(times) == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int) -> None:
     counts = made(30, 3, seed)

@@ -45,7 +45,7 @@ class Opened:
         assert asked == self.requests[:1]
 
 
-def reviews(n: int = 1200, seed: int = 0, ngrams: int = 2) -> Audit:
+def reviews(n: int = 1000, seed: int = 0, ngrams: int = 2) -> Audit:
     made = demo_reviews(n, seed)
     corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
     return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))

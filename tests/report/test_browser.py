@@ -18,6 +18,7 @@ from opened import Opened, download
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
+from calls import fast_first
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.documents import Kind, Sampled
 from tokensieve.auditing.result import Audit, Settings
@@ -335,9 +336,9 @@ def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
         assert error <= TOLERANCE * max(1.0, np.abs(expected[i]).max())
         np.testing.assert_allclose(found["probabilities"], probability[i], atol=TOLERANCE)
         assert found["unknown"] == unknown[i], repr(texts[i])
-    for i in range(0, len(texts), 20):
-        table = model.explain([texts[i]])[0].table
-        found = {row["token"]: row for row in page_answers(opened, texts[i : i + 1])[0]["tokens"]}
+    some = texts[::20]
+    for answered, explained in zip(page_answers(opened, some), model.explain(some), strict=True):
+        table, found = explained.table, {row["token"]: row for row in answered["tokens"]}
         assert set(found) == set(table["token"])
         for row in table.iter_rows(named=True):
             assert found[row["token"]]["count"] == row["count"]
@@ -345,10 +346,11 @@ def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
                 assert found[row["token"]][name] == pytest.approx(row[name], rel=TOLERANCE, abs=TOLERANCE)
 
 
-def test_page_equals_explain_on_a_thousand_documents(opened: Opened, audited: Audit) -> None:
+@pytest.mark.parametrize("n", fast_first([60, 800]))
+def test_page_equals_explain_on_many_documents(opened: Opened, audited: Audit, n: int) -> None:
     words = known_words(audited)
-    texts = odd_texts(800, words) + [s.text for s in audited.sample] + ["\ud800 good", "good\udc00bad", ""]
-    assert len(texts) > 1000
+    texts = odd_texts(n, words) + [s.text for s in audited.sample] + ["\ud800 good", "good\udc00bad", ""]
+    assert len(texts) > n + 150
     same_as_explain(opened, audited.model, texts)
 
 
@@ -363,15 +365,15 @@ def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Pat
     corpus = read_corpus((looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep")
     found = audit(corpus, Settings(baseline=False, thorough=False))
     assert found.model.vocabulary_ is not None and len(found.model.vocabulary_.formatting) > 50
-    opened = Opened(browser, render(found), tmp_path)
+    opened = Opened(browser, render(found, []), tmp_path)
     rng = np.random.default_rng(5)
     mixed = ["".join(rng.choice([*looks[:-1], "\n", " ", "..."], 3)) for _ in range(100)]
     texts = [*looks, *(text + " " for text in looks), *mixed, "x" * 300 + "   ", "😀" * 250 + ".", "", "  "]
     tokens = set(found.model.vocabulary_.formatting)
-    for text, answered in zip(texts, page_answers(opened, texts), strict=True):
-        held = {row["token"] for row in answered["tokens"]} & tokens
-        expected = set(found.model.explain([text])[0].table["token"]) & tokens
-        assert held == expected, repr(text)
+    for text, answered, expected in zip(texts, page_answers(opened, texts), found.model.explain(texts), strict=True):
+        assert {row["token"] for row in answered["tokens"]} & tokens == set(expected.table["token"]) & tokens, repr(
+            text
+        )
     opened.context.close()
 
 
@@ -381,13 +383,13 @@ def three_classes(ngrams: int = 3) -> Audit:
     names = ["wet", "dry", "<b>both</b>"]
     texts = [" ".join([*rng.choice(pool, 12), *[pool[y]] * 2]) for y in np.arange(240) % 3]
     corpus = read_corpus((texts, [names[y] for y in np.arange(240) % 3]))
-    return audit(corpus, Settings(ngrams=ngrams, baseline=False))
+    return audit(corpus, Settings(ngrams=ngrams, baseline=False, thorough=False))
 
 
 def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     found = three_classes()
-    opened = Opened(browser, render(found), tmp_path)
-    same_as_explain(opened, found.model, odd_texts(150, known_words(found)) + [s.text for s in found.sample])
+    opened = Opened(browser, render(found, []), tmp_path)
+    same_as_explain(opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in found.sample])
     for k, label in enumerate(found.classes):
         opened.page.select_option("#class", str(k))
         opened.settle()
@@ -431,13 +433,17 @@ def test_a_page_with_little_room_says_what_it_leaves_out(
 
 
 def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, tmp_path: Path) -> None:
-    made = demo_reviews(400, 3)
+    made = demo_reviews(150, 3)
     texts = [text.replace("wonderful", "wonderful 👍🏽") for text in made.texts.to_list()]
     pieces = Pieces(models.BPE())
     pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    pieces.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=300, show_progress=False))
-    found = audit(read_corpus((texts, [str(y) for y in made.labels])), Settings(baseline=False), PieceTokenizer(pieces))
-    opened = Opened(browser, render(found), tmp_path)
+    pieces.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=200, show_progress=False))
+    found = audit(
+        read_corpus((texts, [str(y) for y in made.labels])),
+        Settings(baseline=False, thorough=False),
+        PieceTokenizer(pieces),
+    )
+    opened = Opened(browser, render(found, []), tmp_path)
     assert "cannot run" in opened.page.inner_text("#box-left")
     assert not opened.page.is_visible("#box-text")
     said = opened.page.locator("#documents-list .sum").first.inner_text()
@@ -450,21 +456,25 @@ def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, 
     opened.context.close()
 
 
-def hostile_audit() -> Audit:
+def hostile_audit(length: int) -> Audit:
     rng = np.random.default_rng(4)
     labels = ["</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>"]
-    huge = "é" * 1_000_000
+    huge = "é" * length
     texts = ["~".join([*rng.permutation(HOSTILE), "good" if y else "bad", huge]) for y in np.arange(60) % 2]
     tokenizer = WordTokenizer(lowercase=False, line_breaks=False, pattern=r"[^~]+")
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
-    found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False), tokenizer)
+    found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer)
     texts = ["~".join(HOSTILE), "\u202e".join(HOSTILE)]
     return replace(found, sample=[Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts])
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str) -> None:
-    opened = Opened(browser, render(hostile_audit()), tmp_path, width=1200 if theme == "light" else 360, theme=theme)
+@pytest.mark.parametrize(
+    ("theme", "length"), fast_first([("light", 20_000), ("light", 1_000_000), ("dark", 1_000_000)])
+)
+def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str, length: int) -> None:
+    opened = Opened(
+        browser, render(hostile_audit(length)), tmp_path, width=1200 if theme == "light" else 360, theme=theme
+    )
     page = opened.page
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     rows = opened.rows()
@@ -472,7 +482,7 @@ def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str) -> No
     rows += opened.rows()
     for token in HOSTILE[:4]:
         assert token in rows
-    assert any("(1,000,000 characters)" in row for row in rows)
+    assert any(f"({length:,} characters)" in row for row in rows)
     assert HOSTILE[0] in page.locator("#documents-list .text").first.inner_text()
     assert page.evaluate("document.querySelectorAll('main script, [onerror], iframe, main style').length") == 0
     page.locator("#table-body button").first.click()

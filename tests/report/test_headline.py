@@ -61,19 +61,19 @@ def test_no_picture_where_the_finding_names_no_token(audited: Audit) -> None:
     assert headline.under(replace(audited, findings=(leak,)))["picture"] is None
     assert headline.under(replace(audited, findings=()))["picture"] is None
     assert headline.under(shortcut(audited, ("not there",)))["picture"] is None
-    assert "What tells the classes apart" in render(replace(audited, findings=()))
+    assert "What tells the classes apart" in render(replace(audited, findings=()), [])
 
 
 def test_what_chance_explains_is_said(audited: Audit) -> None:
     found = shortcut(audited)
     said = "What the shortcuts add is no more than chance explains."
-    assert headline.under(found)["chance"] and said in render(found)
+    assert headline.under(found)["chance"] and said in render(found, [])
     far = replace(found, honest_accuracy=(Share.count(230, 240), Share.count(190, 240)))
-    assert not headline.under(far)["chance"] and said not in render(far)
+    assert not headline.under(far)["chance"] and said not in render(far, [])
 
 
 def test_the_command_leaves_formatting_alone(audited: Audit) -> None:
-    html = render(shortcut(audited))
+    html = render(shortcut(audited), [])
     code = re.findall(r'<p class="command"><code>(.*?)</code>', html)
     plain = re.sub("<.*?>", "", code[0])
     assert (

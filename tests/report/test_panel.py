@@ -231,11 +231,11 @@ def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
 
 
 def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = reviews(400, 1, ngrams=1)
-    whole = render(found)
+    found = reviews(200, 1, ngrams=1)
+    whole = render(found, [])
     block = whole.split('id="block-model">')[1].split("<")[0]
     monkeypatch.setattr(page_module, "PAGE_BYTES", len(whole.encode()) - len(block) // 3)
-    opened = Opened(browser, render(found), tmp_path)
+    opened = Opened(browser, render(found, []), tmp_path)
     assert "token types are not in this page" in opened.page.inner_text("#box-left")
     cases = [[i, [[2, ""], [0, "was"]]] for i in range(0, len(found.sample), 5)]
     changed = opened.page.evaluate("cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases)

@@ -365,7 +365,7 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=4, max_size=4), min_size=1, max_size=4))
-@settings(deadline=None, derandomize=True, max_examples=25)
+@settings(deadline=None, derandomize=True)
 def test_tables_over_seeds_have_bands(rows: list[list[float]]) -> None:
     tables = [
         (

@@ -42,7 +42,7 @@ def test_list_describes_every_experiment(run: Call) -> None:
     assert run("reproduce", "mlp", "--list")[1].count("criterion, fixed on") == 1
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "undrawn")
 def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
     status, out, err = run(
         "reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1"
@@ -83,7 +83,7 @@ def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
     assert (tmp_path / "there/tables/synthetic-bins.csv").read_bytes() != before
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "undrawn")
 def test_quiet_says_nothing(run: Call) -> None:
     assert run("reproduce", "synthetic", "--quiet", "--seeds", "1") == (0, "", "")
 

@@ -59,7 +59,7 @@ def test_tally_by_hand() -> None:
 
 
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> None:
     rng = np.random.default_rng(seed)
     starts = np.concatenate([[0], np.cumsum(rng.integers(0, 12, rng.integers(0, 9)))]).astype(np.int64)

@@ -80,7 +80,7 @@ def test_each_feature_holds_for_its_texts_and_not_for_others(
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True)
 def test_any_text_has_one_length_and_agrees_with_python(text: str) -> None:
     found = names_of(text)
     assert sum(name.startswith("⟨length ") for name in found) == 1

@@ -23,7 +23,7 @@ from tokensieve.text.fields import join_fields, split_fields
 from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict, with_fields
 from tokensieve.text.vocabulary import Documents, count_corpus
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=80)
+QUIET = settings(deadline=None, derandomize=True)
 FIELDS = ("title", "body")
 part = st.one_of(st.none(), st.text(st.sampled_from("ab ⟦⟧titlebody:中\n"), max_size=25))
 ROWS = [

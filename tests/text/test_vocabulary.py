@@ -30,7 +30,7 @@ from tokensieve.text.tokenizers import (
 from tokensieve.text.tokens import TokenStream, tokenize
 from tokensieve.text.vocabulary import Vocabulary, count_texts, learn_vocabulary
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=150)
+QUIET = settings(deadline=None, derandomize=True)
 ASCII_WORD = r"\w+(?:['’]\w+)*"
 ASCII_WORDS = [
     "the", "a", "not", "good", "Bad", "it's", "don't", "film_1", "42", "plot,", "(the)", "end.", "GOOD", "rare's", "of", "to", "x",
@@ -214,6 +214,16 @@ def test_spans_are_the_tokens_of_split_at_their_place(text: str, lowercase: bool
         there = text[start:end]
         assert (there.lower() if lowercase else there).replace("ς", "σ") == token.replace("ς", "σ")
         at = end
+
+
+@QUIET
+@given(st.text(st.characters(max_codepoint=127), max_size=60) | st.text("a'_ 9.<B", max_size=20), st.booleans())
+@example("Don't say 'never': rock'n'roll isn''t a_b 9'9.", True)
+def test_words_of_ascii_are_found_at_their_place_too(text: str, lowercase: bool) -> None:
+    tokenizer = WordTokenizer(lowercase, line_breaks=False)
+    spans = tokenizer.spans(text)
+    assert [token for _, _, token in spans] == words_of(text, tokenizer)
+    assert all((text[start:end].lower() if lowercase else text[start:end]) == token for start, end, token in spans)
 
 
 @pytest.mark.parametrize("pattern", [r"\bfoo\b", r"\w{2}", r"[^\s]+", r"o+$"])

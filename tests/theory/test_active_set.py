@@ -25,7 +25,7 @@ def feasible(D: np.ndarray) -> bool:
     return bool(answer.status == 0)
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6), types=st.integers(2, 9), d=st.integers(1, 8), m=st.integers(1, 25), whole=st.booleans()
 )

@@ -274,7 +274,7 @@ def test_the_prediction_against_300_digits_at_log_t_200() -> None:
     assert limit.prediction.at(np.array([200.0]))[0] == pytest.approx(exact, rel=1e-5)
 
 
-@settings(deadline=None, derandomize=True, max_examples=25)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 5]))
 def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int) -> None:
     """Every certificate again, by the definitions: restricted softmax, differences, all pairs, and whether a verdict is reached."""

@@ -16,7 +16,7 @@ def dense(data) -> np.ndarray:
     return data.counts.matrix.toarray()
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(deadline=None, derandomize=True)
 @given(
     pairs=st.integers(10, 40), half=st.integers(1, 5), irrelevant=st.integers(4, 20), length=st.integers(2, 5),
     share=st.sampled_from([0.5, 0.5, 0.35]), seed=st.integers(0, 10**6),

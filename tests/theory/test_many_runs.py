@@ -16,7 +16,7 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.theory.sweep import Case, Sweep, grid, run_sweep
 
-OPTIONS = {"random_state": range(3), "value_rate": [0.1, 0.2]}
+OPTIONS = {"random_state": range(2), "value_rate": [0.1, 0.2]}
 DASK = pytest.mark.filterwarnings("default")  # of Dask and its event loop
 
 
@@ -67,7 +67,7 @@ def same_search(found: dict[str, Any], expected: dict[str, Any]) -> None:
 def test_a_grid_search_in_threads_gives_the_scores_of_one_process() -> None:
     alone = searched("sequential", 1)
     same_search(searched("threading", 2), alone)
-    assert len(np.unique(alone["mean_test_score"])) == len(alone["params"]) == 6
+    assert len(np.unique(alone["mean_test_score"])) == len(alone["params"]) == 4
     assert alone["mean_test_score"].max() > np.log(0.5)
 
 

@@ -80,7 +80,7 @@ def test_signed_frequency_by_hand() -> None:
     np.testing.assert_allclose(signed_frequency(many, outputs=3), paper)
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6), d=st.integers(4, 40), scale=st.floats(0.01, 6.0), heads=st.sampled_from([1, 2, 4]),
     empty=st.integers(0, 3),

@@ -212,7 +212,8 @@ def correlate(whole: Floats, left: list[Floats], measure: Floats, measures: list
     """
     there = _measured(measure)
     rho = _pearson(whole, measure, there, signed)
-    z = np.array([_fisher(_pearson(i, m, there, signed)) for i, m in zip(left, measures, strict=True)])
+    parts = zip(left, measures, strict=True)  # a word of one group alone has no number without it
+    z = np.array([_fisher(_pearson(i, m, there & _measured(m), signed)) for i, m in parts])
     types = int(there.sum())
     if types < 5 or not np.isfinite(rho) or not np.isfinite(z).all():
         return Correlation(rho, math.nan, math.nan, math.nan)
@@ -273,7 +274,7 @@ def _sides(parts: Parts) -> dict[str, tuple[Floats, bool]]:
 def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_], signed: bool) -> float:
     """Pearson's ρ; without signs a type's importance is its largest size over classes, and the measure is taken in logs."""
     x = importance[there] if signed else np.abs(importance[there]).max(axis=1, initial=0.0)
-    y = np.nan_to_num(measure[there])
+    y = measure[there]
     y = y if signed else np.log(np.maximum(y, TINY))
     x, y = x - x.mean(), y - y.mean()
     size = math.sqrt(float(x @ x) * float(y @ y))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest, mannwhitneyu
 
@@ -110,7 +111,8 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
     """Check the order against the answers: no other assignment of outputs to classes may be right far more often.
 
     The best assignment maximises the trace of the confusion matrix (Hungarian algorithm). It wins where, of the documents that
-    only one of the two gets right, it gets right more than half (sign test, p < 1e-6), and at least 5 % of all documents more.
+    only one of the two gets right, it gets right more than half (sign test, p < 1e-6), and at least 5 % of all documents more;
+    and where it is better than answering the largest class throughout, which says nothing about the order.
 
     Args:
         found: by name, as asked, or guessed.
@@ -131,8 +133,7 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
     right = best[labels] == answered
     example = " ".join(f"--map {name}={found.names[output]}" for name, output in zip(classes, best, strict=True))
     if outputs is None:
-        chance = max(np.bincount(labels).max() / len(labels), 1 / K)
-        if binomtest(int(right.sum()), len(labels), chance, alternative="greater").pvalue < SURE:
+        if _tells(right, labels):
             raise InputError(f"{found.note}: the answers fit {example} ({right.mean():.1%} right); confirm with it")
         raise InputError(
             f"{found.note}: say which is which with --map CLASS=OUTPUT for each class; the answers do not tell (at best "
@@ -140,9 +141,13 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
         )
     mine = logits[:, list(outputs.order)].argmax(axis=1) == labels
     only_best, only_mine = int((right & ~mine).sum()), int((mine & ~right).sum())
-    wins = only_best + only_mine > 0 and (
-        binomtest(only_best, only_best + only_mine, 0.5, alternative="greater").pvalue < SURE
-        and only_best - only_mine > MUCH * len(labels)
+    wins = (
+        only_best + only_mine > 0
+        and _tells(right, labels)
+        and (
+            binomtest(only_best, only_best + only_mine, 0.5, alternative="greater").pvalue < SURE
+            and only_best - only_mine > MUCH * len(labels)
+        )
     )
     if not wins:
         return found
@@ -153,6 +158,12 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
         )
     why = f" when {found.note}" if found.note else " as mapped"
     raise InputError(f"only {what}: the order{why} seems to be another one; say so with --map")
+
+
+def _tells(right: NDArray[np.bool_], labels: Ints) -> bool:
+    """Whether answers are right more often than the largest class would be (p < 1e-6)."""
+    chance = float(np.bincount(labels).max()) / len(labels)
+    return bool(binomtest(int(right.sum()), len(labels), chance, alternative="greater").pvalue < SURE)
 
 
 def _settle_scale(

@@ -21,6 +21,7 @@ from tokensieve.diagnose.agreement import Parts, mean
 from tokensieve.diagnose.diagnosing import diagnose_corpus
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 from tokensieve.diagnose.sample import Documents
+from tokensieve.diagnose.use import Status
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus
@@ -40,7 +41,7 @@ class Comparison:
     Attributes:
         diagnoses: of each, in the order given.
         models: a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
-            learned, unsupported (words used without support), most_used.
+            learned, unsupported (words used without support), most_used (– where no word's use is shown).
         words: those that gained or lost use from each model to the next, and from the first to the last where there are more
             than two; the largest change first.
         notes: what a reader should know.
@@ -148,11 +149,12 @@ def _use(parts: Parts, leave: int | None = None) -> Floats:
 
 def _row(one: Diagnosis) -> dict[str, Any]:
     skill, value = one.skill, one.correlation["value_importance"]
+    used = one.uses.filter(pl.col("status") != str(Status.NOT_SHOWN))["token"]
     return {
         "model": one.model, "accuracy": skill.accuracy, "accuracy_low": skill.accuracy_low, "accuracy_high": skill.accuracy_high,
         "auc": skill.auc, "auc_low": skill.auc_low, "auc_high": skill.auc_high, "value": value.rho, "value_low": value.low,
         "value_high": value.high, "learned": one.learned, "unsupported": one.leaning.height,
-        "most_used": one.uses["token"][0] if one.uses.height else "",
+        "most_used": used[0] if len(used) else "–",
     }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from tokensieve.diagnose.agreement import (
 from tokensieve.diagnose.classes import Matched, match_classes, settle
 from tokensieve.diagnose.encoding import SPLITTER
 from tokensieve.diagnose.loading import check_weights, untrained_twin, weights_digest
-from tokensieve.diagnose.marking import mark_documents
+from tokensieve.diagnose.marking import DRAWS, certain, mark_documents
 from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, Work, measure, read
 from tokensieve.diagnose.models import Model, recognise
 from tokensieve.diagnose.outputs import Kind, Outputs
@@ -189,6 +189,10 @@ def _run(
         assert outputs is not None
         offset = _offset(np.asarray(outputs.answers(logits)), outputs, sample)
         measured = measure(subject, outputs, arrays, offset[subject.documents], work)
+        if subject.differentiable:
+            picked = np.array(list(certain(measured, subject.documents, sample.labels)), dtype=np.int64)
+            if len(picked):
+                subject.integrate(picked, measured.heads[picked], measured.effect, DRAWS)
         clock.lap("model")
         first = estimated(measured, sample.labels[subject.documents])
         words, chosen, lost = confirm(subject, outputs, measured, first, found, work)

@@ -11,9 +11,10 @@ from tokensieve.diagnose.result import Marked
 from tokensieve.diagnose.sample import Sample
 from tokensieve.diagnose.use import Status
 from tokensieve.model.decision import decide
-from tokensieve.text.counts import Ints
+from tokensieve.text.counts import Floats, Ints
 
 EACH = 2
+DRAWS = 16  # of the effects in these documents, which are read one by one
 WORDS = 3
 
 
@@ -30,19 +31,36 @@ def mark_documents(
         uses: the words confirmed.
     """
     f = measured.decisive
-    answered, right = decide(f), decide(f) == sample.labels[documents]
-    sure = np.abs(f[:, 0]) if f.shape[1] == 1 else np.sort(f, axis=1)[:, -1] - np.sort(f, axis=1)[:, -2]
-    whole = np.flatnonzero(np.bincount(documents)[documents] == 1) if len(documents) else documents
-    picked: dict[int, str] = {}
-    for why, kept in (("wrong and certain", ~right), ("right and certain", right)):
-        order = whole[kept[whole]][np.argsort(-sure[whole][kept[whole]], kind="stable")]
-        picked |= {int(w): why for w in order[:EACH]}
+    answered, sure, whole = decide(f), _certainty(f), _whole(documents)
+    picked = certain(measured, documents, sample.labels)
     place = {word: s for s, word in enumerate(sample.words)}
     for token in uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:WORDS]:
         of_word = measured.pairs.windows[measured.pairs.types == place.get(token, -1)]
         of_word = of_word[np.isin(of_word, whole)]
         picked |= {int(w): f"holds “{token}”" for w in of_word[np.argsort(-sure[of_word], kind="stable")][:1]}
     return [_marked(measured, int(w), why, sample, documents, classes, int(answered[w])) for w, why in picked.items()]
+
+
+def certain(measured: Measured, documents: Ints, labels: Ints) -> dict[int, str]:
+    """Inputs, whole documents each, that are answered wrong and right with most certainty, and which of both."""
+    f, whole = measured.decisive, _whole(documents)
+    right, sure = decide(f) == labels[documents], _certainty(f)
+    picked: dict[int, str] = {}
+    for why, kept in (("wrong and certain", ~right), ("right and certain", right)):
+        order = whole[kept[whole]][np.argsort(-sure[whole][kept[whole]], kind="stable")]
+        picked |= {int(w): why for w in order[:EACH]}
+    return picked
+
+
+def _certainty(f: Floats) -> Floats:
+    """How far each answer is from another class's."""
+    top = np.sort(f, axis=1)
+    return np.asarray(np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2])
+
+
+def _whole(documents: Ints) -> Ints:
+    """Inputs that hold all of their document."""
+    return np.flatnonzero(np.bincount(documents)[documents] == 1) if len(documents) else documents
 
 
 def _marked(

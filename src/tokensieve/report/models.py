@@ -9,11 +9,13 @@ import polars as pl
 
 from tokensieve import __version__
 from tokensieve.diagnose.comparing import Comparison
+from tokensieve.escape import shown
 from tokensieve.report.charts import INK, Picture, finish
 from tokensieve.report.numbers import signed
 from tokensieve.report.page import environment, source
 
-LISTED = 20
+LISTED, NAMED = 20, 3
+LEAST = 0.005  # smaller changes would be shown as 0.00
 
 
 def render_comparison(found: Comparison) -> str:
@@ -23,19 +25,32 @@ def render_comparison(found: Comparison) -> str:
         {"before": before, "after": after, "lists": [("gained", _some(rows, 1)), ("lost", _some(rows, -1))]}
         for (before, after), rows in found.words.group_by("before", "after", maintain_order=True)
     ]
+    changes = changes[-1:] + changes[:-1]  # from the first to the last, then step by step
     study = {
         "name": first.name, "version": __version__, "documents": first.documents, "classes": first.classes, "seed": first.seed,
         "settings": first.settings, "seconds": {one.model: sum(one.seconds.values()) for one in found.diagnoses},
     }  # fmt: skip
     picture = curve(found)
     return environment().get_template("models.html").render(
-        study=study, command="diagnose", models=found.models.to_dicts(), changes=changes, notes=found.notes, listed=100,
-        figures=[{"source": source(picture), "picture": picture}],
+        study=study, command="diagnose", headline=headline(found), models=found.models.to_dicts(), changes=changes,
+        notes=found.notes, listed=100, figures=[{"source": source(picture), "picture": picture}],
     )  # fmt: skip
 
 
 def _some(rows: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
-    return rows.filter(sign * pl.col("change") > 0).head(LISTED).to_dicts()
+    return rows.filter(sign * pl.col("change") >= LEAST).head(LISTED).to_dicts()
+
+
+def headline(found: Comparison) -> tuple[str, list[str], str]:
+    """Up to three words that the last model uses more, or less, than the first, between what stands before and behind them."""
+    first, last = (shown(found.diagnoses[i].model.rpartition("/")[2], 40) for i in (0, -1))
+    rows = found.words.filter(
+        pl.col("before") == found.diagnoses[0].model, pl.col("after") == found.diagnoses[-1].model
+    )
+    for sign, how in ((1, "more"), (-1, "less")):
+        if words := [row["token"] for row in _some(rows, sign)[:NAMED]]:
+            return f"{last} uses ", words, f" {how} than {first} does."
+    return "No word's use differs between these models by more than chance.", [], ""
 
 
 def curve(found: Comparison) -> Picture:

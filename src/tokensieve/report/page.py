@@ -6,6 +6,7 @@ import math
 import shlex
 from base64 import b64encode
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,8 +141,9 @@ def _thinned(audit: Audit) -> str:
     )
 
 
+@cache
 def environment() -> jinja2.Environment:
-    """The templates of this folder, with everything escaped."""
+    """The templates of this folder, with everything escaped; compiled once."""
     out = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,

@@ -27,6 +27,7 @@ LINE_BREAK = r"(?i)<br\s*/?>"
 MARKUP = r"(?is)<!--.*?-->|<script\b.*?</script\s*>|<style\b.*?</style\s*>|</?[a-z][^<>]*>"
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # what WORD finds in ASCII, without a call of Polars for each text
 
 
 def text_series(texts: Any) -> pl.Series:
@@ -127,7 +128,7 @@ class WordTokenizer:
             if len(text.lower()) > len(text):
                 times = [len(character.lower()) for character in text]
                 place, ends = np.repeat(place, times), np.repeat(ends, times)
-            text = pl.Series([text]).str.to_lowercase()[0]
+            text = text.lower() if text.isascii() else pl.Series([text]).str.to_lowercase()[0]
         left_out = set(self.stop_words)
         found = [(a, z) for a, z in _matches(text, self.pattern) if text[a:z] not in left_out]
         first, last = np.array(found, dtype=np.int64).reshape(-1, 2).T
@@ -145,6 +146,8 @@ class WordTokenizer:
 def _blanked(text: str, pattern: str) -> tuple[str, NDArray[np.int64]]:
     """The text with a space for each match, and which of its characters are kept (of a match the first)."""
     kept = np.ones(len(text), dtype=bool)
+    if "<" not in text:  # both begin with it
+        return text, np.flatnonzero(kept)
     for start, end in _matches(text, pattern):
         kept[start + 1 : end] = False
     return pl.Series([text]).str.replace_all(pattern, " ")[0], np.flatnonzero(kept)
@@ -172,6 +175,8 @@ def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
 
 def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     """Start and end, in characters, of every match that Polars' regular expressions find."""
+    if pattern == WORD and text.isascii():
+        return [found.span() for found in _ASCII_WORD.finditer(text)]
     mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in text)
     cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
     ends = np.cumsum([len(part) for part in cut]).tolist()
