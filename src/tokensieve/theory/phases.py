@@ -28,8 +28,8 @@ LOOK_BACK = 2.0
 RELAX_TOLERANCE, RELAX = 1e-6, 24.0
 # Faces before the prediction is given up.
 FACES = 200
-# So many faces within a millionth of a unit of log t go round in a circle.
-CIRCLE = 20
+# So many faces in a row that end where they begin go round in a circle.
+CIRCLE = 10
 # log t up to which the slow flow is followed.
 FAR = 1e5
 # Why a prediction that was given up ended.
@@ -119,7 +119,7 @@ def predict(
         top = top_types(counts, E @ z)
         if progress is not None:
             progress("faces", min(1.0, math.log(max(log_time, 1.0)) / math.log(far)))
-        if len(phases) > CIRCLE and log_time - phases[-CIRCLE].path.log_time[0] < 1e-6:
+        if len(phases) >= CIRCLE and all(len(one.path.q) <= 3 for one in phases[-CIRCLE:]):
             return Prediction(phases, f"the selection keeps changing at log t = {log_time:.4g}")
         if path.end is not End.NEAR:
             return Prediction(phases, TROUBLE.get(path.end, ""))
