@@ -69,7 +69,7 @@ class _State:
     limit: tuple[Floats, float] | None = None
     failed: bool = False
     seconds: float = 0.0
-    started: float = field(default_factory=lambda: time.monotonic())
+    started: float = field(default_factory=lambda: time.monotonic())  # looked up now, so that a test's clock counts
 
     @property
     def here(self) -> Point:

@@ -169,10 +169,10 @@ def _relax(
         else:
             row = int(np.searchsorted(flow.log_time, flow.log_time[-1] - LOOK_BACK))
             row = min(max(row, 1), len(flow.log_time) - 2)  # the last step alone may be longer
-            before = E @ (z + V @ (flow.at(row) - V.T @ z))
-            passed = float(flow.log_time[-1] - flow.log_time[row])
             if row < 1:
                 return None
+            before = E @ (z + V @ (flow.at(row) - V.T @ z))
+            passed = float(flow.log_time[-1] - flow.log_time[row])
             tied = face.mask & tied_types(counts, before, E @ later, passed, float(flow.log_time[-1]))
         wider = _with_near(counts, E, tied, later, NEAR / 2) | face.mask
         if np.array_equal(wider, face.mask):

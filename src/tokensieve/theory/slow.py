@@ -215,7 +215,7 @@ def follow(
             if clock == -math.inf:
                 return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
             solver, clock, offset = None, -math.inf, float(np.logaddexp(offset, clock))
-            q, passed = pulled_shut(phi, q)
+            q, passed = _pulled_shut(phi, q)
             offset, before = float(np.logaddexp(offset, passed)), phi.nearness(q)
             continue
         near = phi.nearness(solver.y)
@@ -236,7 +236,7 @@ def follow(
     return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
 
 
-def pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats, float]:
+def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats, float]:
     """Where q is once a gap that is pulled shut has closed as far as no other force matters and no type is near, and log t passed.
 
     With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but the first nats of a long gap
