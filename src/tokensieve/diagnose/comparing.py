@@ -41,7 +41,7 @@ class Comparison:
     Attributes:
         diagnoses: of each, in the order given.
         models: a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
-            learned, unsupported (words used without support), most_used (– where no word's use is shown).
+            learned, learning (`Learning`), unsupported (words used without support), most_used (– where no word's use is shown).
         words: those that gained or lost use from each model to the next, and from the first to the last where there are more
             than two; the largest change first.
         notes: what a reader should know.
@@ -153,7 +153,8 @@ def _row(one: Diagnosis) -> dict[str, Any]:
     return {
         "model": one.model, "accuracy": skill.accuracy, "accuracy_low": skill.accuracy_low, "accuracy_high": skill.accuracy_high,
         "auc": skill.auc, "auc_low": skill.auc_low, "auc_high": skill.auc_high, "value": value.rho, "value_low": value.low,
-        "value_high": value.high, "learned": one.learned, "unsupported": one.leaning.height,
+        "value_high": value.high, "learned": one.learned, "learning": str(one.learning),
+        "unsupported": one.leaning.height,
         "most_used": used[0] if len(used) else "–",
     }  # fmt: skip
 

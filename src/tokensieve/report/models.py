@@ -13,6 +13,7 @@ from tokensieve.escape import shown
 from tokensieve.report.charts import INK, Picture, finish
 from tokensieve.report.numbers import signed
 from tokensieve.report.page import environment, source
+from tokensieve.report.terminal_diagnose import LEARNED
 
 LISTED, NAMED = 20, 3
 LEAST = 0.005  # smaller changes would be shown as 0.00
@@ -33,7 +34,7 @@ def render_comparison(found: Comparison) -> str:
     picture = curve(found)
     return environment().get_template("models.html").render(
         study=study, command="diagnose", headline=headline(found), models=found.models.to_dicts(), changes=changes,
-        notes=found.notes, listed=100, figures=[{"source": source(picture), "picture": picture}],
+        short=LEARNED, notes=found.notes, listed=100, figures=[{"source": source(picture), "picture": picture}],
     )  # fmt: skip
 
 

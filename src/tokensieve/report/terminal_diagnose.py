@@ -13,6 +13,7 @@ from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.comparing import Comparison
 from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.use import Status
+from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
 from tokensieve.report.numbers import signed
@@ -21,6 +22,9 @@ from tokensieve.report.terminal import BLUE, ORANGE
 ROWS = 12
 OTHERS = 3  # words listed whose use is not shown
 MOST = 8
+LEARNED = {
+    str(Learning.LEARNED): "yes", str(Learning.BARELY): "barely", str(Learning.NOT_SHOWN): "not shown", str(Learning.OPEN): "–",
+}  # fmt: skip
 SHORT = {
     str(Status.CARRIES): "carries it", str(Status.CONTEXT): "in context", str(Status.UNSUPPORTED): "no support",
     str(Status.RARE): "too rare", str(Status.OTHER): "open", str(Status.NOT_SHOWN): "use not shown",
@@ -42,7 +46,7 @@ def show_diagnosis(found: Diagnosis, out: Path, files: Sequence[str]) -> None:
     console.print(Text(f"  {length_line(found)}", style="dim"))
     if found.uses.height:
         console.print(_uses(found))
-    colour = {True: BLUE, False: ORANGE, None: "yellow"}[found.learned]
+    colour = {Learning.LEARNED: BLUE, Learning.NOT_SHOWN: ORANGE}.get(found.learning, "yellow")
     for i, sentence in enumerate(found.verdict):
         console.print(Text(shown(sentence, 600), style=f"bold {colour}" if i == 0 else ""))
     console.print(_confusion(found))
@@ -142,10 +146,9 @@ def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
     for name in ("model", "right (95 %)", "AUC", "words alone", "learned", "no support", "uses most"):
         table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
     for row in found.models.iter_rows(named=True):
-        learned = {True: "yes", False: "not shown", None: "–"}[row["learned"]]
         table.add_row(
             Text(shown(row["model"][-24:], 24)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
-            f"{row['auc']:.2f}", signed(row["value"]), learned, str(row["unsupported"]), Text(shown(row["most_used"], 16)),
+            f"{row['auc']:.2f}", signed(row["value"]), LEARNED[row["learning"]], str(row["unsupported"]), Text(shown(row["most_used"], 16)),
         )  # fmt: skip
     console.print(table)
     for note in found.notes:
