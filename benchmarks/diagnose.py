@@ -113,13 +113,17 @@ def fidelity(options: argparse.Namespace) -> None:
             found, both = next(iter(methods(reader, mine, len(words))))[1](), []
             for reader.reads_text in (False, True):
                 some = np.isfinite(found + truth)
-                both.append((spearmanr(found[some], left_out(other, len(words), 16)[some])[0], halves(other, len(words))))
+                both.append(
+                    (spearmanr(found[some], left_out(other, len(words), 16)[some])[0], halves(other, len(words)))
+                )
             reader.reads_text = own
             print(
                 "The word cut out of the text: ours {:.3f}, one half of the documents with the other {:.3f}; padding in its place: "
                 "ours {:.3f}, halves {:.3f}.\n".format(*both[0], *both[1])
             )
-            print("| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|")
+            print(
+                "| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|"
+            )
             common = np.isfinite(truth) & (np.bincount(mine.pairs.types, minlength=len(words)) >= 10)
             ours = None
             for name, method in methods(reader, mine, len(words)):

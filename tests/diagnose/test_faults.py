@@ -135,7 +135,9 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     assert found.to_dict()["learning"] == "learned"
     little = diagnose(linear(noise | {"good": 0.3, "bad": -0.3}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert "has barely learned" in little.verdict[0] and "barely" in headline(little)[0] and little.leaning.is_empty()
-    wrong = diagnose(linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None)
+    wrong = diagnose(
+        linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
+    )
     assert wrong.learned is False and "answers against the labels" in wrong.verdict[0]
 
 

@@ -47,7 +47,16 @@ from tokensieve.diagnose.use import (
     uses_frame,
     with_confirmed,
 )
-from tokensieve.diagnose.verdict import Learning, accuse_nobody, behaves, effect_of, learning_of, random_auc, sentences, skill_of
+from tokensieve.diagnose.verdict import (
+    Learning,
+    accuse_nobody,
+    behaves,
+    effect_of,
+    learning_of,
+    random_auc,
+    sentences,
+    skill_of,
+)
 from tokensieve.errors import InputError
 from tokensieve.model.decision import both
 from tokensieve.progress import Clock, Progress, silent

@@ -257,7 +257,9 @@ def encode(
                 out.lost += len(ids) - (parts[0][1] - parts[0][0])
             for a, z in parts:
                 out.add(start + k, [(frame.before, ids[a:z], kinds[a:z], 0), (frame.after, empty, empty, 0)])
-                near = np.arange(a - 1, max(a - 1 - SPARE, -1), -1) if keep_end else np.arange(z, min(z + SPARE, len(ids)))
+                near = (
+                    np.arange(a - 1, max(a - 1 - SPARE, -1), -1) if keep_end else np.arange(z, min(z + SPARE, len(ids)))
+                )
                 out.spare.append((ids[near], kinds[near]))
         progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
     return Windows(

@@ -256,7 +256,8 @@ def _first(
 ) -> str:  # fmt: skip
     right = (
         f"{skill.accuracy:.1%} of {skill.documents:,} answers are right [{skill.accuracy_low:.1%}, {skill.accuracy_high:.1%}], "
-        f"the largest class is {skill.majority:.1%}, AUC {skill.auc:.2f} [{skill.auc_low:.2f}, {skill.auc_high:.2f}] where random weights of the words reach {skill.auc_random:.2f}"
+        f"the largest class is {skill.majority:.1%}, AUC {skill.auc:.2f} [{skill.auc_low:.2f}, {skill.auc_high:.2f}] where random "
+        f"weights of the words reach {skill.auc_random:.2f}"
     )
     loss = f"{signed(effect.mean)} [{signed(effect.low)}, {signed(effect.high)}]"
     out = f"leaving out a word that it uses takes {loss} from the right answer"
@@ -271,8 +272,8 @@ def _first(
         return f"This model has learned where the label is: {numbers}."
     if learning is Learning.BARELY:
         return (
-            "This model has barely learned where the label is, if at all: it ranks these documents better than chance, but no better "
-            f"than random weights of their words may ({numbers})."
+            "This model has barely learned where the label is, if at all: it ranks these documents better than chance, but no "
+            f"better than random weights of their words may ({numbers})."
         )
     why = "no word could be shown that its answers rest on"
     if skill.reversed:

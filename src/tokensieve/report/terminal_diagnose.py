@@ -146,9 +146,10 @@ def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
     for name in ("model", "right (95 %)", "AUC", "words alone", "learned", "no support", "uses most"):
         table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
     for row in found.models.iter_rows(named=True):
+        learned, most = LEARNED[row["learning"]], Text(shown(row["most_used"], 16))
         table.add_row(
             Text(shown(row["model"][-24:], 24)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
-            f"{row['auc']:.2f}", signed(row["value"]), LEARNED[row["learning"]], str(row["unsupported"]), Text(shown(row["most_used"], 16)),
+            f"{row['auc']:.2f}", signed(row["value"]), learned, str(row["unsupported"]), most,
         )  # fmt: skip
     console.print(table)
     for note in found.notes:
