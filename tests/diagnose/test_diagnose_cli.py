@@ -19,11 +19,13 @@ from safetensors.torch import load_file, save_file
 
 from pages import HOSTILE, Page, violations
 from tokensieve import __version__
+from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.classes import match_classes
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.errors import InputError
 from tokensieve.report.diagnose import FILES, draw, render_diagnosis
+from tokensieve.report.terminal_diagnose import last_names
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ["--min-documents", "5", "--batch-size", "64"]
@@ -292,6 +294,10 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
     assert not page.open and "tablet" in page.text
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
     assert [row["model"].rpartition("/")[2] for row in summary["models"]] == ["checkpoint-10", "checkpoint-20"]
+    steps = [str(saved / f"checkpoint-{step}") for step in (10, 20)]
+    assert _models(steps[::-1]) == _models([str(saved)]) == steps  # as a shell's checkpoint-* gives them
+    assert _models([steps[1], str(home / "model")]) == [steps[1], str(home / "model")]
+    assert last_names(["a/b", "c/d"]) == {"a/b": "b", "c/d": "d"} and last_names(["a/b", "c/b"])["a/b"] == "a/b"
 
 
 def test_a_trainer_logs_what_is_learned(home: Path) -> None:

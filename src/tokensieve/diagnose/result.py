@@ -198,8 +198,8 @@ class Diagnosis:
         """The content of summary.json; a number that does not exist is None."""
         names = (
             "name model family classes documents class_documents accuracy majority_accuracy method reads layers on_special "
-            "truncated_documents truncated_share long_documents windows lost_pieces lost_share learned learning verdict notes seconds "
-            "seed settings version"
+            "truncated_documents truncated_share long_documents windows lost_pieces lost_share learned learning verdict notes "
+            "seconds seed settings version"
         )
         baselines: dict[str, Any] = {
             "untrained": _plain(self.untrained) or None,

@@ -105,9 +105,20 @@ def _uses(found: Diagnosis) -> Table:
     return table
 
 
+def last_names(models: Sequence[str]) -> dict[str, str]:
+    """Models' folders without those that they lie in, where that still tells them apart."""
+    last = [model.rstrip("/").rpartition("/")[2] for model in models]
+    return dict(zip(models, last if len(set(last)) == len(models) else models, strict=True))
+
+
 def _short(text: str, limit: int) -> str:
     """For a narrow column: the beginning of a longer text."""
     return shown(text) if len(text) <= limit else f"{shown(text[: limit - 1])}…"
+
+
+def _end(text: str, limit: int) -> str:
+    """For a narrow column: the end of a longer text."""
+    return shown(text) if len(text) <= limit else f"…{shown(text[1 - limit :])}"
 
 
 def _confusion(found: Diagnosis) -> Table:
@@ -142,20 +153,20 @@ def said(one: Correlation) -> str:
 def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
     """A row per model, the words that gained and lost most, and the files written."""
     console = Console()
-    table = _table("models on the same documents")
-    for name in ("model", "right (95 %)", "AUC", "words alone", "learned", "no support", "uses most"):
+    table, short = _table("models on the same documents"), last_names(found.models["model"].to_list())
+    for name in ("model", "right (95 %)", "AUC", "words", "learned", "unsupported", "uses most"):
         table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
     for row in found.models.iter_rows(named=True):
-        learned, most = LEARNED[row["learning"]], Text(shown(row["most_used"], 16))
+        learned, most = LEARNED[row["learning"]], Text(_short(row["most_used"], 12))
         table.add_row(
-            Text(shown(row["model"][-24:], 24)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
+            Text(_end(short[row["model"]], 18)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
             f"{row['auc']:.2f}", signed(row["value"]), learned, str(row["unsupported"]), most,
         )  # fmt: skip
     console.print(table)
     for note in found.notes:
         console.print(Text(f"  {note}", style="dim"))
     for (before, after), rows in found.words.group_by("before", "after", maintain_order=True):
-        console.print(Text(f"from {shown(str(before)[-30:], 30)} to {shown(str(after)[-30:], 30)}", style="bold"))
+        console.print(Text(f"from {_end(short[str(before)], 40)} to {_end(short[str(after)], 40)}", style="bold"))
         for title, some in (("gained", rows.filter(pl.col("change") > 0)), ("lost", rows.filter(pl.col("change") < 0))):
             names = [
                 f"{shown(token, 20)} {signed(change)} ({signed(low)}…{signed(high)})"
