@@ -17,13 +17,16 @@ torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 
-from pages import HOSTILE, Page, violations
+from pages import HOSTILE, Page, check_specifications, violations
 from tokensieve import __version__
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.classes import match_classes
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.errors import InputError
+from tokensieve.report import models as models_page
+from tokensieve.report.charts import Picture
 from tokensieve.report.diagnose import FILES, draw, render_diagnosis
+from tokensieve.report.models import curve
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ["--min-documents", "5", "--batch-size", "64"]
@@ -243,7 +246,9 @@ def small(home: Path) -> Diagnosis:
 
 
 def test_pictures_draw_what_the_table_holds(small: Diagnosis) -> None:
-    drawn = {picture.name: picture.spec["datasets"] for picture in draw(small)}
+    pictures = draw(small)
+    check_specifications(pictures)
+    drawn = {picture.name: picture.spec["datasets"] for picture in pictures}
     assert tuple(drawn) == FILES
     rows = {row["text"]: row for row in drawn["correlations"]["correlations"]}
     one = small.correlation["value_importance"]
@@ -271,7 +276,9 @@ def test_hostile_text_stays_text(small: Diagnosis) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> None:
+def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    curves: list[Picture] = []
+    monkeypatch.setattr(models_page, "curve", lambda found: curves.append(curve(found)) or curves[-1])
     saved = tmp_path / "runs"
     model, tokenizer = load(str(home / "model"))
     for step, one in ((10, untrained_twin(model, 3)), (20, model)):
@@ -292,6 +299,8 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
     assert not page.open and "tablet" in page.text
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
     assert [row["model"].rpartition("/")[2] for row in summary["models"]] == ["checkpoint-10", "checkpoint-20"]
+    assert len(curves) == 1
+    check_specifications(curves)
 
 
 def test_a_trainer_logs_what_is_learned(home: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pages import check_specifications
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.context import Passage
 from tokensieve.auditing.documents import Example, Kind, Sampled
@@ -498,7 +499,9 @@ def test_pictures_are_files_of_the_pages_specifications() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     files = pictures(audit)
     assert set(files) == {f"{of}.{ending}" for of in ("value", "score", "top") for ending in ("svg", "png")}
-    for picture in draw(audit):
+    drawn = draw(audit)
+    check_specifications(drawn)
+    for picture in drawn:
         assert files[f"{picture.name}.svg"] == picture.svg().encode()
         assert files[f"{picture.name}.png"].startswith(b"\x89PNG\r\n")
         assert "prefers-color-scheme" in picture.svg(follow_theme=True)

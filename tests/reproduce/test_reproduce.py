@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from pages import check_specifications
 from tokensieve.errors import InputError
 from tokensieve.progress import silent
 from tokensieve.report.reproduce_pictures import draw_result, figures_of_the_paper
@@ -492,6 +493,7 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     assert "Title" in picture.svg() and picture.png().startswith(b"\x89PNG")
     assert "0.26 at -0.95" in picture.description and "range of the bin means over 2 seeds" in picture.caption
     [sheet] = figures_of_the_paper([result])
+    check_specifications([picture, other, sheet])
     [row] = sheet.spec["vconcat"]
     assert [panel["title"]["text"] for panel in row["hconcat"]] == ["Title: E_sᵀp", "Title: E_sᵀv"]
     assert sheet.name == "figure-3" and "p (left) and with v (right)" in sheet.svg().replace("\n", " ")
