@@ -151,6 +151,7 @@ def three_classes(ngrams: int = 3) -> Audit:
     return audit(corpus, Settings(ngrams=ngrams, baseline=False, thorough=False))
 
 
+@pytest.mark.slow
 def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     found = three_classes()
     opened = Opened(browser, render(found, []), tmp_path)
@@ -176,6 +177,7 @@ def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     opened.context.close()
 
 
+@pytest.mark.slow
 def test_a_page_with_little_room_says_what_it_leaves_out(
     browser: Any, audited: Audit, html: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +199,7 @@ def test_a_page_with_little_room_says_what_it_leaves_out(
     opened.context.close()
 
 
+@pytest.mark.slow
 def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, tmp_path: Path) -> None:
     made = demo_reviews(150, 3)
     texts = [text.replace("wonderful", "wonderful 👍🏽") for text in made.texts.to_list()]

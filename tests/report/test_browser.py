@@ -125,7 +125,7 @@ def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, 
     assert opened.page.inner_text("#map-note") == note
 
 
-@pytest.mark.parametrize("key", ["#map-up", "#map-across", "#map-paint"])
+@pytest.mark.parametrize("key", fast_first(["#map-up", "#map-across", "#map-paint"]))
 def test_the_map_can_show_something_else(opened: Opened, key: str) -> None:
     pixels = "document.getElementById('map-points').toDataURL()"
     before = opened.page.evaluate(pixels)
@@ -155,7 +155,7 @@ def test_sorting_by_every_column(opened: Opened, audited: Audit) -> None:
     assert opened.rows() == sorted(mine["token"])[10:20]
 
 
-@pytest.mark.parametrize("label", ["positive", "negative"])
+@pytest.mark.parametrize("label", fast_first(["positive", "negative"]))
 def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) -> None:
     opened.page.select_option("#class", label=label)
     opened.settle()
@@ -331,6 +331,7 @@ def test_nothing_else_may_run(opened: Opened) -> None:
     opened.complaints, opened.requests = [], opened.requests[:1]
 
 
+@pytest.mark.slow
 def test_prints_as_a_document(opened: Opened) -> None:
     opened.page.emulate_media(media="print")
     assert opened.page.is_visible("#pictures img") and not opened.page.is_visible(".bar-top")
