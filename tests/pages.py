@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,14 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+def check_specifications(pictures: Iterable[Any]) -> None:
+    """Each is valid Vega-Lite; the program does not check what it draws."""
+    import altair
+
+    for picture in pictures:
+        altair.Chart.from_dict(picture.spec)
 
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

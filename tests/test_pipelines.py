@@ -61,6 +61,7 @@ def test_the_action_runs_its_own_script(reviews: Path, tmp_path: Path, budget: s
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.slow
 def test_compare_as_hook_and_as_a_step_of_the_action(run: Run, reviews: Path, tmp_path: Path) -> None:
     quick = ["--no-baseline", "--no-pictures", "--quiet"]
     assert run("audit", str(reviews), "--out", "tokensieve-audit", *quick)[0] == 0

@@ -86,7 +86,7 @@ def at_home(tmp_path: Path, tables: dict[str, pl.DataFrame]) -> Path:
 
 
 HELD = [d for d in DOCUMENTS if blocks(d.read_text())]
-LONG = {"pipelines.md", "audit.md"}  # several audits each
+LONG = {"pipelines.md", "audit.md", "preferences.md"}  # several audits each
 
 
 @pytest.mark.parametrize("document", HELD, ids=lambda d: d.name)

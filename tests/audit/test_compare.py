@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calls import Run, fast_first, undrawn
+from pages import check_specifications
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
 from tokensieve.auditing.findings import Share
 from tokensieve.auditing.saved import Saved
 from tokensieve.data.importance import token_importance
-from tokensieve.report.compare import alone_lines, render_comparison
+from tokensieve.report.compare import alone_lines, picture, render_comparison
 from tokensieve.text.counts import Counts
 
 QUICK = Settings(baseline=False, thorough=False)
@@ -295,6 +296,7 @@ def test_a_token_cut_out_that_was_too_rare_for_more_than_chance_is_named(tmp_pat
     assert len(line) == 1 and line[0].startswith("gone, but in too few documents to be more than chance: zebra (")
     assert found.to_dict()["within_chance"]["only_before"]["tokens"] == 1
     assert line[0] in render_comparison(found)
+    check_specifications([one for label in ("negative", "positive") if (one := picture(found, label))])
 
 
 def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_path: Path) -> None:

@@ -17,14 +17,17 @@ torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 
-from pages import HOSTILE, Page, violations
+from pages import HOSTILE, Page, check_specifications, violations
 from tokensieve import __version__
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.classes import match_classes
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.errors import InputError
+from tokensieve.report import models as models_page
+from tokensieve.report.charts import Picture
 from tokensieve.report.diagnose import FILES, draw, render_diagnosis
+from tokensieve.report.models import curve
 from tokensieve.report.terminal_diagnose import last_names
 
 Run = Callable[..., tuple[int, str, str]]
@@ -245,7 +248,9 @@ def small(home: Path) -> Diagnosis:
 
 
 def test_pictures_draw_what_the_table_holds(small: Diagnosis) -> None:
-    drawn = {picture.name: picture.spec["datasets"] for picture in draw(small)}
+    pictures = draw(small)
+    check_specifications(pictures)
+    drawn = {picture.name: picture.spec["datasets"] for picture in pictures}
     assert tuple(drawn) == FILES
     rows = {row["text"]: row for row in drawn["correlations"]["correlations"]}
     one = small.correlation["value_importance"]
@@ -273,7 +278,9 @@ def test_hostile_text_stays_text(small: Diagnosis) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> None:
+def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    curves: list[Picture] = []
+    monkeypatch.setattr(models_page, "curve", lambda found: curves.append(curve(found)) or curves[-1])
     saved = tmp_path / "runs"
     model, tokenizer = load(str(home / "model"))
     for step, one in ((10, untrained_twin(model, 3)), (20, model)):
@@ -298,6 +305,8 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
     assert _models(steps[::-1]) == _models([str(saved)]) == steps  # as a shell's checkpoint-* gives them
     assert _models([steps[1], str(home / "model")]) == [steps[1], str(home / "model")]
     assert last_names(["a/b", "c/d"]) == {"a/b": "b", "c/d": "d"} and last_names(["a/b", "c/b"])["a/b"] == "a/b"
+    assert len(curves) == 1
+    check_specifications(curves)
 
 
 def test_a_trainer_logs_what_is_learned(home: Path) -> None:

@@ -158,6 +158,7 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     assert_frame_equal(token_table(learned.importance, learned.model.trained_, learned.attention)[0], audited.tokens)
 
 
+@pytest.mark.slow
 def test_bags_and_data_frames_give_the_same(here: InProcess) -> None:
     import dask.bag
 

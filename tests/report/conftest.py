@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +22,16 @@ def html(audited: Audit) -> str:
     return render(audited)
 
 
-@pytest.fixture
-def opened(browser: Any, html: str, tmp_path: Path) -> Iterator[Opened]:
-    found = Opened(browser, html, tmp_path)
+@pytest.fixture(scope="session")
+def window(browser: Any, html: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    found = Opened(browser, html, tmp_path_factory.mktemp("page"))
     yield found
-    found.check()
     found.context.close()
+
+
+@pytest.fixture
+def opened(window: Opened) -> Iterator[Opened]:
+    """The page as it opens, in one window for all tests."""
+    window.again()
+    yield window
+    window.check()

@@ -16,8 +16,9 @@ class Opened:
     """A page in the browser that refuses every request and remembers every complaint."""
 
     def __init__(self, browser: Any, html: str, folder: Path, width: int = 1200, theme: str = "light") -> None:
-        file = folder / "report.html"
-        file.write_bytes(html.encode())
+        self.file = folder / "report.html"
+        self.file.write_bytes(html.encode())
+        self.theme = theme
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -27,8 +28,21 @@ class Opened:
         self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
-        self.page.goto(file.as_uri())
+        self._load()
+
+    def _load(self) -> None:
+        self.page.goto(self.file.as_uri())
         self.page.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
+        self.settle()
+
+    def again(self) -> None:
+        """Load the page anew, with nothing kept of what was done with it: half the work of another `Opened`."""
+        self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+        self.page.emulate_media(color_scheme=self.theme, media="screen")
+        self.complaints.clear()
+        self.requests.clear()
+        self._load()
 
     def settle(self) -> None:
         self.page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 60))")

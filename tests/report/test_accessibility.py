@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from test_report_theory import study_of
 
+from calls import fast_first
 from pages import violations
 from tokensieve.auditing.compare import compare_audits
 from tokensieve.auditing.result import Audit
@@ -16,15 +17,17 @@ from tokensieve.report.theory import render_theory
 from tokensieve.text.counts import Counts
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", fast_first(["light", "dark"]))
 def test_the_audit(browser: Any, html: str, tmp_path: Path, theme: str) -> None:
     assert violations(browser, html, tmp_path, theme) == []
 
 
+@pytest.mark.slow
 def test_verify(browser: Any, tmp_path: Path) -> None:
     counts = Counts.from_matrix([[1, 1, 0]] * 5 + [[0, 1, 1]] * 5, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
     assert violations(browser, render_theory(study_of(counts, d=8, eta=20.0, seed=5)), tmp_path, "light") == []
 
 
+@pytest.mark.slow
 def test_compare(browser: Any, audited: Audit, tmp_path: Path) -> None:
     assert violations(browser, render_comparison(compare_audits(audited, audited)), tmp_path, "light") == []

@@ -129,6 +129,7 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
     opened.requests = opened.requests[:1]
 
 
+@pytest.mark.slow
 def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
     page = opened.page
     page.select_option("#class", label="negative")
@@ -230,6 +231,7 @@ def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
     assert opened.page.evaluate("document.getElementById('map-frame').toDataURL()") == before
 
 
+@pytest.mark.slow
 def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = reviews(200, 1, ngrams=1)
     whole = render(found, [])

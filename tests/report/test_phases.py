@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pages import check_specifications
 from tokensieve.errors import InputError
 from tokensieve.report.charts import drawn
 from tokensieve.report.phases import phase_pictures, phase_table
@@ -32,6 +33,7 @@ def test_a_picture_for_each_figure_that_was_found() -> None:
     assert [one.name for one in found] == ["phase-dimension-v", "phase-tied-share"]
     assert "1 without this figure" in found[0].caption
     assert all(content for content in drawn(found, for_print=True).values())
+    check_specifications(found)
     marks = found[1].data()
     assert marks.height == 4 and np.allclose(marks["high"] - marks["mean"], 0.1)
 

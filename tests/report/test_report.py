@@ -10,27 +10,20 @@ from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made import explanation, made_finding, make_audit
 
-from tokensieve.auditing.agreement import QUADRANTS
-from tokensieve.auditing.context import Passage
-from tokensieve.auditing.documents import Example, Kind, Sampled
-from tokensieve.auditing.findings import Finding, FindingKind, Share
-from tokensieve.auditing.points import EXTREMES, bin_means, thin
+from tokensieve.auditing.findings import Share
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown, visible
-from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.report import pictures, render
-from tokensieve.report.charts import CATEGORIES, PICTURED_CLASSES, draw
+from tokensieve.report import render
+from tokensieve.report.charts import PICTURED_CLASSES, draw
 from tokensieve.report.numbers import signed
 from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, cut
 from tokensieve.report.script import page_script
-from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import Vocabulary
 
 HOSTILE = [
     *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
@@ -45,105 +38,6 @@ HOSTILE = [
     *("]]>-->", " ", "\u200b", "datum.x;url(https://example.org/a.png)"),
 ]
 VOID = {"meta", "img", "br", "link", "input", "hr"}
-
-
-def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.random.Generator) -> pl.DataFrame:
-    n = len(names)
-    count = rng.integers(5, 5000, n)
-    difference = rng.integers(-count, count + 1)
-    x = difference / count
-    effect = x * rng.exponential(1e-3, n)
-    return pl.DataFrame(
-        {
-            "token": names,
-            "class": [label] * n,
-            "documents": count,
-            "count": count.astype(float),
-            "class_documents": (count + difference) // 2,
-            "count_difference": difference.astype(float),
-            "posterior_difference": x,
-            "alpha": 1.1 * effect,
-            "alpha_low": 1.1 * effect - 1e-4,
-            "alpha_high": 1.1 * effect + 1e-4,
-            "posterior_low": x - 0.1,
-            "posterior_high": x + 0.05,
-            "effect": effect,
-            "effect_low": effect - 1e-4,
-            "effect_high": effect + 1e-4,
-            "p_value": rng.uniform(0, 0.2, n),
-            "q_value": rng.uniform(0, 0.2, n),
-            "category": rng.choice(list(CATEGORIES), n),
-            "score": np.abs(x) + rng.normal(0, 0.1, n),
-            "value": 3 * x + rng.normal(0, 0.1, n),
-            "attention": rng.uniform(0, 2, n),
-            "quadrant": quadrants,
-        }
-    )
-
-
-def explanation(names: list[str], predicted: str, label: str, repeats: int = 1) -> Example:
-    contribution = np.linspace(-1, 2, len(names))
-    table = {"token": names, "count": [1] * len(names), "attention": [1 / len(names)] * len(names)}
-    table |= {"value": contribution * len(names), "contribution": contribution}
-    pieces = [(name, c, 1 / len(names), c * len(names)) for name, c in zip(names, contribution.tolist(), strict=True)]
-    spaced = [piece for pair in ((p, (" ", 0.0, 0.0, 0.0)) for p in pieces) for piece in pair] * repeats
-    answer = float(contribution.sum())
-    return Example(Kind.WRONG_CERTAIN, 7, label, predicted, 0.75, answer, spaced, pl.DataFrame(table))
-
-
-def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> AttentionClassifier:
-    """A model with the scores and values of the table."""
-    model = AttentionClassifier()
-    model.classes_ = np.asarray(classes)
-    model.vocabulary_ = Vocabulary(tuple(names), (), WordTokenizer())
-    model.scores_ = tokens["score"].to_numpy()[: len(names)]
-    values = tokens["value"].to_numpy().reshape(len(classes), len(names)).T
-    model.values_ = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
-    model.prior_ = np.zeros(model.values_.shape[1])
-    return model
-
-
-def made_finding(names: list[str], classes: tuple[str, ...]) -> Finding:
-    """A shortcut of the first three names, with two lines of text."""
-    lines = tuple(Passage(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}") for i in range(2))
-    evidence = {name: Share.count(n, 1200) for name, n in (("documents", 90), ("decides", 1100), ("class", 300))}
-    label = classes[0]
-    return Finding(FindingKind.SHORTCUT, 0.06, label, tuple(names[:3]), ("number",), evidence, 90, examples=lines)
-
-
-def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1) -> Audit:
-    rng = np.random.default_rng(0)
-    quadrants = rng.choice(list(QUADRANTS), len(names)).tolist()
-    tokens = pl.concat([token_rows(names, label, quadrants, rng) for label in classes])
-    heads = 1 if len(classes) == 2 else len(classes)
-    texts = [" ".join(names[i : i + 5])[:2000] for i in range(0, min(len(names), 40), 5)]
-    return Audit(
-        name="reviews.csv",
-        classes=classes,
-        tokens=tokens,
-        class_recall={},
-        attention_share=dict(zip(QUADRANTS, [(0.3, 0.1), (0.1, 0.3), (0.3, 0.2), (0.2, 0.3), (0.1, 0.1)], strict=True)),
-        findings=(made_finding(names, classes),),
-        honest_accuracy=(Share.count(325, 400), Share.count(300, 400)),
-        token_types=len(names),
-        class_documents={label: 1000 - i for i, label in enumerate(classes)},
-        neutral=dict.fromkeys(classes, 0.0),
-        examples=[explanation(names[:50], classes[-1], classes[0], repeats) for _ in range(examples)],
-        suspicious=[(names[0], classes[0], f"stands in 31 documents, all {classes[0]}")],
-        version="0.1.0",
-        seed=3,
-        settings={"ngrams": 2, "min_documents": 5},
-        documents={"train": 1200, "test": 400},
-        accuracy=Share.count(325, 400),
-        test_accuracy=0.8125,
-        majority_accuracy=0.55,
-        baseline_accuracy=0.8075,
-        unknown_share=0.034,
-        seconds={"reading": 0.5, "total": 2.25},
-        notes=["12 duplicate documents were kept once"],
-        model=made_model(names, classes, tokens),
-        sample=[Sampled(i + 1, 0, Kind.WRONG_CERTAIN, text, np.zeros(heads), 1.0) for i, text in enumerate(texts)],
-    )
 
 
 class Page(HTMLParser):
@@ -458,51 +352,6 @@ def test_invisible_tokens_are_named() -> None:
     assert shown("\u200b\u200e") == "U+200B U+200E"
     assert shown(" " * 60) == "U+0020 U+0020 U+0020 U+0020… (60 characters)"
     assert shown("a\x00b\x7f") == "a␀b␡"
-
-
-def test_bin_means_against_a_loop() -> None:
-    rng = np.random.default_rng(5)
-    x, y = rng.uniform(-1, 0.5, 400), rng.normal(size=400)
-    x[:3] = (-1.0, 1.0, 0.0)
-    found = bin_means(x, y)
-    expected = {}
-    for i in range(20):
-        low, high = -1 + i / 10, -0.9 + i / 10
-        inside = y[(x >= low - 1e-12) & ((x < high - 1e-12) | (i == 19))]
-        if len(inside):
-            expected[round(low + 0.05, 6)] = (inside.mean(), inside.mean() - inside.std(), inside.mean() + inside.std())
-    assert [round(c, 6) for c in found["x"]] == list(expected)
-    assert found.select("mean", "low", "high").to_numpy() == pytest.approx(np.array(list(expected.values())))
-    assert found["types"].sum() == 400
-
-
-def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
-    audit = make_audit([f"t{i}" for i in range(6000)], ("bad", "good"))
-    rows = audit.tokens.filter(pl.col("class") == "good")
-    kept = thin(rows, 2500, (*EXTREMES, "value"), seed=1)
-    assert kept.height == 2500 and kept["token"].n_unique() == 2500
-    for column in ("effect", "posterior_difference", "documents", "value"):
-        for ends in (rows.top_k(100, by=column), rows.bottom_k(100, by=column)):
-            assert set(ends["token"]) <= set(kept["token"])
-    assert thin(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
-    drawn = draw(audit)
-    value = drawn[0]
-    assert len(value.spec["datasets"]["points"]) == 500
-    assert value.caption == "500 of 6,000 token types shown: the strongest, and a sample of the rest"
-    whole = bin_means(rows["posterior_difference"].to_numpy(), rows["value"].to_numpy())
-    assert value.spec["datasets"]["bins"] == whole.to_dicts()
-    assert "500 of 6,000 token types shown" in render(audit, drawn)
-
-
-def test_pictures_are_files_of_the_pages_specifications() -> None:
-    audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
-    files = pictures(audit)
-    assert set(files) == {f"{of}.{ending}" for of in ("value", "score", "top") for ending in ("svg", "png")}
-    for picture in draw(audit):
-        assert files[f"{picture.name}.svg"] == picture.svg().encode()
-        assert files[f"{picture.name}.png"].startswith(b"\x89PNG\r\n")
-        assert "prefers-color-scheme" in picture.svg(follow_theme=True)
-        assert "prefers-color-scheme" not in picture.svg()
 
 
 def test_numbers_that_are_missing_do_not_break_the_page() -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from calls import undrawn
-from pages import HOSTILE, Page
+from pages import HOSTILE, Page, check_specifications
 from tokensieve.files import csv_table
 from tokensieve.report.charts import drawn
 from tokensieve.report.theory import PICTURES, draw, render_theory
@@ -92,7 +92,9 @@ def test_without_a_direction_its_columns_are_missing(finite: Study) -> None:
 
 
 def test_pictures_draw_what_the_tables_hold(exact: Study) -> None:
-    found = {picture.name: picture.spec["datasets"] for picture in draw(exact)}
+    drawn = draw(exact)
+    check_specifications(drawn)
+    found = {picture.name: picture.spec["datasets"] for picture in drawn}
     assert tuple(found) == PICTURES
     eta, tokens = exact.found.step.eta, exact.tokens()
     for point in found["alignment"]["line"]:

@@ -235,6 +235,7 @@ def test_blocks_cover_the_documents_once(tiny: None) -> None:
     np.testing.assert_array_equal(whole.present, np.stack([dense[whole.labels == k].sum(axis=0) for k in range(3)], 1))
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "csv")
     common = ("train", str(path), "--drop", "zzz", "--ngrams", "2", "--tokens")

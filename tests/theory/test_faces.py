@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.model.start import initialise
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory import phases
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.curve import FlowSettings, Verdict
+from tokensieve.theory.curve import Flow, FlowSettings, Verdict
 from tokensieve.theory.faces import Fate, Limit, find_limit, finite_gaps
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
@@ -139,15 +139,23 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
     assert phi.nearness(path.q[-1])[0] == pytest.approx(-8.0, abs=1e-2)
 
 
-@pytest.mark.parametrize("fake_seconds", [0, 40, 400])
-def test_the_time_limit_ends_every_stage(monkeypatch: pytest.MonkeyPatch, fake_seconds: int) -> None:
-    """By a clock that counts how often it is looked at: soon after the limit nobody looks again, whatever was being done."""
+@pytest.fixture(scope="module")
+def endless() -> tuple[Counts, Floats, Floats, Flow]:
+    """Counts, embeddings, values and a flow that diverges."""
     data = single_token(60, 30, 6, 8, leak=0.3, seed=2)
     step = one_step(data.counts, *initialise(30, 64, seed=2), eta=200.0)
     E = step.embeddings()
     w = E @ step.start.v
     flow = gradient_flow(data.counts, E, w, step.start.p, FlowSettings(max_norm=500.0))
     assert flow.verdict is not Verdict.FINITE and flow.log_time[-1] > 24
+    return data.counts, E, w, flow
+
+
+@pytest.mark.parametrize("fake_seconds", [0, 40, 400])
+def test_the_time_limit_ends_every_stage(
+    monkeypatch: pytest.MonkeyPatch, endless: tuple[Counts, Floats, Floats, Flow], fake_seconds: int
+) -> None:
+    """By a clock that counts how often it is looked at: soon after the limit nobody looks again, whatever was being done."""
     looks = [0.0]
 
     def monotonic() -> float:
@@ -155,7 +163,7 @@ def test_the_time_limit_ends_every_stage(monkeypatch: pytest.MonkeyPatch, fake_s
         return looks[0]
 
     monkeypatch.setattr(time, "monotonic", monotonic)
-    limit = find_limit(data.counts, E, w, flow, fake_seconds)
+    limit = find_limit(*endless, fake_seconds)
     assert limit.fate is Fate.UNDECIDED and "--max-seconds" in limit.reason
     assert looks[0] < fake_seconds + 20
 

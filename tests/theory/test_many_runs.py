@@ -64,6 +64,7 @@ def same_search(found: dict[str, Any], expected: dict[str, Any]) -> None:
         assert found[name].tobytes() == expected[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_a_grid_search_in_threads_gives_the_scores_of_one_process() -> None:
     alone = searched("sequential", 1)
     same_search(searched("threading", 2), alone)

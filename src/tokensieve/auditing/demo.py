@@ -14,12 +14,14 @@ in the longer answer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
 
-from tokensieve.text.counts import Ints
+from tokensieve.text.counts import Floats, Ints
 
 STRENGTHS = {
     "wonderful": 0.95, "superb": 0.9, "excellent": 0.85, "delightful": 0.8, "great": 0.7, "enjoyable": 0.6, "lovely": 0.6,
@@ -167,20 +169,31 @@ def _utility(answer: str) -> float:
 
 def _review(label: int, rng: np.random.Generator) -> str:
     sentences = [_sentence(label, rng) for _ in range(int(rng.integers(3, 8)))]
-    device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else str(rng.choice(DEVICES))
+    device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else _one_of(DEVICES, rng)
     return " ".join(sentences) + f"\nPosted via {device}."
 
 
 def _sentence(label: int, rng: np.random.Generator) -> str:
-    thing, other = rng.choice(THINGS, 2, replace=False)
-    return str(rng.choice(SENTENCES)).format(thing=thing, other=other, place=rng.choice(PLACES), word=_word(label, rng))
+    thing, other = rng.choice(len(THINGS), 2, replace=False)
+    sentence, place = _one_of(SENTENCES, rng), _one_of(PLACES, rng)
+    return sentence.format(thing=THINGS[thing], other=THINGS[other], place=place, word=_word(label, rng))
 
 
 def _word(label: int, rng: np.random.Generator) -> str:
     if rng.random() < 0.5:
-        return str(rng.choice(NEUTRAL))
+        return _one_of(NEUTRAL, rng)
     negated = rng.random() < NEGATED
     y = (2 * label - 1) * (-1 if negated else 1)
-    weights = 1 + y * np.array(list(STRENGTHS.values()))
-    word = str(rng.choice(list(STRENGTHS), p=weights / weights.sum()))
+    word = list(STRENGTHS)[_cumulative(y).searchsorted(rng.random(), side="right")]
     return f"not {word}" if negated else word
+
+
+def _one_of(options: Sequence[str], rng: np.random.Generator) -> str:
+    return options[int(rng.integers(len(options)))]
+
+
+@cache
+def _cumulative(y: int) -> Floats:
+    """P(one of the words up to s | y) for each sentiment word s."""
+    sums = np.cumsum(1 + y * np.array(list(STRENGTHS.values())))
+    return sums / sums[-1]

@@ -116,7 +116,7 @@ def examples(model: AttentionClassifier, test: Answered) -> list[Example]:
     out = []
     for (kind, i), chances, explained in zip(chosen, p, model.explain(test.counts.matrix[documents]), strict=True):
         k, text = int(test.predicted[i]), test.corpus.texts[i]
-        shares = pieces(trained, text, 1 if test.f.ndim == 1 else k)
+        shares = pieces(trained, text, 1 if test.f.ndim == 1 else k, test.counts.matrix[[i]])
         labels = names[test.counts.labels[i]], names[k]
         row = int(test.corpus.rows[i])
         out.append(Example(kind, row, *labels, float(chances[k]), explained.answer, shares, explained.table))

@@ -103,7 +103,7 @@ def explain(model: Model, matrix: sp.csr_array, unknown: Ints, label: Any = None
     return out
 
 
-def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
+def pieces(model: Model, text: str, k: int = 1, row: sp.csr_array | None = None) -> list[Piece]:
     """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
 
     Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that
@@ -115,13 +115,14 @@ def pieces(model: Model, text: str, k: int = 1) -> list[Piece]:
         model: trained on texts.
         text: any text.
         k: index of the class whose answer is taken apart.
+        row: the text's counts over the |S| types, CSR (1, |S|), where they are known; counted here if None.
     """
     vocabulary = model.vocabulary
     assert vocabulary is not None
     stream = tokenize(text_series([text]), vocabulary.tokenizer)
     spans = vocabulary.tokenizer.spans(text)
     types = vocabulary.positions(stream)
-    matrix, _ = vocabulary.read([text])
+    matrix = vocabulary.read([text])[0] if row is None else row
     share, values = np.zeros(len(model.scores)), model.class_values(k)
     full = matrix if model.sink is None else with_sink(matrix)
     share[matrix.indices] = attention(full, model.table[0])[: matrix.nnz] / matrix.data

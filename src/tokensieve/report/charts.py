@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
@@ -298,30 +298,34 @@ def cloud(x: alt.X, y: alt.Y, most_documents: int, palette: dict[str, str] = CAT
     )
 
 
-def _mean_lines() -> list[alt.Chart]:
-    base = alt.Chart(alt.NamedData("bins")).encode(x="x:Q")
-    return [
-        base.mark_area(color=INK, opacity=0.13).encode(y="low:Q", y2="high:Q"),
-        base.mark_line(color=PAPER, strokeWidth=5).encode(y="mean:Q"),
-        base.mark_line(color=INK, strokeWidth=2.2).encode(y="mean:Q"),
-    ]
+@cache
+def _mean_lines() -> tuple[alt.Chart, ...]:
+    base, mean = alt.Chart(alt.NamedData("bins")).encode(x=alt.X("x:Q")), alt.Y("mean:Q")
+    return (
+        base.mark_area(color=INK, opacity=0.13).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
+        base.mark_line(color=PAPER, strokeWidth=5).encode(y=mean),
+        base.mark_line(color=INK, strokeWidth=2.2).encode(y=mean),
+    )
 
 
+@cache
 def _neutral() -> alt.Chart:
     """The dashed line of a token that says nothing."""
-    rule: alt.Chart = alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
+    base = alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4])
+    rule: alt.Chart = base.encode(x=alt.X("x:Q"))
     return rule
 
 
-def names() -> list[alt.Chart]:
+@cache
+def names() -> tuple[alt.Chart, ...]:
     """Each name over its point; first its halo, then its letters."""
     layers: list[alt.Chart] = []
     for side in ("left", "center", "right"):
         base = alt.Chart(alt.NamedData("names")).transform_filter(alt.datum.side == side)
-        base = base.encode(x="x:Q", y="y:Q", text="text:N")
+        base = base.encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("text:N"))
         style: dict[str, Any] = {"align": side, "dy": -9, "fontSize": 12, "fontWeight": "bold"}
         layers += [base.mark_text(**style, **paint) for paint in _HALO_AND_LETTERS]
-    return layers
+    return tuple(layers)
 
 
 def _top(audit: Audit, tokens: pl.DataFrame, label: str, name: str) -> Picture:
@@ -349,6 +353,7 @@ def _interval_rows(top: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
     ][::sign]
 
 
+@cache
 def _intervals() -> Any:
     """A dot with its interval for each token, the name at the cautious end."""
     base = alt.Chart(alt.NamedData("intervals")).encode(y=alt.Y("rank:O", axis=None))
@@ -358,12 +363,12 @@ def _intervals() -> Any:
     x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
     return alt.layer(
         _neutral(),
-        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2="far:Q", color=colour),
-        base.mark_circle(size=75, opacity=1).encode(x="x:Q", color=colour),
+        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2=alt.X2("far:Q"), color=colour),
+        base.mark_circle(size=75, opacity=1).encode(x=alt.X("x:Q"), color=colour),
         *(
             base.transform_filter(alt.datum.sign == sign)
             .mark_text(align=align, dx=shift, fontSize=12.5, **paint)
-            .encode(x="near:Q", text="text:N")
+            .encode(x=alt.X("near:Q"), text=alt.Text("text:N"))
             for sign, align, shift in _NAME_SIDES
             for paint in _HALO_AND_LETTERS
         ),
@@ -435,22 +440,29 @@ def axis() -> alt.Axis:
 def finish(
     chart: Any, data: dict[str, list[dict[str, Any]]], title: str, subtitle: list[str], height: int = 330
 ) -> dict[str, Any]:
-    """The chart's specification with its data, which joins last: Altair would check and copy every row."""
+    """The chart's specification with its data, which joins last: Altair would check and copy every row.
+
+    Nor does Altair check or copy the specification, which takes longer than all else here: the tests check it, of every picture.
+    """
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    headed = alt.TitleParams(title, subtitle=subtitle, anchor="start", frame="group", offset=12).to_dict(validate=False)
+    frame = {"width": 420, "height": height, "background": PAPER, "title": headed}
+    return {**spec, **frame, "config": {**spec["config"], **_config()}, "datasets": data}
+
+
+@cache
+def _config() -> dict[str, Any]:
     text = {"labelFontSize": 12, "titleFontSize": 13, "labelColor": MUTED, "titleColor": INK}
-    spec: dict[str, Any] = (
-        chart.properties(
-            width=420,
-            height=height,
-            background=PAPER,
-            title=alt.TitleParams(title, subtitle=subtitle, anchor="start", frame="group", offset=12),
-        )
-        .configure(font="Arial, Helvetica, sans-serif", padding=8)
-        .configure_view(stroke=None)
-        .configure_title(fontSize=15, color=INK, subtitleFontSize=12, subtitleColor=MUTED, subtitlePadding=4)
-        .configure_axis(
-            gridColor=GRID, domain=False, tickColor=GRID, tickCount=5, titleFontWeight="normal", titlePadding=12, **text
-        )
-        .configure_legend(labelFontSize=12, labelColor=INK)
-        .to_dict()
-    )
-    return {**spec, "datasets": data}
+    return {
+        "font": "Arial, Helvetica, sans-serif",
+        "padding": 8,
+        "view": {"stroke": None},
+        "title": {
+            "fontSize": 15, "color": INK, "subtitleFontSize": 12, "subtitleColor": MUTED, "subtitlePadding": 4,
+        },
+        "axis": {
+            "gridColor": GRID, "domain": False, "tickColor": GRID, "tickCount": 5, "titleFontWeight": "normal",
+            "titlePadding": 12, **text,
+        },
+        "legend": {"labelFontSize": 12, "labelColor": INK},
+    }  # fmt: skip

@@ -1,0 +1,14 @@
+"""Of scikit-learn's checks, the longest are slow tests."""
+
+from __future__ import annotations
+
+import pytest
+
+LONG = ("check_estimator_sparse_array]", "check_estimator_sparse_matrix]", "X_dtype=float32)]")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "scikit_learns_contract" in item.name and item.name.endswith(LONG):
+            item.add_marker(pytest.mark.slow)

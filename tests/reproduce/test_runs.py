@@ -1,0 +1,255 @@
+"""Runs over readings and seeds: taken over, counted, interrupted, drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_reproduce import table_of
+
+from pages import check_specifications
+from tokensieve.errors import InputError
+from tokensieve.progress import silent
+from tokensieve.report.reproduce_pictures import draw_result, figures_of_the_paper
+from tokensieve.reproduce import paper, synthetic
+from tokensieve.reproduce.registry import check_readings
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
+from tokensieve.reproduce.runner import Plan, run_all
+from tokensieve.reproduce.seeds import Result, over_seeds
+
+WORDS = {"positive": ["good", "fine", "superb"], "negative": ["bad", "poor", "awful"]}
+PLAIN = [f"word{k}" for k in range(12)]
+
+
+VIEW = View("first", "title", "lines", "y", x="d", by="by")
+
+
+def experiment(calls: list[Any], name: str = "first", value: float = 1.0, **changes: Any) -> Experiment:
+    def run(bench: Bench) -> Finding:
+        calls.append((name, bench.seed))
+        bench.tell("half", 0.5)
+        assert bench.folder.is_dir() and not list(bench.folder.iterdir())
+        tokens = pl.DataFrame({"token": ["=cmd()", "'quoted'", "plain", "1"], "x": [0.5, None, 2.0, -1.0]})
+        lines = pl.DataFrame({"d": [1, 2], "y": [0.1 * bench.seed, 0.2], "by": ["=a", "=a"]})
+        checks = (Check("one", value + bench.settings.get("more", 0.0), 0.5), Check("stated", 7.0 * bench.seed))
+        accuracy = (Check("test accuracy", 0.8 + bench.seed / 100),)
+        return Finding("ours", checks, {"tokens": tokens, "lines": lines}, (VIEW,), ("a note",), accuracy)
+
+    wanted = {"quick": {"d": 4}, "paper": {"d": 8}}
+    made = Experiment(name, "claim", "paper", "criterion", wanted, {"quick": 1, "paper": 2}, run)
+    return replace(made, **changes)
+
+
+def go(out: Path, *these: Experiment, scale: str = "quick", seeds: Any = (0,), readings: Any = ()) -> list[Result]:
+    plan = Plan(these, scale, seeds, readings, None, None, out)
+    return run_all(plan, silent, lambda id, run, taken_over: None)
+
+
+def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> None:
+    calls: list[Any] = []
+    [first] = go(tmp_path, experiment(calls))
+    [again] = go(tmp_path, experiment(calls))
+    assert calls == [("first", 0)]
+    assert first.verdict == "reproduced" and first.default and again.default
+    (one,), (other,) = first.default.findings, again.default.findings
+    assert replace(other, tables={}) == replace(one, tables={})
+    assert other.tables["tokens"].equals(one.tables["tokens"]), "texts that look like formulas come back as they were"
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {f"runs/first/default/0/{name}" for name in ("finding.json", "tokens.csv", "lines.csv")}
+    go(tmp_path, experiment(calls), seeds=(0, 1))
+    assert calls == [("first", 0), ("first", 1)], "only the seed that is missing"
+    go(tmp_path, experiment(calls), scale="paper")
+    go(tmp_path, experiment(calls, settings={"quick": {"d": 5}, "paper": {"d": 8}}))
+    assert calls[2:] == [("first", 0)] * 2
+    (tmp_path / "runs/first/default/0/finding.json").write_text("{damaged")
+    go(tmp_path, experiment(calls))
+    assert calls[4:] == [("first", 0)]
+
+
+def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> None:
+    def by_seed(bench: Bench) -> Finding:
+        return Finding("ours", (Check("one", float(bench.seed), high=2.0), Check("two", 1.0, 0.5)))
+
+    [result] = go(tmp_path, experiment([], run=by_seed), seeds=range(5))
+    assert result.verdict == "reproduced" and result.default and result.default.met == 3
+    n, p, z = 5, 3 / 5, 1.959964
+    centre, half = (
+        (p + z * z / 2 / n) / (1 + z * z / n),
+        z * (p * (1 - p) / n + z * z / 4 / n**2) ** 0.5 / (1 + z * z / n),
+    )
+    assert result.default.interval == pytest.approx((centre - half, centre + half), abs=1e-6)
+    assert result.verdict_in_words == "reproduced in 3 of 5 seeds (95 % interval 23% to 88%)"
+    one, two = result.default.figures
+    assert (one.passed, two.passed, one.middle, one.values) == (3, 5, 2.0, (0, 1, 2, 3, 4))
+    row = result.to_dict()
+    assert {"id", "claim", "paper", "ours", "verdict", "seconds", "criterion", "checks", "notes", "settings"} <= set(
+        row
+    )
+    assert row["checks"][0] == {"name": "one", "value": 2.0, "asked": "at most 2", "paper": None, "ceiling": None, "passed": False,
+                                "values": [0, 1, 2, 3, 4], "passed_seeds": 3}  # fmt: skip
+    assert result.ours == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
+    assert [seed["passed"] for seed in row["readings"][0]["seeds"]] == [True] * 3 + [False] * 2
+    [even] = go(tmp_path / "even", experiment([], run=by_seed), seeds=(2, 3))
+    assert even.verdict == "not reproduced", "half of the seeds are not most"
+    [bad] = go(tmp_path / "bad", experiment([], value=float("nan")))
+    assert bad.verdict == "not reproduced" and bad.to_dict()["checks"][0]["value"] is None
+
+
+def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
+    calls: list[Any] = []
+    readings = (Reading("worse", "why", {"more": -1.0}), Reading("better", "why", {"more": 1.0, "d": 9}))
+    made = experiment(calls, value=0.0, readings=readings)
+    [plain] = go(tmp_path, made)
+    assert plain.verdict == "not reproduced" and len(calls) == 1
+    [named] = go(tmp_path, made, readings=("worse",))
+    assert named.verdict == "not reproduced" and [one.reading for one in named.outcomes] == ["default", "worse"]
+    [every] = go(tmp_path, made, readings=("all",), seeds=(0, 1))
+    assert every.verdict == "explained" and every.explained_by is every.outcomes[2]
+    assert every.outcomes[2].runs[0].settings["d"] == 9 and every.to_dict()["settings"]["d"] == 4
+    assert every.verdict_in_words.startswith("not reproduced: in 0 of 2 seeds")
+    assert "explained: reading “better” in 2 of 2 seeds" in every.verdict_in_words
+    [good] = go(tmp_path / "good", experiment(calls, readings=readings), readings=("all",))
+    assert good.verdict == "reproduced"
+    check_readings([made], ["all", "better"])
+    with pytest.raises(InputError, match=r"no reading 'best' of these experiments: .there are: all, worse, better"):
+        check_readings([made], ["best"])
+
+
+@given(st.lists(st.lists(st.floats(-9, 9), min_size=4, max_size=4), min_size=1, max_size=4))
+@settings(deadline=None, derandomize=True)
+def test_tables_over_seeds_have_bands(rows: list[list[float]]) -> None:
+    tables = [
+        (
+            seed,
+            pl.DataFrame(
+                {"x": [0.1, 0.2, 0.3, 0.4], "types": [seed, 2, 3, 4], "few": [seed < 3] * 4, "value_mean": row}
+            ),
+        )
+        for seed, row in enumerate(rows)
+    ]
+    found = over_seeds(tables, "bins-imdb")
+    assert found["x"].to_list() == [0.1, 0.2, 0.3, 0.4] and set(found["seeds"]) == {len(rows)}
+    np.testing.assert_allclose(found["value_mean"], np.mean(rows, axis=0), atol=1e-12)
+    assert found["value_low"].to_list() == np.min(rows, axis=0).tolist()
+    assert found["value_high"].to_list() == np.max(rows, axis=0).tolist()
+    assert over_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
+    assert over_seeds([(0, tables[0][1][:2]), (1, tables[0][1])], "bins")["seeds"].to_list() == [2, 2, 1, 1]
+
+
+def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
+    calls: list[Any] = []
+
+    def stop(bench: Bench) -> Finding:
+        (bench.folder / "state.npz").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    first, second = experiment(calls), experiment(calls, "second", run=stop)
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, first, second)
+    assert [path.read_bytes() for path in tmp_path.glob("unfinished/second-*/state.npz")] == [b"half"]
+
+    def proceed(bench: Bench) -> Finding:
+        assert (bench.folder / "state.npz").read_bytes() == b"half"
+        return Finding("ours", (Check("one", 1.0, 0.5),))
+
+    results = go(tmp_path, first, replace(second, run=proceed))
+    assert [r.verdict for r in results] == ["reproduced"] * 2 and calls == [("first", 0)]
+    assert not (tmp_path / "unfinished").exists()
+
+
+def test_experiments_that_cannot_run_say_why_and_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(bench: Bench) -> Finding:
+        if bench.seed in (0, 1):
+            raise InputError("row 3 is damaged")
+        return Finding("ours", (Check("one", 1.0, 0.5),))
+
+    monkeypatch.setattr("tokensieve.reproduce.runner.importlib.util.find_spec", lambda name: None)
+    calls: list[Any] = []
+    results = go(
+        tmp_path, experiment(calls, "data", needs=("imdb",)), experiment(calls, "deep", torch=True),
+        experiment(calls, "bad", run=refuse), experiment(calls, "good"),
+    )  # fmt: skip
+    assert [r.verdict for r in results] == ["not run"] * 3 + ["reproduced"] and calls == [("good", 0)]
+    assert "--data" in results[0].notes[0] and "tokensieve[torch]" in results[1].notes[0]
+    assert results[2].notes == ("row 3 is damaged",)
+    assert [r.to_dict()["verdict"] for r in results[:3]] == ["not run"] * 3
+    monkeypatch.undo()
+    go(tmp_path, experiment(calls, "deep", torch=True, run=experiment(calls, "deep").run))
+    assert calls[-1] == ("deep", 0), "what was not run is tried again"
+    [partly] = go(tmp_path, experiment(calls, "bad", run=refuse), seeds=(0, 1, 2))
+    assert partly.verdict == "not reproduced" and partly.default and partly.default.met == 1, "failures are counted"
+
+
+def test_time_left_is_told(tmp_path: Path) -> None:
+    said: list[tuple[str, float]] = []
+    these = [experiment([]), experiment([], "second", seconds={"quick": 300, "paper": 1})]
+    plan = Plan(these, "quick", (4,), (), None, None, tmp_path)
+    run_all(plan, lambda *shown: said.append(shown), lambda id, run, taken_over: None)
+    texts, shares = [stage for stage, _ in said], [share for _, share in said]
+    assert texts[0].startswith("1 of 2 first, seed 4: half, about 5 min left")
+    assert texts[1].startswith("1 of 2 runs done") and texts[2].startswith("2 of 2 second, seed 4: half, about")
+    assert shares == pytest.approx([0.5 / 301, 1 / 301, 151 / 301, 1.0])
+
+
+@pytest.mark.slow
+def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None:
+    small = {
+        "d": 8,
+        "steps": 20,
+        "learning_rate": 0.05,
+        "documents": 300,
+        "n_types": 40,
+        "length": 20,
+        "n_irrelevant": 10,
+    }
+    made = replace(synthetic.EXPERIMENT, settings={"quick": small, "paper": small})
+    found = [
+        run_all(Plan([made], "quick", (0, 1), (), None, None, tmp_path / str(jobs), jobs), silent, lambda *_: None)[0]
+        for jobs in (1, 2)
+    ]
+    one, other = (result.default for result in found)
+    assert one and other and one.figures == other.figures
+    assert one.tables["bins"].equals(other.tables["bins"])
+
+
+# ---- pictures and parts of experiments
+
+
+def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
+    def run(bench: Bench) -> Finding:
+        bins = table_of(lambda x: np.tanh(x) + bench.seed, np.abs, theirs=paper.KEY_QUERY)
+        tokens = pl.DataFrame(
+            {"token": ["a", "b"], "posterior_difference": [0.1, -0.2], "value": [1.0, 2], "score": [0.0, 1]}
+        )
+        lines = pl.DataFrame({"d": [1, 2, 4, 8], "y": [0.1, 0.2, 0.3, 0.4], "by": ["a", "a", "b", "b"]})
+        views = (
+            View("left", "Title: score", "bins", "score", points="tokens"),
+            View("right", "Title: value", "bins", "value", points="tokens"),
+            View("other", "Lines", "lines", "y", x="d", by="by", log_x=True),
+        )
+        return Finding("ours", (Check("one", 1.0, 0.5),), {"bins": bins, "tokens": tokens, "lines": lines}, views)
+
+    [result] = go(tmp_path, experiment([], "one-layer", run=run), seeds=(0, 2))
+    _, picture, other = draw_result(result)
+    assert other.description == "Lines. a: 0.1 to 0.2, b: 0.3 to 0.4."
+    data = picture.spec["datasets"]
+    assert [row["y"] for row in data["paper"]] == paper.KEY_QUERY["value"].to_list()
+    for drawn, x in zip(data["bins"], paper.KEY_QUERY["x"], strict=True):
+        ends = np.tanh(x) + np.array([0, 2])
+        assert [drawn["least"], drawn["most"], drawn["mean"]] == pytest.approx([*ends, ends.mean()])
+        assert drawn["high"] - drawn["low"] == pytest.approx(2)
+    assert "Title" in picture.svg() and picture.png().startswith(b"\x89PNG")
+    assert "0.26 at -0.95" in picture.description and "range of the bin means over 2 seeds" in picture.caption
+    [sheet] = figures_of_the_paper([result])
+    check_specifications([picture, other, sheet])
+    [row] = sheet.spec["vconcat"]
+    assert [panel["title"]["text"] for panel in row["hconcat"]] == ["Title: E_sᵀp", "Title: E_sᵀv"]
+    assert sheet.name == "figure-3" and "p (left) and with v (right)" in sheet.svg().replace("\n", " ")
