@@ -34,7 +34,8 @@ def render_comparison(found: Comparison) -> str:
     picture = curve(found)
     return environment().get_template("models.html").render(
         study=study, command="diagnose", headline=headline(found), models=found.models.to_dicts(), changes=changes,
-        short=LEARNED, notes=found.notes, listed=100, figures=[{"source": source(picture), "picture": picture}],
+        learned=LEARNED, short=last_names(found.models["model"].to_list()), notes=found.notes, listed=100,
+        figures=[{"source": source(picture), "picture": picture}],
     )  # fmt: skip
 
 
@@ -74,7 +75,7 @@ def curve(found: Comparison) -> Picture:
     ]
     colour = alt.Color(
         "of:N", scale=alt.Scale(domain=[name for name, _ in shown_], range=["#0d4a8f", "#3f8fd6", "#e08a3c"]),
-        legend=alt.Legend(title=None, orient="bottom"),
+        legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1),  # of the lines, not of the pale areas
     )  # fmt: skip
     base = alt.Chart(alt.NamedData("models")).encode(
         x=alt.X("model:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelAngle=-30)), color=colour

@@ -154,13 +154,14 @@ def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
     """A row per model, the words that gained and lost most, and the files written."""
     console = Console()
     table, short = _table("models on the same documents"), last_names(found.models["model"].to_list())
-    for name in ("model", "right (95 %)", "AUC", "words", "learned", "unsupported", "uses most"):
+    leaning = found.models["unsupported"].sum() > 0  # else a column of zeros
+    for name in ("model", "right (95 %)", "AUC", "words", "learned", *["no support"] * leaning, "uses most"):
         table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
     for row in found.models.iter_rows(named=True):
-        learned, most = LEARNED[row["learning"]], Text(_short(row["most_used"], 12))
+        learned, most = LEARNED[row["learning"]], Text(_short(row["most_used"], 10))
         table.add_row(
-            Text(_end(short[row["model"]], 18)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
-            f"{row['auc']:.2f}", signed(row["value"]), learned, str(row["unsupported"]), most,
+            Text(_end(short[row["model"]], 16)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
+            f"{row['auc']:.2f}", signed(row["value"]), learned, *[str(row["unsupported"])] * leaning, most,
         )  # fmt: skip
     console.print(table)
     for note in found.notes:
