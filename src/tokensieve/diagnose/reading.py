@@ -238,8 +238,10 @@ class Reader:
         half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
         with torch.inference_mode():
             self.padding = RIGHT
-            alone = np.concatenate([_numbers(self._model(**self._inputs([one])).logits) for one in probe])
-            self._outputs.check(alone, type(self._model).__name__)
+            found = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
+            for one in found:
+                self._outputs.check(one, type(self._model).__name__)
+            alone = np.concatenate(found)
             size = (0.05 if half else SAME) * max(float(np.abs(alone).max()), 1e-3)
             for side in (RIGHT, LEFT):
                 self.padding = side
