@@ -19,6 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 JOBS = {
     "start": ("A quick start", "start.py"),
+    "busy": ("Training beside other processes", "busy.py"),
     "tokens": ("Text into counts", "main_job.py tokens"),
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
     "calibration": ("Log loss and calibration with few and with many documents", "calibration.py"),

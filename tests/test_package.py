@@ -24,6 +24,13 @@ def test_unknown_name() -> None:
         _ = tokensieve.nonsense
 
 
+def test_help_waits_for_no_library_that_it_does_not_need() -> None:
+    heavy = {"numpy", "polars", "scipy", "numba", "altair", "sklearn"}
+    code = f"import sys, tokensieve.cli; print(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_main_job_needs_no_optional_library() -> None:
     code = (
         "import sys\n"

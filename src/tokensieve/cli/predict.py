@@ -16,7 +16,6 @@ from tokensieve.cli.options import Columns, Files, QuietOption, TextOption, comm
 from tokensieve.cli.pairs import Answering, explain_pair, predict_pairs
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
-from tokensieve.text.columns import TEXT_NAMES
 
 
 @command
@@ -172,6 +171,7 @@ class _Training:
 
 @contextmanager
 def _table(source: str, files: Files, columns: Sequence[str]) -> Iterator[Any]:
+    from tokensieve.text.columns import TEXT_NAMES
     from tokensieve.text.formats import Format
     from tokensieve.text.texts import standard_input, table_of
 
