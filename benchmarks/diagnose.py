@@ -296,9 +296,7 @@ def curve(options: argparse.Namespace) -> None:
     for row in found.iter_rows(named=True):
         number = [f"{row[x]:.2f} [{row[x + '_low']:.2f}, {row[x + '_high']:.2f}]" for x in ("accuracy", "auc", "value")]
         number = ["–" if "nan" in one else one for one in number]
-        print(
-            f"| {row['model']} | {' | '.join(number)} | {'yes' if row['learned'] else 'not shown'} | {row['most_used']} |"
-        )
+        print(f"| {row['model']} | {' | '.join(number)} | {row['learning']} | {row['most_used']} |")
     trained = found.filter(pl.col("model").str.ends_with("epochs"))
     for name, some in (("all of this training", found.head(trained.height + 1)), ("from 1.0 epochs on", trained[2:])):
         rho = spearmanr(some["value"], some["accuracy"])[0]

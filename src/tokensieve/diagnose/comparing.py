@@ -124,7 +124,7 @@ def changes(before: Diagnosis, after: Diagnosis) -> pl.DataFrame:
     left = np.array([_use(b, g) - _use(a, g) for g in range(len(a.size))])
     G = np.isfinite(left).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.nansum((left - np.nanmean(left, axis=0)) ** 2, axis=0)
+        spread = np.nansum((left - np.nansum(left, axis=0) / np.maximum(G, 1)) ** 2, axis=0)
         error = np.sqrt((G - 1) / np.maximum(G, 1) * spread)
         p = 2 * stats.norm.sf(np.abs(whole) / np.where(error > 0, error, np.nan))
     known = np.isfinite(p)
