@@ -101,7 +101,6 @@ def fidelity(options: argparse.Namespace) -> None:
         model, tokenizer = build(family, texts, size=2000)
         right = fit(model, tokenizer, texts, labels, epochs=options.epochs, length=96)
         print(f"{family}: {right:.1%} of the training documents right\n", flush=True)
-        print("| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|")
         frame = frame_of(tokenizer)
         with prepared(model, 0):
             reader = Reader(model, Outputs((0, 1), 2, 2), frame)
@@ -110,7 +109,21 @@ def fidelity(options: argparse.Namespace) -> None:
                 PieceSubject(reader, encode(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent), 2)
                 for part in (held[:1000], held[1000:])
             )
-            truth = left_out(other, len(words), 16)
+            truth, own = left_out(other, len(words), 16), reader.reads_text
+            found, both = next(iter(methods(reader, mine, len(words))))[1](), []
+            for reader.reads_text in (False, True):
+                some = np.isfinite(found + truth)
+                both.append(
+                    (spearmanr(found[some], left_out(other, len(words), 16)[some])[0], halves(other, len(words)))
+                )
+            reader.reads_text = own
+            print(
+                "The word cut out of the text: ours {:.3f}, one half of the documents with the other {:.3f}; padding in its place: "
+                "ours {:.3f}, halves {:.3f}.\n".format(*both[0], *both[1])
+            )
+            print(
+                "| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|"
+            )
             common = np.isfinite(truth) & (np.bincount(mine.pairs.types, minlength=len(words)) >= 10)
             ours = None
             for name, method in methods(reader, mine, len(words)):
@@ -133,15 +146,29 @@ def vocabulary(texts: list[str]) -> tuple[str, ...]:
 
 def left_out(subject: Any, types: int, per_type: int) -> Any:
     """Mean of what the answer loses without each word, over at most so many documents; nan below four."""
+    of, lost = losses(subject, types, per_type)
+    n = np.bincount(of, minlength=types)
+    return np.where(n >= min(4, per_type), np.bincount(of, lost, types) / np.maximum(n, 1), np.nan)
+
+
+def losses(subject: Any, types: int, per_type: int) -> tuple[Any, Any]:
+    """Words left out of a document each, and what its answer loses."""
     chosen = choose(subject.pairs, np.arange(types), per_type, 0)
-    work = Work(32, 4, 0, Checkpoint(None, ""), silent)
-    outputs = Outputs((0, 1), 2, 2)
-    logits = read(subject, outputs, work)["logits"]
-    lost = leave_out(subject, outputs, outputs.answers(logits), chosen, work, "out")[:, 0]
-    n = np.bincount(subject.pairs.types[chosen], minlength=types)
-    return np.where(
-        n >= min(4, per_type), np.bincount(subject.pairs.types[chosen], lost, types) / np.maximum(n, 1), np.nan
-    )
+    work, outputs = Work(32, 4, 0, Checkpoint(None, ""), silent), Outputs((0, 1), 2, 2)
+    answers = outputs.answers(read(subject, outputs, work)["logits"])
+    return subject.pairs.types[chosen], leave_out(subject, outputs, answers, chosen, work, "out")[:, 0]
+
+
+def halves(subject: Any, types: int) -> float:
+    """Spearman's correlation of the mean over half of each word's 16 documents with that over the other half."""
+    of, lost = losses(subject, types, 16)
+    half, n = np.random.default_rng(0).random(len(of)) < 0.5, []
+    means = []
+    for kept in (half, ~half):
+        n.append(np.bincount(of[kept], minlength=types))
+        means.append(np.bincount(of[kept], lost[kept], types) / np.maximum(n[-1], 1))
+    both = (n[0] >= 4) & (n[1] >= 4)
+    return float(spearmanr(means[0][both], means[1][both])[0])
 
 
 def methods(reader: Any, subject: Any, types: int) -> Any:
@@ -269,9 +296,7 @@ def curve(options: argparse.Namespace) -> None:
     for row in found.iter_rows(named=True):
         number = [f"{row[x]:.2f} [{row[x + '_low']:.2f}, {row[x + '_high']:.2f}]" for x in ("accuracy", "auc", "value")]
         number = ["–" if "nan" in one else one for one in number]
-        print(
-            f"| {row['model']} | {' | '.join(number)} | {'yes' if row['learned'] else 'not shown'} | {row['most_used']} |"
-        )
+        print(f"| {row['model']} | {' | '.join(number)} | {row['learning']} | {row['most_used']} |")
     trained = found.filter(pl.col("model").str.ends_with("epochs"))
     for name, some in (("all of this training", found.head(trained.height + 1)), ("from 1.0 epochs on", trained[2:])):
         rho = spearmanr(some["value"], some["accuracy"])[0]

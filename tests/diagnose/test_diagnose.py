@@ -120,6 +120,26 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
     )
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the_words(side: str) -> None:
+    tokenizer, _ = encoded("bert")
+    tokenizer.truncation_side = side
+    windows = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, True, quiet)
+    for w, text in enumerate(TEXTS[:20]):
+        for words in ([5], [1, 2, 5], list(range(len(WORDS)))):
+            left, at = "", 0
+            for start, end, word in WordTokenizer().spans(text):
+                left, at = left + text[at : start if word in [WORDS[s] for s in words] else end], end
+            ids = tokenizer(left + text[at:], truncation=True, max_length=20)["input_ids"]
+            assert windows.without(w, np.array(words)).ids.tolist() == ids
+    parts = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, False, quiet)
+    few = parts.some(np.array([3, 7]))
+    mine = [w for w, k in enumerate(parts.documents) if k in (3, 7)]
+    assert [few.without(i, np.array([5])).ids.tolist() for i in range(len(few))] == [
+        parts.without(w, np.array([5])).ids.tolist() for w in mine
+    ]
+
+
 def test_length_limits() -> None:
     for family, limit in (("bert", 256), ("roberta", 256)):
         model, tokenizer = build(family, TEXTS.to_list())
@@ -173,6 +193,27 @@ def integrated(model: Any, ids: Any, share: Any) -> Any:
     z = model(inputs_embeds=leaf, attention_mask=torch.ones_like(ids)).logits
     (gradient,) = torch.autograd.grad(z[0, 0] - z[0, 1], leaf)
     return np.where(text, ((e - pad) * gradient).sum(-1)[0].numpy(), 0.0)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(family: str) -> None:
+    model, tokenizer = build(family, TEXTS.to_list())
+    frame, words, at = frame_of(tokenizer), [np.array([5]), np.array([2, 5])], np.array([1, 0])
+    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, quiet)
+    table = model.get_input_embeddings()
+    with prepared(model, 0):
+        reader = Reader(model, Outputs((0, 1), 2, 2), frame)
+        assert reader.reads_text is (family == "gpt2")
+        found = PieceSubject(reader, windows, 2).without(words, at)
+        for row, (some, w) in enumerate(zip(words, at, strict=True)):
+            ids = torch.tensor(windows.input(w).ids.astype(np.int64))[None]
+            gone = torch.tensor(np.isin(windows.types[windows.starts[w] : windows.starts[w + 1]], some))
+            assert gone.any()
+            if family == "gpt2":
+                given = {"inputs_embeds": torch.where(gone[None, :, None], table(torch.zeros_like(ids)), table(ids))}
+            else:
+                given = {"input_ids": ids[:, ~gone]}
+            np.testing.assert_allclose(found[row], model(**given).logits[0].detach(), atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "modernbert"])

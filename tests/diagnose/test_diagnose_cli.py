@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from pages import HOSTILE, Page, check_specifications, violations
 from tokensieve import __version__
+from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
 from tokensieve.diagnose.classes import match_classes
 from tokensieve.diagnose.loading import untrained_twin
@@ -27,6 +28,7 @@ from tokensieve.report import models as models_page
 from tokensieve.report.charts import Picture
 from tokensieve.report.diagnose import FILES, draw, render_diagnosis
 from tokensieve.report.models import curve
+from tokensieve.report.terminal_diagnose import last_names
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ["--min-documents", "5", "--batch-size", "64"]
@@ -299,6 +301,10 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path, monk
     assert not page.open and "tablet" in page.text
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
     assert [row["model"].rpartition("/")[2] for row in summary["models"]] == ["checkpoint-10", "checkpoint-20"]
+    steps = [str(saved / f"checkpoint-{step}") for step in (10, 20)]
+    assert _models(steps[::-1]) == _models([str(saved)]) == steps  # as a shell's checkpoint-* gives them
+    assert _models([steps[1], str(home / "model")]) == [steps[1], str(home / "model")]
+    assert last_names(["a/b", "c/d"]) == {"a/b": "b", "c/d": "d"} and last_names(["a/b", "c/b"])["a/b"] == "a/b"
     assert len(curves) == 1
     check_specifications(curves)
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import ttest_1samp
+from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
@@ -15,7 +17,11 @@ from tokensieve.diagnose.classes import match_classes, settle
 from tokensieve.diagnose.limits import Limits
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.outputs import Kind
+from tokensieve.diagnose.use import above, holm
+from tokensieve.diagnose.verdict import Learning, random_auc
 from tokensieve.errors import InputError
+from tokensieve.report.diagnose import headline
+from tokensieve.text.counts import Counts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 FOUR = ("art", "law", "sea", "war")
@@ -117,6 +123,55 @@ def test_learned_needs_accuracy_and_an_effect() -> None:
     # agrees with the data word by word, yet its answers are those of another word: AUC and accuracy at chance
     swamped = linear({"good": 0.1, "bad": -0.1} | {f"w{i}": 8.0 * (-1) ** i for i in range(30)})
     assert diagnose(swamped, None, texts, labels, SETTINGS, classes=["0", "1"]).learned is False
+
+
+def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
+    texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
+    noise = dict(zip([f"w{i}" for i in range(30)], np.random.default_rng(0).normal(size=30), strict=True))
+    for g, learning in ((0.3, Learning.BARELY), (2.0, Learning.LEARNED)):
+        model = linear(noise | {"good": g, "bad": -g})
+        found = diagnose(model, None, texts, labels, SETTINGS, classes=["0", "1"])
+        assert found.learning is learning and found.learned is (g == 2.0) and found.skill.above_chance
+    assert found.to_dict()["learning"] == "learned"
+    little = diagnose(linear(noise | {"good": 0.3, "bad": -0.3}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert "has barely learned" in little.verdict[0] and "barely" in headline(little)[0] and little.leaning.is_empty()
+    wrong = diagnose(
+        linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
+    )
+    assert wrong.learned is False and "answers against the labels" in wrong.verdict[0]
+
+
+def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
+    rng = np.random.default_rng(0)
+    matrix, labels = rng.poisson(0.4, (300, 12)), np.arange(300) % 2
+    matrix[labels == 1, 0] += 1
+    counts = Counts.from_matrix(matrix, labels)
+    drawn = []
+    for _ in range(400):
+        scores = (matrix * rng.normal(size=12)).sum(axis=1) / np.maximum(matrix.sum(axis=1), 1)
+        drawn.append(roc_auc_score(labels, scores))
+    assert random_auc(counts, np.arange(300), None, 1) == pytest.approx(np.quantile(drawn, 0.975), abs=0.02)
+    few = np.arange(100)
+    assert random_auc(counts, few, few[::-1].copy(), 1) > 0.55  # against a partner's score
+
+
+def test_a_mean_of_skewed_sizes_is_shown_as_often_as_the_level_says() -> None:
+    rng, limit = np.random.default_rng(0), 0.025
+    for draw, mean in ((rng.standard_exponential, 1.0), (lambda n: rng.lognormal(0, 1, n), np.exp(0.5))):
+        p = np.array([[above(x, mean), ttest_1samp(x, mean, alternative="greater").pvalue]
+                      for x in (draw(30) for _ in range(1500))])  # fmt: skip
+        ours, plain = (p < limit).mean(axis=0)
+        assert plain < ours <= limit + 3 * np.sqrt(limit / 1500)
+    even = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])  # no skewness: Student's test
+    assert above(even, 2.0) == pytest.approx(ttest_1samp(even, 2.0, alternative="greater").pvalue)
+    assert above(even[:4], 0.0) == 1.0 and above(np.full(9, 2.0), 1.0) == 0.0 and above(np.zeros(9), 0.0) == 1.0
+
+
+def test_holms_procedure() -> None:
+    p = np.array([0.009, 0.04, 0.011, 0.6, 0.013])  # against 0.05 over 5, 4, 3, 2, 1
+    assert holm(p).tolist() == [True, False, True, False, True]
+    assert holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
+    assert holm(np.array([0.03, 0.03])).tolist() == [False, False] and holm(np.empty(0)).tolist() == []
 
 
 def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:

@@ -16,6 +16,7 @@ import torch
 import transformers as tf
 from diagnose_models import build, planted_reviews, save
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
@@ -252,8 +253,28 @@ def test_functions_and_what_is_none_of_these(few: Any) -> None:
         diagnose(lambda texts: np.zeros(len(texts)), None, *few, QUICK)
     with pytest.raises(InputError, match="it must give one row"):
         diagnose(lambda texts: np.zeros((len(texts), 5)), None, *few, QUICK, classes=["0", "1"])
+    for wrong in (["1"] * 3, [[0.5, 0.5]], [{"label": "1", "score": 0.9}], 0.5):
+        with pytest.raises(InputError, match="a row of 2 numbers for each of 60 texts"):
+            diagnose(lambda texts, out=wrong: out, None, *few, QUICK, classes=["0", "1"])
     with pytest.raises(InputError, match="cannot diagnose"):
         diagnose(3, None, *few, QUICK)
+    with pytest.raises(InputError, match="is a name, no model: load it first"):
+        diagnose("some/model", None, *few, QUICK)
+    blind = LogisticRegression().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])  # reads numbers, not texts
+    with pytest.raises(
+        InputError, match=r"LogisticRegression.predict_proba cannot read a list of texts .* its vectorizer"
+    ):
+        diagnose(blind, None, *few, QUICK)
+
+
+def test_models_of_other_tasks_and_without_a_tokenizer(few: Any) -> None:
+    model, tokenizer = build("bert", few[0])
+    with pytest.raises(InputError, match="BertForSequenceClassification needs its tokenizer"):
+        diagnose(model, None, *few, QUICK)
+    with pytest.raises(InputError, match="no classifier of whole texts"):
+        diagnose(tf.BertForTokenClassification(model.config), tokenizer, *few, QUICK)
+    with pytest.raises(InputError, match=r"BertModel is no model for .* AutoModelForSequenceClassification"):
+        diagnose(tf.BertModel(model.config), tokenizer, *few, QUICK)
 
 
 def test_two_columns_are_a_pair_of_texts() -> None:

@@ -198,12 +198,17 @@ def diagnose(
 
 
 def _models(given: list[str]) -> list[str]:
-    """The models named; a folder without a model of its own stands for the checkpoints in it, if there are two or more."""
-    if len(given) > 1 or (Path(given[0]) / "config.json").exists():
-        return given
+    """The models named; a folder without a model of its own stands for the checkpoints in it, if there are two or more. All
+    checkpoints of one folder, as a shell's `checkpoint-*` names them, are put in the order of their steps."""
     from tokensieve.diagnose.loading import checkpoints
 
-    saved = checkpoints(Path(given[0]))
+    paths = [Path(one) for one in given]
+    if len(given) > 1:
+        saved = checkpoints(paths[0].parent)
+        return [str(path) for path in saved] if len(saved) == len(given) and set(saved) == set(paths) else given
+    if (paths[0] / "config.json").exists():
+        return given
+    saved = checkpoints(paths[0])
     return [str(path) for path in saved] if len(saved) > 1 else given
 
 

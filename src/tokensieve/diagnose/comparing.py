@@ -41,7 +41,7 @@ class Comparison:
     Attributes:
         diagnoses: of each, in the order given.
         models: a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
-            learned, unsupported (words used without support), most_used (– where no word's use is shown).
+            learned, learning (`Learning`), unsupported (words used without support), most_used (– where no word's use is shown).
         words: those that gained or lost use from each model to the next, and from the first to the last where there are more
             than two; the largest change first.
         notes: what a reader should know.
@@ -124,7 +124,7 @@ def changes(before: Diagnosis, after: Diagnosis) -> pl.DataFrame:
     left = np.array([_use(b, g) - _use(a, g) for g in range(len(a.size))])
     G = np.isfinite(left).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.nansum((left - np.nanmean(left, axis=0)) ** 2, axis=0)
+        spread = np.nansum((left - np.nansum(left, axis=0) / np.maximum(G, 1)) ** 2, axis=0)
         error = np.sqrt((G - 1) / np.maximum(G, 1) * spread)
         p = 2 * stats.norm.sf(np.abs(whole) / np.where(error > 0, error, np.nan))
     known = np.isfinite(p)
@@ -153,7 +153,8 @@ def _row(one: Diagnosis) -> dict[str, Any]:
     return {
         "model": one.model, "accuracy": skill.accuracy, "accuracy_low": skill.accuracy_low, "accuracy_high": skill.accuracy_high,
         "auc": skill.auc, "auc_low": skill.auc_low, "auc_high": skill.auc_high, "value": value.rho, "value_low": value.low,
-        "value_high": value.high, "learned": one.learned, "unsupported": one.leaning.height,
+        "value_high": value.high, "learned": one.learned, "learning": str(one.learning),
+        "unsupported": one.leaning.height,
         "most_used": used[0] if len(used) else "–",
     }  # fmt: skip
 

@@ -47,7 +47,16 @@ from tokensieve.diagnose.use import (
     uses_frame,
     with_confirmed,
 )
-from tokensieve.diagnose.verdict import accuse_nobody, behaves, effect_of, has_learned, sentences, skill_of
+from tokensieve.diagnose.verdict import (
+    Learning,
+    accuse_nobody,
+    behaves,
+    effect_of,
+    learning_of,
+    random_auc,
+    sentences,
+    skill_of,
+)
 from tokensieve.errors import InputError
 from tokensieve.model.decision import both
 from tokensieve.progress import Clock, Progress, silent
@@ -224,9 +233,10 @@ def _conclude(
         empty = np.empty(0, dtype=np.int64), np.empty((0, parts.value.shape[1]))
         untrained = correlations(evidence, parts_of(run.twin[0], groups[run.twin[1]], sample.n_groups, *empty))
     by_chance = shuffled(sample.counts, parts, settings.seed)
-    skill = skill_of(run.answers, sample.labels, groups, sample.n_groups, pairs)
-    learned = has_learned(correlation, untrained, by_chance, skill, effect)
-    if not learned:
+    luck = random_auc(sample.counts, sample.read, sample.partner, settings.seed)
+    skill = skill_of(run.answers, sample.labels, groups, sample.n_groups, pairs, luck)
+    learning = learning_of(correlation, untrained, by_chance, skill, effect, uses)
+    if learning is not Learning.LEARNED:
         uses = accuse_nobody(uses)
     return {
         "skill": skill, "effect": effect, "method": measured.method, "reads": facts.reads, "layers": facts.layers,
@@ -234,8 +244,8 @@ def _conclude(
         "truncated_documents": facts.truncated, "long_documents": facts.long, "windows": len(run.documents),
         "lost_pieces": facts.lost, "all_pieces": facts.pieces, "correlation": correlation, "untrained": untrained,
         "shuffled_labels": by_chance, "frequency": of_frequency(evidence, found.documents),
-        "tokens": _table(found, evidence, parts, use, uses), "uses": uses, "learned": learned,
-        "verdict": sentences(learned, correlation, untrained, by_chance, skill, effect, uses),
+        "tokens": _table(found, evidence, parts, use, uses), "uses": uses, "learning": learning,
+        "verdict": sentences(learning, correlation, untrained, by_chance, skill, effect, uses),
         "marked": mark_documents(measured, run.documents, sample, found.classes, uses), "parts": parts,
     }  # fmt: skip
 

@@ -27,6 +27,7 @@ REST, SPECIAL = -1, -2
 SEPARATOR = "\x1f"
 SPLITTER = WordTokenizer(line_breaks=False, pattern=WORD + r"|[^\w\s\x1f]")  # punctuation too: a model may lean on it
 CHUNK = 256
+SPARE = 64  # pieces kept of those behind a window, which move up where a word is left out
 VERY_LARGE = 10**6  # a tokenizer without a limit names a larger number than any model has
 
 
@@ -74,6 +75,9 @@ class Windows:
         starts: where each window begins, shape (W+1,).
         documents: document of each window, ascending, shape (W,).
         segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
+        spare: of each window the pieces that follow it in its document and their types, nearest first, at most SPARE; those
+            before it where the tokenizer keeps the end. Empty where documents are pairs of texts.
+        keep_end: whether it does.
         forms: for each word type the pieces that it is most often written with, special tokens around them.
         long_documents: documents longer than one window.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
@@ -88,6 +92,8 @@ class Windows:
     lost_pieces: int
     all_pieces: int
     segments: NDArray[np.int32] | None = None
+    spare: tuple[tuple[NDArray[np.int32], NDArray[np.int32]], ...] = ()
+    keep_end: bool = False
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -105,13 +111,25 @@ class Windows:
             self, pieces=self.pieces[pieces], types=self.types[pieces], documents=self.documents[kept],
             starts=np.r_[0, np.cumsum(np.diff(self.starts)[kept])],
             segments=None if self.segments is None else self.segments[pieces],
+            spare=tuple(one for one, there in zip(self.spare, kept, strict=False) if there),
         )  # fmt: skip
 
     def without(self, window: int, words: Ints) -> Input:
-        """One window after leaving out every occurrence of some word types."""
+        """One window after leaving out every occurrence of some word types; what follows in a longer document moves up, as it
+        would if the words were cut out of the text, so that the input stays as long as it was."""
         at = slice(self.starts[window], self.starts[window + 1])
-        kept = ~np.isin(self.types[at], words)
-        return Input(self.pieces[at][kept], None if self.segments is None else self.segments[at][kept])
+        types = self.types[at]
+        kept = ~np.isin(types, words)
+        left = self.pieces[at][kept]
+        if self.segments is not None:
+            return Input(left, self.segments[at][kept])
+        missing, text = len(types) - len(left), np.flatnonzero(types != SPECIAL)
+        if not missing or not self.spare:
+            return Input(left)
+        pieces, kinds = self.spare[window]
+        more = pieces[~np.isin(kinds, words)][:missing]
+        place = kept[: text[0] if self.keep_end else text[-1] + 1].sum()
+        return Input(np.insert(left, place, more[::-1] if self.keep_end else more))
 
 
 def frame_of(tokenizer: Any, paired: bool = False) -> Frame:
@@ -178,6 +196,7 @@ class _Growing:
     types: list[NDArray[np.int32]] = field(default_factory=list)
     segments: list[NDArray[np.int32]] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
+    spare: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = field(default_factory=list)
     long: int = 0
     lost: int = 0
     total: int = 0
@@ -238,11 +257,15 @@ def encode(
                 out.lost += len(ids) - (parts[0][1] - parts[0][0])
             for a, z in parts:
                 out.add(start + k, [(frame.before, ids[a:z], kinds[a:z], 0), (frame.after, empty, empty, 0)])
+                near = (
+                    np.arange(a - 1, max(a - 1 - SPARE, -1), -1) if keep_end else np.arange(z, min(z + SPARE, len(ids)))
+                )
+                out.spare.append((ids[near], kinds[near]))
         progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
     return Windows(
         np.concatenate(out.pieces), np.concatenate(out.types), np.cumsum([0, *map(len, out.pieces)]),
         np.asarray(out.documents), [_form(c, frame) for c in forms], out.long, out.lost, out.total,
-        np.concatenate(out.segments) if frame.segmented else None,
+        np.concatenate(out.segments) if frame.segmented else None, tuple(out.spare), keep_end,
     )  # fmt: skip
 
 

@@ -74,6 +74,8 @@ def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) 
         if not classes:
             raise InputError("a function needs classes=[…], the labels of its columns in order")
         return Model(family, tuple(map(str, classes)), answer=from_function(model, len(classes)))
+    if isinstance(model, str):
+        raise InputError(f"{model!r} is a name, no model: load it first, diagnose(*load({model!r}), texts, labels)")
     raise InputError(
         f"cannot diagnose a {family}: give a transformers model for sequence classification with its tokenizer, a "
         "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
@@ -88,10 +90,12 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> Model:
     if hasattr(model, "names"):  # LabelWords
         names = tuple(model.names)
     elif not any(sign in type(model).__name__ for sign in ("Classif", "Reward")):
-        raise InputError(
-            f"{type(model).__name__} is no model for sequence classification: of a language model give the words that it "
-            "answers with, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
-        )
+        way = "load one that was trained as such with AutoModelForSequenceClassification"
+        if any(sign in type(model).__name__ for sign in ("CausalLM", "LMHead")):
+            way = "give the words that it answers with, tokensieve.diagnose.LabelWords(model, tokenizer, {class: word})"
+        raise InputError(f"{type(model).__name__} is no model for sequence classification: {way}")
+    if tokenizer is None:
+        raise InputError(f"{family} needs its tokenizer: give both, diagnose(model, tokenizer, texts, labels)")
     kind = Kind.SIGMOID if getattr(config, "problem_type", None) == "multi_label_classification" else Kind.SOFTMAX
     notes = []
     if kind is Kind.SIGMOID:

@@ -77,10 +77,22 @@ class PieceSubject:
                 effect[first:last] = found + (effect[first:last] if draw else 0.0)
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
-        """Logits of windows without some words each."""
+        """Logits of windows without some words each: with padding in their place where the model reads its answer from a piece of
+        the text, since cutting would move another piece there."""
+        if getattr(self._reader, "reads_text", False):
+            return self._blanked(words, windows)
         batch = [self._windows.without(w, some) for some, w in zip(words, windows, strict=True)]
         whole = np.array([len(one.ids) > 0 for one in batch], dtype=bool)
         out = np.full((len(batch), self._width), np.nan)
         if whole.any():
             out[whole] = self._reader.logits([one for one, there in zip(batch, whole, strict=True) if there])
+        return out
+
+    def _blanked(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of windows with padding in place of some words each; nan where nothing else is in them."""
+        batch = [self._windows.input(w) for w in windows]
+        types = [self._windows.types[self._windows.starts[w] : self._windows.starts[w + 1]] for w in windows]
+        gone = [np.isin(kinds, some) for kinds, some in zip(types, words, strict=True)]
+        out = np.asarray(self._reader.blanked(batch, gone), dtype=np.float64)
+        out[[bool(one.all()) for one in gone]] = np.nan
         return out

@@ -65,6 +65,8 @@ class Reader:
         reads: FIRST, LAST or MEAN; None where that cannot be found.
         layers: L, or 0 where the model gives no attention, or it is not known from where it reads.
         differentiable: whether gradients reach the word embeddings.
+        reads_text: whether it reads its answer where a piece of the text is (a decoder without a token at the end): then cutting
+            a word out moves another piece there.
         padding: RIGHT, LEFT, or NONE where padding changes the answer: then inputs of different length are read apart.
     """
 
@@ -76,6 +78,7 @@ class Reader:
         self.padding = self._find_padding(probe)
         self.differentiable = self._has_gradient(probe)
         self.reads, self._offset, self.layers = self._find_position(probe)
+        self.reads_text = self.differentiable and self.reads == LAST and self._offset >= len(frame.after)
 
     def logits(self, batch: Sequence[Input]) -> Floats:
         """Logits alone, shape (B, M)."""
@@ -84,6 +87,25 @@ class Reader:
             for at in self._runs(batch):
                 out[at] = _numbers(self._model(**self._inputs([batch[i] for i in at])).logits)
             return out
+
+    def blanked(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]]) -> Floats:
+        """Logits, shape (B, M), with the embeddings of some pieces replaced by padding's and every other piece in its place.
+
+        Args:
+            batch: B inputs.
+            gone: which of its pieces, shape (length,) each.
+        """
+        out = np.empty((len(batch), self._outputs.width))
+        with _memory(batch), torch.no_grad():
+            for at in self._runs(batch):
+                part = [batch[i] for i in at]
+                inputs = self._inputs(part)
+                share = torch.full(inputs["input_ids"].shape, torch.nan, device=self._device)
+                for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
+                    share[row, place] = torch.from_numpy(np.where(gone[i], 0.0, np.nan)).to(share)
+                with self._between(inputs["input_ids"], share):
+                    out[at] = _numbers(self._model(**inputs).logits)
+        return out
 
     def look(self, batch: Sequence[Input]) -> Look:
         """Logits and attention in one forward pass."""
@@ -216,8 +238,10 @@ class Reader:
         half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
         with torch.inference_mode():
             self.padding = RIGHT
-            alone = np.concatenate([_numbers(self._model(**self._inputs([one])).logits) for one in probe])
-            self._outputs.check(alone, type(self._model).__name__)
+            found = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
+            for one in found:
+                self._outputs.check(one, type(self._model).__name__)
+            alone = np.concatenate(found)
             size = (0.05 if half else SAME) * max(float(np.abs(alone).max()), 1e-3)
             for side in (RIGHT, LEFT):
                 self.padding = side

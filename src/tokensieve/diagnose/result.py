@@ -10,7 +10,7 @@ import polars as pl
 
 from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.use import Status
-from tokensieve.diagnose.verdict import Effect, Skill
+from tokensieve.diagnose.verdict import Effect, Learning, Skill
 from tokensieve.errors import InputError
 
 LONG = ("truncate", "windows")
@@ -106,7 +106,8 @@ class Diagnosis:
             concentration, helps, helps_low, helps_high, status (`tokensieve.diagnose.use`).
         uses: the words confirmed by leaving them out, the most used first (`uses_frame`).
         marked: documents with their words' effects.
-        verdict: plain sentences; learned: whether this model has learned where the label is (None: cannot be said).
+        learning: whether this model has learned where the label is.
+        verdict: plain sentences.
         notes: what was odd.
         seconds: wall time of each stage.
         parts: sums of effects over groups of documents, for comparing models on the same documents.
@@ -138,7 +139,7 @@ class Diagnosis:
     frequency: dict[str, Correlation]
     tokens: pl.DataFrame
     uses: pl.DataFrame
-    learned: bool | None
+    learning: Learning
     verdict: list[str]
     notes: list[str]
     seconds: dict[str, float]
@@ -162,6 +163,11 @@ class Diagnosis:
         return self.uses.filter(pl.col("status") == str(Status.UNSUPPORTED)).sort(
             "excess", "token", descending=[True, False]
         )
+
+    @property
+    def learned(self) -> bool | None:
+        """Whether it has learned where the label is; None: cannot be said."""
+        return None if self.learning is Learning.OPEN else self.learning is Learning.LEARNED
 
     @property
     def accuracy(self) -> float:
@@ -192,8 +198,8 @@ class Diagnosis:
         """The content of summary.json; a number that does not exist is None."""
         names = (
             "name model family classes documents class_documents accuracy majority_accuracy method reads layers on_special "
-            "truncated_documents truncated_share long_documents windows lost_pieces lost_share learned verdict notes seconds seed "
-            "settings version"
+            "truncated_documents truncated_share long_documents windows lost_pieces lost_share learned learning verdict notes "
+            "seconds seed settings version"
         )
         baselines: dict[str, Any] = {
             "untrained": _plain(self.untrained) or None,
@@ -205,7 +211,8 @@ class Diagnosis:
         return {name: getattr(self, name) for name in names.split()} | {
             "tokens": self.token_types, "correlation": rho, "intervals": _plain(self.correlation), "baselines": baselines,
             "accuracy_interval": [skill.accuracy_low, skill.accuracy_high],
-            "auc": [_finite(x) for x in (skill.auc, skill.auc_low, skill.auc_high)], "confusion": skill.confusion.tolist(),
+            "auc": [_finite(x) for x in (skill.auc, skill.auc_low, skill.auc_high)], "auc_random": skill.auc_random,
+            "confusion": skill.confusion.tolist(),
             "leaving_out": [_finite(x) for x in effect], "uses": _rows(self.uses), "leaning": _rows(self.leaning),
         }  # fmt: skip
 

@@ -86,17 +86,33 @@ class TextSubject:
 
 def from_probabilities(model: Any) -> Answer:
     """The log-probabilities of `predict_proba`."""
-    return lambda texts: log_odds(np.asarray(model.predict_proba(texts), dtype=np.float64))
+    return lambda texts: log_odds(_asked(model, "predict_proba", texts))
 
 
 def from_margins(model: Any) -> Answer:
     """The margins of `decision_function`: one column for two classes."""
 
     def answer(texts: list[str]) -> Floats:
-        z = np.asarray(model.decision_function(texts), dtype=np.float64)
+        z = _asked(model, "decision_function", texts)
         return z.reshape(len(texts), -1)
 
     return answer
+
+
+def _asked(model: Any, name: str, texts: list[str]) -> Floats:
+    """What an estimator answers to texts.
+
+    Raises:
+        InputError: it reads something else.
+    """
+    try:
+        return np.asarray(getattr(model, name)(texts), dtype=np.float64)
+    except (ValueError, TypeError, AttributeError) as error:
+        why = " ".join(str(error).split())[:80]
+        raise InputError(
+            f"{type(model).__name__}.{name} cannot read a list of texts ({why}): give a fitted pipeline that begins with its "
+            "vectorizer"
+        ) from None
 
 
 def from_function(function: Any, classes: int) -> Answer:
@@ -105,7 +121,17 @@ def from_function(function: Any, classes: int) -> Answer:
     share: list[bool] = []  # decided once, by the first texts
 
     def answer(texts: list[str]) -> Floats:
-        z = np.asarray(function(texts), dtype=np.float64)
+        given = function(texts)
+        try:
+            z = np.asarray(given, dtype=np.float64)
+        except (ValueError, TypeError):
+            z = np.empty(0)
+        if z.ndim == 0 or len(z) != len(texts):
+            shown = " ".join(repr(given).split())[:80]
+            raise InputError(
+                f"the function must give a row of {classes} numbers for each of {len(texts)} texts, probabilities or log-odds, not "
+                f"{shown}"
+            )
         one = z.ndim == 1 or z.shape[1:] == (1,)
         z = z.reshape(len(texts), -1) if z.ndim < 3 else z
         inside = bool(np.all((z >= 0) & (z <= 1)))

@@ -18,7 +18,9 @@ b the mean per unit of posterior difference among words that carry the label, an
 
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
-The word's **status** (`Status`) weighs both: its use is shown where use − t SE > LEAST · typical.
+The word's **status** (`Status`) weighs both. Its use is **shown** where that it is at most LEAST · typical can be rejected, by
+Hall's transformation of t (`above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at LEVEL over
+all words confirmed by Holm's procedure.
 """
 
 from __future__ import annotations
@@ -257,6 +259,9 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
     H = lost.shape[1]
     side = found.posterior_difference - found.neutral
     typical, slope = _scale(measured, use, found)
+    by_word = [_finite(lost[measured.pairs.types[chosen] == s]) for s in words]
+    sizes = [np.abs(rows).max(axis=1, initial=0.0) for rows in by_word]
+    is_shown = holm(np.array([above(size, LEAST * typical) for size in sizes]))
     column, excess, half, status = (
         np.zeros(len(words), dtype=np.int64),
         np.full(len(words), -np.inf),
@@ -264,9 +269,7 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
         [],
     )
     for i, s in enumerate(words):
-        rows = lost[measured.pairs.types[chosen] == s]
-        rows = rows[np.isfinite(rows).all(axis=1)]
-        n = len(rows)
+        rows, n = by_word[i], len(by_word[i])
         middle = rows.mean(axis=0) if n else np.zeros(H)
         column[i] = int(middle.argmax()) if H > 1 else int(middle[0] > 0)
         if n < FEWEST:
@@ -279,10 +282,8 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
         k = column[i]
         support = max(0.0, float(found.posterior_high[s, k] - found.neutral[k])) * slope
         excess[i] = (abs(float(middle[h])) - margin - support) / typical
-        size = np.abs(rows[:, h]) if H == 1 else np.abs(rows).max(axis=1)
-        shown = size.mean() - t * float(size.std(ddof=1)) / np.sqrt(n) > LEAST * typical
         low, high = (float(end[s, k] - found.neutral[k]) for end in (found.posterior_low, found.posterior_high))
-        if not shown:
+        if not is_shown[i]:
             status.append(Status.NOT_SHOWN)
         elif found.q_value[s, k] < LEVEL and side[s, k] > 0:
             status.append(Status.CARRIES)
@@ -295,6 +296,41 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
         else:
             status.append(Status.RARE)
     return Judged(words, column, excess, np.array(status, dtype=object), half, typical)
+
+
+def above(sizes: Floats, limit: float) -> float:
+    """p of "the mean is at most the limit" for a skewed sample, one-sided: 1 where it has fewer than FEWEST values.
+
+    Hall's transformation (1992, section 2) of T = (x̄ − limit)/(s/√n) with the sample's skewness γ, against Student's t:
+
+        T + γ T²/(3√n) + γ² T³/(27 n) + γ/(6√n)
+
+    Args:
+        sizes: n values, none below zero.
+        limit: to be exceeded.
+    """
+    n = len(sizes)
+    if n < FEWEST:
+        return 1.0
+    spread = float(sizes.std(ddof=1))
+    if spread <= 1e-9 * float(np.abs(sizes).max()):
+        return 0.0 if sizes.mean() > limit else 1.0
+    t = (float(sizes.mean()) - limit) / (spread / np.sqrt(n))
+    k = float(stats.skew(sizes)) / np.sqrt(n)
+    return float(stats.t.sf(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6, n - 1))
+
+
+def holm(p: Floats) -> NDArray[np.bool_]:
+    """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
+    order = np.argsort(p, kind="stable")
+    passed = np.minimum.accumulate(p[order] < LEVEL / np.arange(len(p), 0, -1)) if len(p) else np.empty(0, dtype=bool)
+    out = np.zeros(len(p), dtype=bool)
+    out[order] = passed
+    return out
+
+
+def _finite(rows: Floats) -> Floats:
+    return np.asarray(rows[np.isfinite(rows).all(axis=1)])
 
 
 def _carries(found: Importance, mean: Floats) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.use import Status
 from tokensieve.escape import shown
 from tokensieve.model.decision import decide
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints
 
 MEASURES = {
     "value_importance": "its answer to a word alone",
@@ -24,6 +25,16 @@ MEASURES = {
 }
 NAMED = 5
 APART = 3.0  # a trained model's answers are spread at least this many times as far as an untrained one's
+DRAWS = 200
+
+
+class Learning(StrEnum):
+    """Whether a model has learned where the label is; the values are those of `learning` in summary.json."""
+
+    LEARNED = "learned"
+    BARELY = "barely learned, if at all"
+    NOT_SHOWN = "not shown to have learned"
+    OPEN = "cannot be said"
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class Skill:
         accuracy, accuracy_low, accuracy_high: share of documents (pairs) answered right; Wilson's interval.
         majority: share of the largest class (of pairs: one half).
         auc, auc_low, auc_high: area under the ROC curve, mean over classes against the rest; jackknife over groups.
+        auc_random: what random weights of the words reach (`random_auc`).
         documents: n (of pairs: their number).
         confusion: documents by true class (row) and answer (column), shape (K, K).
     """
@@ -45,6 +57,7 @@ class Skill:
     auc: float
     auc_low: float
     auc_high: float
+    auc_random: float
     documents: int
     confusion: Ints
 
@@ -53,8 +66,20 @@ class Skill:
         """Accuracy above the largest class's share, or AUC above one half, at the 5 % level."""
         return self.accuracy_low > self.majority or self.auc_low > 0.5
 
+    @property
+    def above_random_weights(self) -> bool:
+        """AUC above what random weights of the words reach: any fixed function of texts differs from chance a little."""
+        return self.auc > self.auc_random
 
-def skill_of(answers: Floats, labels: Ints, groups: Ints, n_groups: int, pairs: bool) -> Skill:
+    @property
+    def reversed(self) -> bool:
+        """AUC as far below one half as random weights do not get."""
+        return self.auc < 1 - self.auc_random
+
+
+def skill_of(
+    answers: Floats, labels: Ints, groups: Ints, n_groups: int, pairs: bool, auc_random: float
+) -> Skill:  # fmt: skip
     """Accuracy, AUC and confusion of answers.
 
     Args:
@@ -63,6 +88,7 @@ def skill_of(answers: Floats, labels: Ints, groups: Ints, n_groups: int, pairs: 
         groups: group of each document, shape (n,).
         n_groups: G.
         pairs: whether documents are the sides of preference pairs, of which one is right.
+        auc_random: what random weights of the words reach.
     """
     K = max(2, answers.shape[1])
     predicted = decide(answers)
@@ -74,7 +100,33 @@ def skill_of(answers: Floats, labels: Ints, groups: Ints, n_groups: int, pairs: 
         right, n = int(np.sum((predicted == labels)[labels == 1])), n // 2
     ends = stats.binomtest(right, max(n, 1)).proportion_ci(method="wilson")
     auc, low, high = _auc(answers, labels, groups, n_groups)
-    return Skill(right / max(n, 1), float(ends.low), float(ends.high), majority, auc, low, high, n, confusion)
+    return Skill(
+        right / max(n, 1), float(ends.low), float(ends.high), majority, auc, low, high, auc_random, n, confusion
+    )  # fmt: skip
+
+
+def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
+    """The AUC that 97.5 % of DRAWS random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
+
+    A model that has learned nothing is a fixed function of the texts, and ranks the classes of few texts better or worse than
+    at random: so does this one, which weighs words as an untrained model does, by luck.
+
+    Args:
+        counts: all documents over |S| types.
+        read: those that the model reads, shape (n,).
+        partner: of preference data, the place among those read of each one's partner, shape (n,); else None.
+        seed: of the draws.
+    """
+    rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
+    length = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0)
+    found = []
+    for k in range(1, counts.n_classes) if counts.n_classes == 2 else range(counts.n_classes):
+        scores, inside = x @ rng.standard_normal((x.shape[1], DRAWS)) / length, labels == k
+        ranks = stats.rankdata(scores if partner is None else scores - scores[partner], axis=0)
+        n1, n0 = int(inside.sum()), int((~inside).sum())
+        if n1 and n0:
+            found.append((ranks[inside].sum(axis=0) - n1 * (n1 + 1) / 2) / (n1 * n0))
+    return float(np.quantile(np.mean(found, axis=0), 0.975))
 
 
 def _auc(answers: Floats, labels: Ints, groups: Ints, n_groups: int) -> tuple[float, float, float]:
@@ -134,15 +186,16 @@ def behaves(answers: Floats, untrained: Floats | None) -> bool:
     return spread > APART * usual
 
 
-def has_learned(
+def learning_of(
     correlation: dict[str, Correlation], untrained: dict[str, Correlation], by_chance: dict[str, tuple[float, float]],
-    skill: Skill, effect: Effect,
-) -> bool | None:  # fmt: skip
+    skill: Skill, effect: Effect, uses: pl.DataFrame,
+) -> Learning:  # fmt: skip
     """Whether the model has learned where the label is.
 
-    It has where it answers better than chance (accuracy or AUC) *and* leaving words out takes from the right answer, or what it
-    does with a word agrees with importance (interval above zero, above what shuffled labels reach, and above the untrained
-    model). None where too few words could be measured.
+    It has where it answers better than chance (accuracy or AUC), ranks documents better than random weights of their words do,
+    *and* its words matter: leaving words out takes from the right answer, or a word is used that carries the label or helps, or
+    what it does with a word agrees with importance (interval above zero, above what shuffled labels reach, and above the untrained
+    model). Barely where all hold but the random weights.
 
     Args:
         correlation: of the model.
@@ -150,12 +203,16 @@ def has_learned(
         by_chance: middle 95 % under shuffled labels.
         skill: how well it answers.
         effect: of leaving words out.
+        uses: the words confirmed.
     """
     known = _known(correlation)
     if not known and not math.isfinite(effect.mean):
-        return None
+        return Learning.OPEN
     passed = any(_real(name, one, untrained, by_chance) for name, one in known.items())
-    return skill.above_chance and (passed or effect.low > 0)
+    helps = uses["status"].is_in([str(Status.CARRIES), str(Status.CONTEXT)]).any()
+    if not skill.above_chance or not (passed or effect.low > 0 or helps):
+        return Learning.NOT_SHOWN
+    return Learning.LEARNED if skill.above_random_weights else Learning.BARELY
 
 
 def accuse_nobody(uses: pl.DataFrame) -> pl.DataFrame:
@@ -165,24 +222,24 @@ def accuse_nobody(uses: pl.DataFrame) -> pl.DataFrame:
 
 
 def sentences(
-    learned: bool | None, correlation: dict[str, Correlation], untrained: dict[str, Correlation],
+    learning: Learning, correlation: dict[str, Correlation], untrained: dict[str, Correlation],
     by_chance: dict[str, tuple[float, float]], skill: Skill, effect: Effect, uses: pl.DataFrame,
 ) -> list[str]:  # fmt: skip
     """The verdict: whether it has learned and why, where its attention goes, what it uses most, what without support.
 
     Args:
-        learned: as `has_learned` found.
+        learning: as `learning_of` found.
         correlation, untrained, by_chance, skill, effect: as there.
         uses: the words confirmed.
     """
-    if learned is None:
+    if learning is Learning.OPEN:
         return ["Whether this model has learned where the label is cannot be said: too few words could be measured."]
     known = _known(correlation)
     passed = {name: one for name, one in known.items() if _real(name, one, untrained, by_chance)}
     return [
-        _first(learned, skill, effect, passed or known, untrained, by_chance),
+        _first(learning, skill, effect, passed or known, untrained, by_chance),
         _most(uses),
-        *([_leaning(uses)] if learned else []),
+        *([_leaning(uses)] if learning is Learning.LEARNED else []),
         *_attention(correlation, untrained, by_chance),
     ]
 
@@ -194,12 +251,13 @@ def _known(correlation: dict[str, Correlation]) -> dict[str, Correlation]:
 
 
 def _first(
-    learned: bool, skill: Skill, effect: Effect, known: dict[str, Correlation], untrained: dict[str, Correlation],
+    learning: Learning, skill: Skill, effect: Effect, known: dict[str, Correlation], untrained: dict[str, Correlation],
     by_chance: dict[str, tuple[float, float]],
 ) -> str:  # fmt: skip
     right = (
         f"{skill.accuracy:.1%} of {skill.documents:,} answers are right [{skill.accuracy_low:.1%}, {skill.accuracy_high:.1%}], "
-        f"the largest class is {skill.majority:.1%}, AUC {skill.auc:.2f} [{skill.auc_low:.2f}, {skill.auc_high:.2f}]"
+        f"the largest class is {skill.majority:.1%}, AUC {skill.auc:.2f} [{skill.auc_low:.2f}, {skill.auc_high:.2f}] where random "
+        f"weights of the words reach {skill.auc_random:.2f}"
     )
     loss = f"{signed(effect.mean)} [{signed(effect.low)}, {signed(effect.high)}]"
     out = f"leaving out a word that it uses takes {loss} from the right answer"
@@ -209,14 +267,20 @@ def _first(
         against = _against(best, untrained, by_chance)
         beside = f"; {against}" if against else ""
         parts.append(f"{MEASURES[best]} agrees with the data by {said(known[best])}{beside}")
-    if learned:
-        return f"This model has learned where the label is: {'; '.join(parts)}."
-    why = (
-        "it answers no better than chance"
-        if not skill.above_chance
-        else "no word could be shown that its answers rest on"
-    )
-    return f"Nothing here shows that this model has learned where the label is: {why} ({'; '.join(parts)})."
+    numbers = "; ".join(parts)
+    if learning is Learning.LEARNED:
+        return f"This model has learned where the label is: {numbers}."
+    if learning is Learning.BARELY:
+        return (
+            "This model has barely learned where the label is, if at all: it ranks these documents better than chance, but no "
+            f"better than random weights of their words may ({numbers})."
+        )
+    why = "no word could be shown that its answers rest on"
+    if skill.reversed:
+        why = "it answers against the labels (is each output matched with the right class?)"
+    elif not skill.above_chance:
+        why = "it answers no better than chance"
+    return f"Nothing here shows that this model has learned where the label is: {why} ({numbers})."
 
 
 def _real(

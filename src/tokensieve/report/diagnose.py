@@ -11,6 +11,7 @@ from tokensieve.auditing.agreement import Quadrant, quadrant_sizes
 from tokensieve.auditing.points import thin
 from tokensieve.diagnose.result import Diagnosis, Marked
 from tokensieve.diagnose.use import Status
+from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.charts import (
     INK,
@@ -95,7 +96,9 @@ def headline(found: Diagnosis) -> tuple[str, list[str], str]:
         return [str(x) for x in found.uses.filter(pl.col("status") == str(status))["token"].head(HEADLINE)]
 
     if not found.learned:
-        why = "It cannot be said whether this model has" if found.learned is None else "This model is not shown to have"
+        why = {
+            Learning.OPEN: "It cannot be said whether this model has", Learning.BARELY: "This model has barely, if at all,"
+        }.get(found.learning, "This model is not shown to have")  # fmt: skip
         return f"{why} learned where the label is.", [], ""
     if unsupported := words(Status.UNSUPPORTED):
         return "This model leans on ", unsupported, ", which these documents do not support."

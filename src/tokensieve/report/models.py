@@ -13,6 +13,7 @@ from tokensieve.escape import shown
 from tokensieve.report.charts import INK, Picture, finish
 from tokensieve.report.numbers import signed
 from tokensieve.report.page import environment, source
+from tokensieve.report.terminal_diagnose import LEARNED, last_names
 
 LISTED, NAMED = 20, 3
 LEAST = 0.005  # smaller changes would be shown as 0.00
@@ -33,7 +34,8 @@ def render_comparison(found: Comparison) -> str:
     picture = curve(found)
     return environment().get_template("models.html").render(
         study=study, command="diagnose", headline=headline(found), models=found.models.to_dicts(), changes=changes,
-        notes=found.notes, listed=100, figures=[{"source": source(picture), "picture": picture}],
+        learned=LEARNED, short=last_names(found.models["model"].to_list()), notes=found.notes, listed=100,
+        figures=[{"source": source(picture), "picture": picture}],
     )  # fmt: skip
 
 
@@ -43,7 +45,8 @@ def _some(rows: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
 
 def headline(found: Comparison) -> tuple[str, list[str], str]:
     """Up to three words that the last model uses more, or less, than the first, between what stands before and behind them."""
-    first, last = (shown(found.diagnoses[i].model.rpartition("/")[2], 40) for i in (0, -1))
+    short = last_names(found.models["model"].to_list())
+    first, last = (shown(short[found.diagnoses[i].model], 40) for i in (0, -1))
     rows = found.words.filter(
         pl.col("before") == found.diagnoses[0].model, pl.col("after") == found.diagnoses[-1].model
     )
@@ -56,10 +59,11 @@ def headline(found: Comparison) -> tuple[str, list[str], str]:
 def curve(found: Comparison) -> Picture:
     """Accuracy, AUC and the correlation of words alone, from model to model."""
     shown_ = (("accuracy", "accuracy"), ("AUC", "auc"), ("words alone against the data", "value"))
+    short = last_names(found.models["model"].to_list())
     rows: list[dict[str, Any]] = [
         {
             "order": i,
-            "model": row["model"][-28:],
+            "model": short[row["model"]][-28:],
             "of": name,
             "y": row[of],
             "low": row[f"{of}_low"],
@@ -71,7 +75,7 @@ def curve(found: Comparison) -> Picture:
     ]
     colour = alt.Color(
         "of:N", scale=alt.Scale(domain=[name for name, _ in shown_], range=["#0d4a8f", "#3f8fd6", "#e08a3c"]),
-        legend=alt.Legend(title=None, orient="bottom"),
+        legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1),  # of the lines, not of the pale areas
     )  # fmt: skip
     base = alt.Chart(alt.NamedData("models")).encode(
         x=alt.X("model:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelAngle=-30)), color=colour

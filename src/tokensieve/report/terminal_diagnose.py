@@ -13,6 +13,7 @@ from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.comparing import Comparison
 from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.use import Status
+from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
 from tokensieve.report.numbers import signed
@@ -21,6 +22,9 @@ from tokensieve.report.terminal import BLUE, ORANGE
 ROWS = 12
 OTHERS = 3  # words listed whose use is not shown
 MOST = 8
+LEARNED = {
+    str(Learning.LEARNED): "yes", str(Learning.BARELY): "barely", str(Learning.NOT_SHOWN): "not shown", str(Learning.OPEN): "–",
+}  # fmt: skip
 SHORT = {
     str(Status.CARRIES): "carries it", str(Status.CONTEXT): "in context", str(Status.UNSUPPORTED): "no support",
     str(Status.RARE): "too rare", str(Status.OTHER): "open", str(Status.NOT_SHOWN): "use not shown",
@@ -42,7 +46,7 @@ def show_diagnosis(found: Diagnosis, out: Path, files: Sequence[str]) -> None:
     console.print(Text(f"  {length_line(found)}", style="dim"))
     if found.uses.height:
         console.print(_uses(found))
-    colour = {True: BLUE, False: ORANGE, None: "yellow"}[found.learned]
+    colour = {Learning.LEARNED: BLUE, Learning.NOT_SHOWN: ORANGE}.get(found.learning, "yellow")
     for i, sentence in enumerate(found.verdict):
         console.print(Text(shown(sentence, 600), style=f"bold {colour}" if i == 0 else ""))
     console.print(_confusion(found))
@@ -101,9 +105,20 @@ def _uses(found: Diagnosis) -> Table:
     return table
 
 
+def last_names(models: Sequence[str]) -> dict[str, str]:
+    """Models' folders without those that they lie in, where that still tells them apart."""
+    last = [model.rstrip("/").rpartition("/")[2] for model in models]
+    return dict(zip(models, last if len(set(last)) == len(models) else models, strict=True))
+
+
 def _short(text: str, limit: int) -> str:
     """For a narrow column: the beginning of a longer text."""
     return shown(text) if len(text) <= limit else f"{shown(text[: limit - 1])}…"
+
+
+def _end(text: str, limit: int) -> str:
+    """For a narrow column: the end of a longer text."""
+    return shown(text) if len(text) <= limit else f"…{shown(text[1 - limit :])}"
 
 
 def _confusion(found: Diagnosis) -> Table:
@@ -138,20 +153,21 @@ def said(one: Correlation) -> str:
 def show_comparison(found: Comparison, out: Path, files: Sequence[str]) -> None:
     """A row per model, the words that gained and lost most, and the files written."""
     console = Console()
-    table = _table("models on the same documents")
-    for name in ("model", "right (95 %)", "AUC", "words alone", "learned", "no support", "uses most"):
+    table, short = _table("models on the same documents"), last_names(found.models["model"].to_list())
+    leaning = found.models["unsupported"].sum() > 0  # else a column of zeros
+    for name in ("model", "right (95 %)", "AUC", "words", "learned", *["no support"] * leaning, "uses most"):
         table.add_column(name, justify="left" if name in ("model", "uses most") else "right", no_wrap=True)
     for row in found.models.iter_rows(named=True):
-        learned = {True: "yes", False: "not shown", None: "–"}[row["learned"]]
+        learned, most = LEARNED[row["learning"]], Text(_short(row["most_used"], 10))
         table.add_row(
-            Text(shown(row["model"][-24:], 24)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
-            f"{row['auc']:.2f}", signed(row["value"]), learned, str(row["unsupported"]), Text(shown(row["most_used"], 16)),
+            Text(_end(short[row["model"]], 16)), f"{row['accuracy']:.1%} ({row['accuracy_low']:.1%}…{row['accuracy_high']:.1%})",
+            f"{row['auc']:.2f}", signed(row["value"]), learned, *[str(row["unsupported"])] * leaning, most,
         )  # fmt: skip
     console.print(table)
     for note in found.notes:
         console.print(Text(f"  {note}", style="dim"))
     for (before, after), rows in found.words.group_by("before", "after", maintain_order=True):
-        console.print(Text(f"from {shown(str(before)[-30:], 30)} to {shown(str(after)[-30:], 30)}", style="bold"))
+        console.print(Text(f"from {_end(short[str(before)], 40)} to {_end(short[str(after)], 40)}", style="bold"))
         for title, some in (("gained", rows.filter(pl.col("change") > 0)), ("lost", rows.filter(pl.col("change") < 0))):
             names = [
                 f"{shown(token, 20)} {signed(change)} ({signed(low)}…{signed(high)})"

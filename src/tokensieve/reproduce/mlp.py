@@ -44,7 +44,7 @@ NOTES = (
 
 
 def lower(value: float, without: float) -> Check:
-    """|Spearman| of E_sᵀv must be lower than without the MLP layer; an equal one is not, and one step of ranks is more than 0.001."""
+    """Of |Spearman| of E_sᵀv, which must be lower than without the MLP layer; a step of ranks is more than 0.001."""
     falls = abs(value) - abs(without)
     return Check("|Spearman| of E_sᵀv, less that without the MLP layer", falls, high=-0.001, paper=THEIRS - 1)
 
