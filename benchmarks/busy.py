@@ -44,7 +44,7 @@ def main() -> None:
         reviews, out = Path(folder) / "reviews.parquet", Path(folder) / "model"
         pl.read_parquet(DATA / "imdb_train.parquet").sample(args.documents, seed=0).write_parquet(reviews)
         seconds(reviews, cores, out)  # compiled once
-        print("| Competing processes | 1 thread | all threads | all over 1 |\n| ---: | ---: | ---: | ---: |")
+        print("| Competing processes | 1 thread | all threads | ratio |\n|---|---|---|---|")
         for others in range(cores + 1):
             competing = [subprocess.Popen([sys.executable, "-c", COMPETITOR]) for _ in range(others)]
             try:

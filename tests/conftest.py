@@ -29,13 +29,13 @@ settings.load_profile("fast")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file go to one worker; those of diagnose/ and report/ too, which share trained models and an opened page."""
+    """The tests of a file go to one worker; those of diagnose/ and live/ too, which share trained models and an opened page."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = Path(nodeid.partition("::")[0])
-            return file.parent.name if file.parent.name in ("diagnose", "report") else str(file)
+            return file.parent.name if file.parent.name in ("diagnose", "live") else str(file)
 
     return ByRoom(config, log)
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from opened import Opened, reviews
+from made import reviews
 
 from tokensieve.auditing.result import Audit
 from tokensieve.report import render
@@ -20,18 +17,3 @@ def audited() -> Audit:
 @pytest.fixture(scope="session")
 def html(audited: Audit) -> str:
     return render(audited)
-
-
-@pytest.fixture(scope="session")
-def window(browser: Any, html: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
-    found = Opened(browser, html, tmp_path_factory.mktemp("page"))
-    yield found
-    found.context.close()
-
-
-@pytest.fixture
-def opened(window: Opened) -> Iterator[Opened]:
-    """The page as it opens, in one window for all tests."""
-    window.again()
-    yield window
-    window.check()

@@ -1,17 +1,22 @@
-"""An audit of any tokens and classes, made of random numbers."""
+"""Audits for tests of pages: of any tokens and classes, made of random numbers; and of generated reviews."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.context import Passage
+from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.documents import Example, Kind, Sampled
 from tokensieve.auditing.findings import Finding, FindingKind, Share
-from tokensieve.auditing.result import Audit
+from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.run import audit
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report.charts import CATEGORIES
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -127,3 +132,9 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
         model=made_model(names, classes, tokens),
         sample=[Sampled(i + 1, 0, Kind.WRONG_CERTAIN, text, np.zeros(heads), 1.0) for i, text in enumerate(texts)],
     )
+
+
+def reviews(n: int = 1000, seed: int = 0, ngrams: int = 2) -> Audit:
+    made = demo_reviews(n, seed)
+    corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
+    return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))

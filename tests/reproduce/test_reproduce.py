@@ -181,6 +181,13 @@ def test_the_sign_of_mlp_values_follows_our_own_types() -> None:
     assert mlp.with_sign(mlp.with_sign(tokens)).equals(mlp.with_sign(tokens))
 
 
+def test_an_equal_correlation_is_not_a_lower_one() -> None:
+    order = np.arange(20.0)
+    swapped = shape.spearman(order, np.r_[1.0, 0.0, order[2:]])
+    assert mlp.lower(-swapped, 1.0).passed and mlp.lower(0.5, -0.6).passed
+    assert not mlp.lower(1.0, 1.0).passed and not mlp.lower(-0.7, 0.6).passed
+
+
 def test_spearman_against_ranks_by_hand() -> None:
     x, y = np.array([3.0, 1, 2, 4]), np.array([1.0, 2, 3, 9])
     assert shape.spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)

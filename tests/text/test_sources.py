@@ -278,6 +278,18 @@ def test_broken_csv_is_named_by_row_and_line(tmp_path: Path, content: bytes, par
     fails(path, "a.csv", *parts)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be listed here")
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.csv", b"text,label\na\nb,2\n"), ("a.jsonl", b'{"text": "a", "label": 1}\n[1]\n{}\n')]
+)
+def test_a_refused_file_is_closed_while_its_error_is_held(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as held:
+        read_corpus(tmp_path / name)
+    opened = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert str(tmp_path / name) not in opened and held.value is not None
+
+
 @pytest.mark.parametrize(
     ("content", "parts"),
     [

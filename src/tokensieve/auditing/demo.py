@@ -195,5 +195,6 @@ def _one_of(options: Sequence[str], rng: np.random.Generator) -> str:
 @cache
 def _cumulative(y: int) -> Floats:
     """P(one of the words up to s | y) for each sentiment word s."""
-    sums = np.cumsum(1 + y * np.array(list(STRENGTHS.values())))
-    return sums / sums[-1]
+    sums: Floats = np.cumsum(1 + y * np.array(list(STRENGTHS.values())))
+    sums /= sums[-1]
+    return sums

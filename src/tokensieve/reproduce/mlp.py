@@ -8,7 +8,7 @@ import polars as pl
 
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.joint import OURS, TRIED, accuracies, fit_kind, read, said_accuracy, views
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding
+from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading
 from tokensieve.reproduce.shape import (
     V_SHAPED,
     bins,
@@ -33,6 +33,14 @@ SETTINGS = {
 }  # fmt: skip
 
 
+READINGS = (
+    Reading(
+        "longer",
+        "40 epochs: at paper scale 15 leave training losses of 0.01 to 0.06, the largest where attention is one-sided (added after "
+        "figures of the default reading had been seen)",
+        {"epochs": 40},
+    ),
+)
 NOTES = (
     OURS,
     TRIED,
@@ -41,6 +49,12 @@ NOTES = (
     "With an MLP layer between, nothing ties the sign of E_sᵀv to the label: it is the one with which E_sᵀv correlates "
     "positively with the posterior difference over our token types.",
 )
+
+
+def lower(value: float, without: float) -> Check:
+    """Of |Spearman| of E_sᵀv, which must be lower than without the MLP layer; a step of ranks is more than 0.001."""
+    falls = abs(value) - abs(without)
+    return Check("|Spearman| of E_sᵀv, less that without the MLP layer", falls, high=-0.001, paper=THEIRS - 1)
 
 
 def run(bench: Bench) -> Finding:
@@ -55,8 +69,7 @@ def run(bench: Bench) -> Finding:
     value, score = shape_checks(table, "IMDB", judged=False)
     score = replace(score, low=V_SHAPED)
     beside = paper_checks(table, "score", "E_sᵀp with table B")
-    falls = abs(value.value) - abs(straight)
-    less = Check("|Spearman| of E_sᵀv, less that without the MLP layer", falls, high=0.0, paper=THEIRS - 1)
+    less = lower(value.value, straight)
     not_claimed = paper_checks(table, "value", "E_sᵀv with table B (no shape is claimed)", judged=False)
     checks = (score, *beside, less, value, *not_claimed, *spread_checks(table, "IMDB"))
     ours = (
@@ -88,4 +101,5 @@ EXPERIMENT = Experiment(
     run,
     needs=("imdb",),
     torch=True,
+    readings=READINGS,
 )

@@ -11,8 +11,8 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -116,7 +116,7 @@ class _BadText(Exception):
     """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
 
 
-def _lines(path: Path, encoding: str) -> Iterator[str]:
+def _lines(path: Path, encoding: str) -> Generator[str]:
     """The lines of a text file with their endings, each checked to be text in the given encoding."""
     codec = _codec(encoding)
     with reading(path), _open_bytes(path) as raw:
@@ -171,30 +171,32 @@ def _check_decoded(number: int, line: str, encoding: str) -> None:
 def _delimited_records(path: Path, how: Format, delimiter: str) -> Iterator[list[str]]:
     """The header, if there is one, then the rows, of a CSV or TSV file read strictly."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # one document may have 50 MB
-    reader = csv.reader(_lines(path, how.encoding), delimiter=delimiter, strict=True)
-    row, width = 1 - how.header, 0
-    while True:
-        first = reader.line_num + 1
-        where = f"{path.name}: row {row}" if row else f"{path.name}: header"
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as problem:
-            raise InputError(f"{where} (line {first}): {_quoting_problem(str(problem))}") from None
-        except _BadText as problem:
-            line, reason = problem.args
-            raise InputError(f"{where} (line {line}): {reason}") from None
-        if not fields:
-            continue
-        if width and len(fields) != width:
-            raise InputError(
-                f"{where} (line {first}): {len(fields)} fields where the {'header' if how.header else 'first row'} has {width}; "
-                "a field that holds the separator must be in double quotes"
-            )
-        width = len(fields)
-        row += 1
-        yield fields
+    with closing(_lines(path, how.encoding)) as lines:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        row, width = 1 - how.header, 0
+        while True:
+            first = reader.line_num + 1
+            where = f"{path.name}: row {row}" if row else f"{path.name}: header"
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as problem:
+                raise InputError(f"{where} (line {first}): {_quoting_problem(str(problem))}") from None
+            except _BadText as problem:
+                line, reason = problem.args
+                raise InputError(f"{where} (line {line}): {reason}") from None
+            if not fields:
+                continue
+            if width and len(fields) != width:
+                top = "header" if how.header else "first row"
+                raise InputError(
+                    f"{where} (line {first}): {len(fields)} fields where the {top} has {width}; "
+                    "a field that holds the separator must be in double quotes"
+                )
+            width = len(fields)
+            row += 1
+            yield fields
 
 
 def _quoting_problem(said: str) -> str:
@@ -224,9 +226,10 @@ def _delimited_table(usual: str) -> Callable[[Path, Format], Table]:
 
 def _json_records(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
     try:
-        for number, line in enumerate(_lines(path, encoding), 1):
-            if not line.isspace():
-                yield _json_object(f"{path.name}: line {number}", line)
+        with closing(_lines(path, encoding)) as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.isspace():
+                    yield _json_object(f"{path.name}: line {number}", line)
     except _BadText as problem:
         bad, reason = problem.args
         raise InputError(f"{path.name}: line {bad}: {reason}") from None

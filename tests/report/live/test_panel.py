@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from opened import Opened, reviews
+from made import reviews
+from opened import Opened
 
 from tokensieve.auditing.result import Audit
 from tokensieve.report import page as page_module

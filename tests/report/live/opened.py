@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.result import Audit, Settings
-from tokensieve.auditing.run import audit
-from tokensieve.text.corpus import read_corpus
 
 
 class Opened:
@@ -57,12 +51,6 @@ class Opened:
         assert not self.complaints
         asked = [url for url in self.requests if not url.startswith(("data:image/svg+xml", "blob:"))]
         assert asked == self.requests[:1]
-
-
-def reviews(n: int = 1000, seed: int = 0, ngrams: int = 2) -> Audit:
-    made = demo_reviews(n, seed)
-    corpus = read_corpus((made.texts.to_list(), ["negative" if y == 0 else "positive" for y in made.labels]))
-    return audit(replace(corpus, name="reviews"), Settings(ngrams=ngrams, baseline=False))
 
 
 def download(opened: Opened) -> bytes:
