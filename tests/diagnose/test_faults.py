@@ -141,6 +141,14 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     assert wrong.learned is False and "answers against the labels" in wrong.verdict[0]
 
 
+def test_a_constant_answer_is_not_shown_to_have_learned() -> None:
+    texts, labels = documents(100, lambda y, rng: ["good" if y else "bad"])
+    found = diagnose(
+        lambda given: np.tile([0.0, 1.0], (len(given), 1)), None, texts, labels, SETTINGS, classes=["0", "1"]
+    )
+    assert found.learning is Learning.NOT_SHOWN and "no better than chance" in found.verdict[0]
+
+
 def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
     rng = np.random.default_rng(0)
     matrix, labels = rng.poisson(0.4, (300, 12)), np.arange(300) % 2

@@ -206,7 +206,7 @@ def learning_of(
         uses: the words confirmed.
     """
     known = _known(correlation)
-    if not known and not math.isfinite(effect.mean):
+    if skill.above_chance and not known and not math.isfinite(effect.mean):
         return Learning.OPEN
     passed = any(_real(name, one, untrained, by_chance) for name, one in known.items())
     helps = uses["status"].is_in([str(Status.CARRIES), str(Status.CONTEXT)]).any()
