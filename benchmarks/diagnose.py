@@ -110,12 +110,12 @@ def fidelity(options: argparse.Namespace) -> None:
                 for part in (held[:1000], held[1000:])
             )
             truth, own = left_out(other, len(words), 16), reader.reads_text
+            frequent = np.bincount(mine.pairs.types, minlength=len(words)) >= 10
             found, both = next(iter(methods(reader, mine, len(words))))[1](), []
             for reader.reads_text in (False, True):
-                some = np.isfinite(found + truth)
-                both.append(
-                    (spearmanr(found[some], left_out(other, len(words), 16)[some])[0], halves(other, len(words)))
-                )
+                lost = left_out(other, len(words), 16)
+                some = np.isfinite(found + lost) & frequent
+                both.append((spearmanr(found[some], lost[some])[0], halves(other, len(words))))
             reader.reads_text = own
             print(
                 "The word cut out of the text: ours {:.3f}, one half of the documents with the other {:.3f}; padding in its place: "
@@ -124,7 +124,7 @@ def fidelity(options: argparse.Namespace) -> None:
             print(
                 "| model | method | processor s | Spearman | words | ours on these words |\n|---|---|---|---|---|---|"
             )
-            common = np.isfinite(truth) & (np.bincount(mine.pairs.types, minlength=len(words)) >= 10)
+            common = np.isfinite(truth) & frequent
             ours = None
             for name, method in methods(reader, mine, len(words)):
                 start = time.process_time()

@@ -170,6 +170,11 @@ def test_refuses_names_that_are_folders_or_lead_outside(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "out") == ["sub"]
 
 
+def test_folders_that_hold_the_target_are_made(tmp_path: Path) -> None:
+    write_all(tmp_path / "a" / "b" / "c", {"x/y.txt": "1"})
+    assert (tmp_path / "a/b/c/x/y.txt").read_text() == "1" and os.listdir(tmp_path / "a" / "b") == ["c"]
+
+
 def test_check_writable_names_the_reason_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     check_writable(tmp_path)
@@ -177,8 +182,10 @@ def test_check_writable_names_the_reason_and_leaves_nothing(tmp_path: Path, monk
     assert os.listdir(tmp_path) == ["file"]
     with pytest.raises(InputError, match="exists and is a file"):
         check_writable(tmp_path / "file")
-    with pytest.raises(InputError, match="there is no folder"):
-        check_writable(tmp_path / "no" / "new")
+    check_writable(tmp_path / "no" / "new")  # made when something is written
+    assert os.listdir(tmp_path) == ["file"]
+    with pytest.raises(InputError, match="exists and is a file"):
+        check_writable(tmp_path / "file" / "new")
     with pytest.raises(InputError, match="File name too long"):
         check_writable(tmp_path / ("x" * 300))
 

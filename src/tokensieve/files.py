@@ -27,17 +27,15 @@ def check_writable(folder: Path) -> None:
     """Make sure, before any work is done, that files can be written into the folder, or the folder be made.
 
     Args:
-        folder: an existing folder, or a new one in an existing folder.
+        folder: an existing folder, or a new one; folders that are to hold it are made with it.
 
     Raises:
-        InputError: the folder exists as a file, the folder to hold it does not exist, or writing is not allowed.
+        InputError: the folder, or one to hold it, exists as a file, or writing is not allowed.
     """
     with _writing(folder):
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{str(folder)!r} exists and is a file; name a folder with --out")
-        home = folder if folder.is_dir() else folder.parent
+        home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
-            raise InputError(f"cannot make {str(folder)!r}: there is no folder {str(home)!r}; make it first")
+            raise InputError(f"{str(home)!r} exists and is a file; name a folder with --out")
         # a try says more than permission bits: read-only disks, quotas, root
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
 
@@ -69,6 +67,8 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
                 f"cannot write {name!r} in {str(folder)!r}: it is a folder, or lies outside; use another name"
             )
     home = folder if folder.is_dir() else folder.parent
+    with _writing(folder):
+        home.mkdir(parents=True, exist_ok=True)
     room = sum(len(content) for content in files.values() if isinstance(content, str | bytes))
     with _writing(folder, room), tempfile.TemporaryDirectory(prefix=STAGING, dir=home) as staging:
         new = Path(staging, "new")

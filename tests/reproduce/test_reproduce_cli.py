@@ -94,7 +94,6 @@ def test_quiet_says_nothing(run: Call) -> None:
         (["one-leyer"], "did you mean 'one-layer'"),
         (["--scale", "huge"], "--scale 'huge' is not one of quick, paper"),
         (["--data", "nowhere"], "there is no data folder 'nowhere'"),
-        (["--out", "a/b/c"], "make it first"),
         (["--documents", "10"], "--documents"),
         (["--seed", "-1"], "--seed"),
         (["--seeds", "0"], "--seeds"),

@@ -62,7 +62,7 @@ def audit_labels(
     from tokensieve.report.terminal_labels import show_labels
 
     check_writable(out)
-    out.mkdir(exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     rows: list[LabelRow] = []
     taken: set[str] = set()
     for number, one in enumerate(asked, 1):

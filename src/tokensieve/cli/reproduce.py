@@ -92,7 +92,7 @@ def _reproduce(plan: Any, quiet: bool) -> None:
     from tokensieve.reproduce.study import Reproduction
 
     check_writable(plan.out)
-    plan.out.mkdir(exist_ok=True)
+    plan.out.mkdir(parents=True, exist_ok=True)
     with progress(quiet) as tell:
 
         def done(id: str, run: Any, taken_over: bool) -> None:
