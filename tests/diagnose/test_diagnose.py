@@ -6,7 +6,6 @@ import json
 import math
 import os
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokensieve.progress import silent
+
 torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
-from diagnose_models import FAMILIES, build, fit, framed, kind_of, planted_reviews, train_tokenizer
+from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from tokenizers import Tokenizer
 
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.data.importance import Z95, token_importance
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.agreement import correlate, gather, importance
-from tokensieve.diagnose.encoding import REST, SPECIAL, Input, encode, frame_of, length_limit
+from tokensieve.diagnose.encoding import SPECIAL, Input, encode, frame_of
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.measuring import Pairs, choose
 from tokensieve.diagnose.outputs import Outputs
@@ -43,121 +43,11 @@ WORDS = ("bad", "good", "not", "plot", "tablet", "the", "wonderful")
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 
 
-def quiet(stage: str, share: float) -> None:
-    """No progress."""
-
-
-@cache
-def tokenizer_of(kind: str) -> str:
-    """As JSON; two trainings on the same text need not give the same pieces."""
-    return str(train_tokenizer(kind, TEXTS.to_list()).to_str())
-
-
-def encoded(family: str, limit: int | None = None, cut: bool = True, texts: pl.Series = TEXTS[:20]) -> tuple[Any, Any]:
-    tokenizer = framed(Tokenizer.from_str(tokenizer_of(kind_of(family))), family in ("gpt2", "llama"))
-    return tokenizer, encode(tokenizer, texts, WordTokenizer(), WORDS, frame_of(tokenizer), limit, cut, quiet)
-
-
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
-def test_pieces_of_a_word_spell_the_word(family: str) -> None:
-    tokenizer, windows = encoded(family)
-    frame = frame_of(tokenizer)
-    before, after = frame.before, frame.after
-    assert windows.long_documents == windows.lost_pieces == 0 and len(windows) == 20
-    for w in range(len(windows)):
-        ids = windows.input(w).ids
-        types = windows.types[windows.starts[w] : windows.starts[w + 1]]
-        assert ids.tolist() == tokenizer(TEXTS[w])["input_ids"]
-        assert (types == SPECIAL).sum() == len(before) + len(after)
-        for s in np.unique(types[types >= 0]):
-            written = tokenizer.decode(ids[types == s].tolist()).lower().replace(" ", "")
-            occurrences = sum(word == WORDS[s] for _, _, word in WordTokenizer().spans(TEXTS[w]))
-            assert written.strip(".,") == WORDS[s] * occurrences
-    for s, form in enumerate(windows.forms):
-        inner = form.ids[len(before) : len(form.ids) - len(after)]
-        assert not len(inner) or tokenizer.decode(inner.tolist()).lower().strip(" .,") == WORDS[s]
-
-
-def test_the_first_word_that_a_piece_reaches_into_gets_it() -> None:
-    made = train_tokenizer("bytes", ["x"])
-    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]")
-    windows = encode(
-        tokenizer,
-        pl.Series(["naïve not, \U0001f600 bad", ""]),
-        WordTokenizer(),
-        ("bad", "naïve", "not"),
-        frame_of(tokenizer),
-        None,
-        True,
-        quiet,
-    )
-    text = "naïve not, \U0001f600 bad"
-    expected = (
-        [1] * 6 + [REST] + [2] * 3 + [REST] * 2 + [REST] * 5 + [0] * 3
-    )  # one piece a byte; ï has two, the smile four
-    assert len(text.encode()) == len(expected) == windows.starts[1]
-    assert windows.types.tolist() == expected and windows.starts[2] == windows.starts[1]
-
-
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str) -> None:
-    tokenizer, whole = encoded(family)
-    _, parts = encoded(family, 20, cut=False)
-    _, cut = encoded(family, 20, cut=True)
-    frame = frame_of(tokenizer).size
-    text = whole.types != SPECIAL
-    assert parts.pieces[parts.types != SPECIAL].tolist() == whole.pieces[text].tolist()
-    assert parts.types[parts.types != SPECIAL].tolist() == whole.types[text].tolist()
-    assert np.diff(parts.starts).max() == 20 and np.diff(cut.starts).max() == 20 and parts.lost_pieces == 0
-    lengths = np.diff(whole.starts) - frame
-    assert cut.long_documents == parts.long_documents == (lengths > 20 - frame).sum()
-    assert cut.lost_pieces == np.maximum(lengths - (20 - frame), 0).sum() and cut.all_pieces == lengths.sum()
-    tokenizer.truncation_side = "left"
-    end = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, True, quiet)
-    assert (
-        end.input(0).ids[end.types[: end.starts[1]] != SPECIAL].tolist()
-        == whole.pieces[: whole.starts[1]][whole.types[: whole.starts[1]] != SPECIAL][frame - 20 :].tolist()
-    )
-
-
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the_words(side: str) -> None:
-    tokenizer, _ = encoded("bert")
-    tokenizer.truncation_side = side
-    windows = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, True, quiet)
-    for w, text in enumerate(TEXTS[:20]):
-        for words in ([5], [1, 2, 5], list(range(len(WORDS)))):
-            left, at = "", 0
-            for start, end, word in WordTokenizer().spans(text):
-                left, at = left + text[at : start if word in [WORDS[s] for s in words] else end], end
-            ids = tokenizer(left + text[at:], truncation=True, max_length=20)["input_ids"]
-            assert windows.without(w, np.array(words)).ids.tolist() == ids
-    parts = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, False, quiet)
-    few = parts.some(np.array([3, 7]))
-    mine = [w for w, k in enumerate(parts.documents) if k in (3, 7)]
-    assert [few.without(i, np.array([5])).ids.tolist() for i in range(len(few))] == [
-        parts.without(w, np.array([5])).ids.tolist() for w in mine
-    ]
-
-
-def test_length_limits() -> None:
-    for family, limit in (("bert", 256), ("roberta", 256)):
-        model, tokenizer = build(family, TEXTS.to_list())
-        assert length_limit(model, tokenizer, None, frame_of(tokenizer)) == limit
-        tokenizer.model_max_length = 10**30
-        assert length_limit(model, tokenizer, None, frame_of(tokenizer)) == (
-            258 if family == "bert" else 257
-        )  # RoBERTa's padding row is row 0
-        assert length_limit(model, tokenizer, 40, frame_of(tokenizer)) == 40
-        with pytest.raises(InputError, match="no room for text"):
-            length_limit(model, tokenizer, 3, frame_of(tokenizer))
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_attention_and_effects_against_one_document_at_a_time(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
     frame = frame_of(tokenizer)
-    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, quiet)
+    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     batch = [windows.input(w) for w in range(3)]
     rng = np.random.default_rng(0)
     kinds = [windows.types[a:z] for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
@@ -199,7 +89,7 @@ def integrated(model: Any, ids: Any, share: Any) -> Any:
 def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
     frame, words, at = frame_of(tokenizer), [np.array([5]), np.array([2, 5])], np.array([1, 0])
-    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, quiet)
+    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     table = model.get_input_embeddings()
     with prepared(model, 0):
         reader = Reader(model, Outputs((0, 1), 2, 2), frame)
@@ -221,7 +111,7 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
     model, tokenizer = build(family, TEXTS.to_list())
     frame = frame_of(tokenizer)
-    windows = encode(tokenizer, TEXTS[:4], WordTokenizer(), WORDS, frame, None, True, quiet)
+    windows = encode(tokenizer, TEXTS[:4], WordTokenizer(), WORDS, frame, None, True, silent)
     batch = [windows.input(w) for w in range(4)]
     text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
@@ -311,7 +201,7 @@ def test_a_word_of_one_group_does_not_widen_the_interval() -> None:
 def test_more_draws_are_the_mean_of_single_ones() -> None:
     model, tokenizer = build("bert", TEXTS.to_list())
     frame = frame_of(tokenizer)
-    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, quiet)
+    windows = encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     with prepared(model, 0):
         subject = PieceSubject(Reader(model, Outputs((0, 1), 2, 2), frame), windows, 2)
         m, at, heads = len(subject.pairs.types), np.arange(3), np.zeros(3, dtype=np.int64)
