@@ -12,7 +12,7 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, use
 from tokensieve.diagnose.classes import match_classes, settle
 from tokensieve.diagnose.limits import Limits
 from tokensieve.diagnose.loading import untrained_twin
@@ -45,6 +45,16 @@ def test_unnamed_outputs_in_another_order_are_refused_with_the_right_one(order: 
     assert settle(guessed, answers(labels, (0, 1, 2, 3)), labels, FOUR) is guessed
     right = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)], dict(zip(FOUR, map(str, order), strict=True)))
     assert settle(right, answers(labels, order), labels, FOUR) is right
+
+
+def test_words_of_the_largest_share_of_use_are_left_out_of_many_inputs(
+    trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few inputs may owe such a word nearly everything, and 24 of them show nothing."""
+    monkeypatch.setattr(use, "CLOSER", 0)
+    found = diagnose(*trained, reviews.texts[:300].to_list(), reviews.labels[:300].tolist(), SETTINGS)
+    closely = found.uses.filter(pl.col("inputs") > use.CONFIRMED)["token"].to_list()
+    assert set(closely) == set(found.uses.top_k(use.LARGEST, by="share")["token"]) and "tablet" in closely
 
 
 def test_a_given_map_is_checked_and_names_only_warn() -> None:

@@ -10,11 +10,11 @@ Of each word s, over the n inputs X that hold it, with e_X the effect of the wor
     helps           Σ h_X/n with h_X = e_X where the word speaks for the true class, −e_X where it speaks against it
 
 The words of largest use, of largest share, and of largest mean without evidence in the data are **confirmed**: left out of up to
-CONFIRMED inputs, and the CLOSER used most of up to CLOSELY, the words of a phrase together (`measuring.companions`). Their
-numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of error (Student's t, corrected for
-the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
-b the mean per unit of posterior difference among words that carry the label, and typical the root mean square of their mean
-(at least SPREAD of the standard deviation of the answers, so that what counts is what the model does):
+CONFIRMED inputs, and the CLOSER used most and the LARGEST by share of up to CLOSELY, the words of a phrase together
+(`measuring.companions`). Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of
+error (Student's t, corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less
+its neutral value, b the mean per unit of posterior difference among words that carry the label, and typical the root mean square
+of their mean (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does):
 
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
@@ -42,7 +42,7 @@ from tokensieve.text.counts import Floats, Ints
 
 STRONGEST, WIDEST, UNSUPPORTED = 18, 8, 12  # words confirmed: of largest use, share, and mean without evidence
 CONFIRMED = 24
-CLOSER, CLOSELY = 6, 96
+CLOSER, LARGEST, CLOSELY = 6, 2, 96
 FEWEST = 5
 LEAST = 0.25
 SPREAD = 0.1
@@ -194,7 +194,9 @@ def confirm(
     n = np.maximum(np.bincount(types, minlength=len(measured.value)), 1)
     middle = np.bincount(types, size, len(n)) / n
     spread = np.sqrt(np.maximum(np.bincount(types, size**2, len(n)) / n - middle**2, 0) / n)
-    top = words[np.argsort(-(middle - spread)[words], kind="stable")[:CLOSER]]
+    # of a word that few inputs owe nearly everything, 24 inputs may show nothing: its share of all use is known from all of them
+    largest = words[np.argsort(-wide[words], kind="stable")[:LARGEST]]
+    top = np.union1d(words[np.argsort(-(middle - spread)[words], kind="stable")[:CLOSER]], largest)
     more = choose(measured.pairs, top, CLOSELY - CONFIRMED, work.seed, apart=chosen)
     lost = np.vstack([lost, out(more, "confirming the most used")])
     return words, np.r_[chosen, more], lost
