@@ -25,7 +25,7 @@ from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
-from tokensieve.data.importance import LEVEL, Importance, token_importance
+from tokensieve.data.importance import LEVEL, Category, Importance, token_importance
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
@@ -256,9 +256,14 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     names = here.columns[:-4]
     assert there.select(names).equals(here.select(names)) and "alpha" in names
     for table in (there, here):
-        carries = (pl.col("q_value").min().over("token") < LEVEL).cast(int)
-        place = table.select(3 - 2 * carries - (pl.col("attention") > 1).cast(int)).to_series()
-        assert pl.Series(QUADRANTS).gather(place).to_list() == table["quadrant"].to_list()
+        carries = pl.col("q_value").min().over("token") < LEVEL
+        settled = (pl.col("category") == Category.IRRELEVANT.value).all().over("token")
+        attended = pl.col("attention") > 1
+        both, data, model, neither, rare = map(pl.lit, QUADRANTS)
+        with_evidence = pl.when(attended).then(both).otherwise(data)
+        without = pl.when(settled & attended).then(model).when(settled).then(neither).otherwise(rare)
+        expected = table.select(pl.when(carries).then(with_evidence).otherwise(without)).to_series()
+        assert expected.to_list() == table["quadrant"].to_list()
     assert (there["quadrant"] == here["quadrant"]).mean() > 0.8
     found = json.loads((tmp_path / "there" / "summary.json").read_text())
     assert found["test_accuracy"] > 0.8 and found["documents"] == {"train": N, "test": N}
