@@ -23,6 +23,7 @@ from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from test_encoding import TEXTS, WORDS
 
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.data.importance import Z95, token_importance
@@ -38,8 +39,6 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 
-TEXTS = demo_reviews(120, seed=3).texts
-WORDS = ("bad", "good", "not", "plot", "tablet", "the", "wonderful")
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 
 

@@ -17,14 +17,12 @@ from diagnose_models import build, framed, kind_of, train_tokenizer
 from tokenizers import Tokenizer
 
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.diagnose import DiagnoseSettings
 from tokensieve.diagnose.encoding import REST, SPECIAL, encode, frame_of, length_limit
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 
 TEXTS = demo_reviews(120, seed=3).texts
 WORDS = ("bad", "good", "not", "plot", "tablet", "the", "wonderful")
-SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 
 
 @cache

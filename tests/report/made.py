@@ -20,20 +20,6 @@ from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
-HOSTILE = [
-    *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
-    *("=cmd()", "a\"b'c`", "tab\there\nand\rthere", "nul\x00bell\x07esc\x1b", "<img src=x onerror=alert(1)>"),
-    *(
-        "javascript:alert(1)",
-        "&lt;already&gt; &amp; &#60;",
-        "\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd \u200f",
-        "👩‍👩‍👧‍👦🏳️‍🌈",
-        "\ufffd\ufffe\x85",
-    ),
-    *("]]>-->", " ", "\u200b", "datum.x;url(https://example.org/a.png)"),
-]
-VOID = {"meta", "img", "br", "link", "input", "hr"}
-
 
 def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.random.Generator) -> pl.DataFrame:
     n = len(names)

@@ -12,20 +12,6 @@ from tokensieve.auditing.points import EXTREMES, bin_means, thin
 from tokensieve.report import pictures, render
 from tokensieve.report.charts import draw
 
-HOSTILE = [
-    *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
-    *("=cmd()", "a\"b'c`", "tab\there\nand\rthere", "nul\x00bell\x07esc\x1b", "<img src=x onerror=alert(1)>"),
-    *(
-        "javascript:alert(1)",
-        "&lt;already&gt; &amp; &#60;",
-        "\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd \u200f",
-        "👩‍👩‍👧‍👦🏳️‍🌈",
-        "\ufffd\ufffe\x85",
-    ),
-    *("]]>-->", " ", "\u200b", "datum.x;url(https://example.org/a.png)"),
-]
-VOID = {"meta", "img", "br", "link", "input", "hr"}
-
 
 def test_bin_means_against_a_loop() -> None:
     rng = np.random.default_rng(5)

@@ -23,10 +23,6 @@ from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Readi
 from tokensieve.reproduce.runner import Plan, run_all
 from tokensieve.reproduce.seeds import Result, over_seeds
 
-WORDS = {"positive": ["good", "fine", "superb"], "negative": ["bad", "poor", "awful"]}
-PLAIN = [f"word{k}" for k in range(12)]
-
-
 VIEW = View("first", "title", "lines", "y", x="d", by="by")
 
 
