@@ -194,7 +194,7 @@ def confirm(
     n = np.maximum(np.bincount(types, minlength=len(measured.value)), 1)
     middle = np.bincount(types, size, len(n)) / n
     spread = np.sqrt(np.maximum(np.bincount(types, size**2, len(n)) / n - middle**2, 0) / n)
-    # of a word that few inputs owe nearly everything, 24 inputs may show nothing: its share of all use is known from all of them
+    # where only few inputs owe much to a word, 24 may show nothing; its share of all use is estimated from all of them
     largest = words[np.argsort(-wide[words], kind="stable")[:LARGEST]]
     top = np.union1d(words[np.argsort(-(middle - spread)[words], kind="stable")[:CLOSER]], largest)
     more = choose(measured.pairs, top, CLOSELY - CONFIRMED, work.seed, apart=chosen)
