@@ -233,7 +233,7 @@ def test_chunks_hold_each_document_once_within_the_budget(seed: int, kind: str, 
     assert sorted(np.concatenate(found)) == sorted(k for k in batch if sizes[k])
     for chunk in found:
         longest = sizes[chunk].max()
-        width = max(4, longest if kind in ("two-layer", "key-query") else 0)
+        width = max(4, longest) if kind in ("two-layer", "key-query") else 1
         assert len(chunk) == 1 or len(chunk) * longest * width <= 2**exponent
 
 

@@ -314,5 +314,14 @@ def test_frozen_takes_the_nearer_data_set() -> None:
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
     stopped = pl.DataFrame([row | {"when": row["when"].replace(frozen.AT_LOSS, frozen.AT_BOTH)} for row in rows])
     assert frozen._checks(stopped, frozen.STOPPED) == training
-    near = [{"test_accuracy": a, "test_loss": loss} for a, loss in ((0.68, 0.6), (0.70, 0.57), (0.76, 0.55))]
-    assert min(near, key=frozen._distance) == near[1]
+    both = [
+        row | {"when": row["when"].replace("best", frozen.AT_TRAINED)}
+        for row in stopped.to_dicts()
+        if row["embeddings"] == "trained"
+    ]
+    assert (
+        frozen._checks(pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), frozen.BOTH_STOPPED)
+        == training
+    )
+    near = pl.DataFrame({"test_accuracy": [None, 0.68, 0.70, 0.76], "test_loss": [None, 0.6, 0.57, 0.55]})
+    assert frozen._nearest(near, "test", paper.FROZEN) == near.row(2, named=True)

@@ -138,7 +138,7 @@ def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Calla
 def test_frozen_rows_are_measured_on_test_documents(measured: Callable[[str], Finding]) -> None:
     table = measured("frozen").tables["accuracy"]
     kinds = {"frozen", "frozen, larger steps", "trained"}
-    assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 4
+    assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 5
     best = table.filter(pl.col("when") == "best")
     trained, frozen = (
         best.filter(pl.col("embeddings") == kind)["test_loss"].to_list() for kind in ("trained", "frozen")

@@ -35,6 +35,12 @@ READINGS = (
         "the vocabulary read literally, all tokens that appear: about 207 training reviews have 7,766 words",
         {"imdb": {"types": paper.TYPES["imdb"], "documents": 230}, "epochs": 100, "batch_size": 32},
     ),
+    Reading(
+        "narrow",
+        "d = 64 and 15 epochs, as at quick scale: the paper gives no dimension for this table",
+        {"d": 64, "epochs": 15},
+        later=True,
+    ),
 )
 
 

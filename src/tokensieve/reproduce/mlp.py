@@ -40,6 +40,8 @@ READINGS = (
         "figures of the default reading had been seen)",
         {"epochs": 40},
     ),
+    Reading("narrow", "d = 64, as at quick scale: the paper gives no dimension for this table", {"d": 64}, later=True),
+    Reading("wide", "the dimension of the paper's other experiments", {"d": paper.DIMENSION}, later=True),
 )
 NOTES = (
     OURS,

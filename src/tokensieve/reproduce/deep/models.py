@@ -98,16 +98,17 @@ def answers(settings: DeepSettings, parameters: Parameters, chunk: Chunk) -> tor
         parameters: E holds the rows of `chunk.types` only, shape (U, d).
         chunk: B documents, each with at least one type.
     """
-    kind = settings.kind
-    X = functional.embedding(chunk.ids, parameters["E"])  # (B, m, d)
-    score = X @ read_vector(kind, parameters)  # (B, m)
+    kind, E = settings.kind, parameters["E"]
+    # what a type's row alone decides is computed once per type, not once per document that holds it
+    score = (E @ read_vector(kind, parameters))[:, None]
     if kind == "mlp":
-        q = torch.softmax(score + chunk.log_counts, dim=1)
-        pooled = torch.einsum("bm,bmd->bd", q, X)
+        q = torch.softmax(functional.embedding(chunk.ids, score)[..., 0] + chunk.log_counts, dim=1)
+        pooled = functional.embedding_bag(chunk.ids, E, mode="sum", per_sample_weights=q)
         return torch.relu(pooled @ parameters["W"].T) @ parameters["v"]
-    read = torch.cat([score[..., None], X @ parameters["v"]], dim=2)  # (B, m, 1 + H)
+    read = functional.embedding(chunk.ids, torch.cat([score, E @ parameters["v"]], dim=1))  # (B, m, 1 + H)
     if kind in SELF_ATTENTION:
-        left = X @ parameters["W1"] if kind == "key-query" else X
+        X = functional.embedding(chunk.ids, E)  # (B, m, d)
+        left = functional.embedding(chunk.ids, E @ parameters["W1"]) if kind == "key-query" else X
         shrink = 1 / math.sqrt(settings.d) if settings.scaled else 1.0
         logits = torch.baddbmm(chunk.log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink)
         smooth = torch.softmax(logits, dim=2) @ read

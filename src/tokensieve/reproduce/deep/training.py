@@ -20,7 +20,7 @@ from tokensieve.reproduce.deep.models import SELF_ATTENTION, Parameters, answers
 from tokensieve.reproduce.deep.settings import DeepSettings
 from tokensieve.text.counts import Counts, Floats, Ints
 
-CPU_BUDGET, GPU_BUDGET = 2**19, 2**25  # numbers in a chunk's largest array
+CPU_BUDGET, GPU_BUDGET = 2**21, 2**25  # numbers in a chunk's largest array
 SAVE_SECONDS = 60.0
 Sets = Mapping[str, Counts]
 
@@ -110,7 +110,7 @@ def fit_deep(
 def plan(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
     """Split documents, longest first, so that a chunk holds few padded entries; documents without any type are left out.
 
-    A chunk of B documents of at most m types holds B·m·d numbers, and B·m² in a first layer: at most a budget of either,
+    A chunk of B documents of at most m types holds B·m numbers, with a first layer B·m·d and B·m²: at most a budget of each,
     unless a single document is larger.
     """
     sizes = np.diff(counts.matrix.indptr)[documents].astype(np.int64)
@@ -119,7 +119,7 @@ def plan(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
     found, first = [], 0
     while first < len(order):
         m = int(sizes[order[first]])
-        many = max(1, budget // (m * max(settings.d, m if settings.kind in SELF_ATTENTION else 0)))
+        many = max(1, budget // (m * (max(settings.d, m) if settings.kind in SELF_ATTENTION else 1)))
         found.append(documents[order[first : first + many]])
         first += many
     return found
