@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,17 @@ def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
     assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
     assert "It uses most: tablet" in found.verdict[1] and "One word dominates: tablet" in found.verdict[1]
     assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
+
+
+def test_of_several_classes_a_typical_word_is_one_of_typical_use() -> None:
+    # one word of each class, used alike: towards the class predicted in half of the inputs, away from it in the others
+    pairs = np.repeat(np.arange(3), 40)
+    effects = np.tile([0.8, -0.8], 60)
+    found = use.use_of(pairs, effect=effects, flipped=np.zeros(120), helps=np.zeros(120), n_types=3)
+    side = np.full((3, 3), -0.2) + 0.8 * np.eye(3)
+    evidence = SimpleNamespace(q_value=np.zeros((3, 3)), effect=side, posterior_difference=side, neutral=np.zeros(3))
+    answers = SimpleNamespace(answers=np.tile([1.0, -1.0], 60)[:, None])
+    assert use._scale(answers, found, evidence) == pytest.approx((0.8, 0.8 / 0.6))  # type: ignore[arg-type]
 
 
 def test_the_words_of_a_phrase_are_left_out_together() -> None:

@@ -14,7 +14,8 @@ CONFIRMED inputs, and the CLOSER used most and the LARGEST by share of up to CLO
 (`measuring.companions`). Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of
 error (Student's t, corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less
 its neutral value, b the mean per unit of posterior difference among words that carry the label, and typical the root mean square
-of their mean (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does):
+of their mean (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does; with more than
+two classes of their use, since the mean is of whichever class is predicted, and cancels):
 
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
@@ -235,14 +236,15 @@ class Judged:
         column: class that the word speaks for in this model.
         excess: see the module's formula.
         status: `Status` of each.
-        half: half the 95 % interval of its mean.
-        typical: the mean of a typical word that carries the label.
+        effect, half: size of its mean effect on that class's answer, and half the 95 % interval of it.
+        typical: the mean of a typical word that carries the label (of more than two classes: its use).
     """
 
     words: Ints
     column: Ints
     excess: Floats
     status: NDArray[np.object_]
+    effect: Floats
     half: Floats
     typical: float
 
@@ -264,12 +266,8 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
     by_word = [_finite(lost[measured.pairs.types[chosen] == s]) for s in words]
     sizes = [np.abs(rows).max(axis=1, initial=0.0) for rows in by_word]
     is_shown = holm(np.array([above(size, LEAST * typical) for size in sizes]))
-    column, excess, half, status = (
-        np.zeros(len(words), dtype=np.int64),
-        np.full(len(words), -np.inf),
-        np.zeros(len(words)),
-        [],
-    )
+    column, excess = np.zeros(len(words), dtype=np.int64), np.full(len(words), -np.inf)
+    effect, half, status = np.zeros(len(words)), np.zeros(len(words)), []
     for i, s in enumerate(words):
         rows, n = by_word[i], len(by_word[i])
         middle = rows.mean(axis=0) if n else np.zeros(H)
@@ -278,12 +276,13 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
             status.append(Status.NOT_SHOWN)
             continue
         h = column[i] if H > 1 else 0
+        effect[i] = abs(float(middle[h]))
         t = float(stats.t.isf(LEVEL / 2 / len(words), n - 1))
         error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
         margin, half[i] = t * error, float(stats.t.isf(0.025, n - 1)) * error
         k = column[i]
         support = max(0.0, float(found.posterior_high[s, k] - found.neutral[k])) * slope
-        excess[i] = (abs(float(middle[h])) - margin - support) / typical
+        excess[i] = (effect[i] - margin - support) / typical
         low, high = (float(end[s, k] - found.neutral[k]) for end in (found.posterior_low, found.posterior_high))
         if not is_shown[i]:
             status.append(Status.NOT_SHOWN)
@@ -297,7 +296,7 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
             status.append(Status.UNSUPPORTED)
         else:
             status.append(Status.RARE)
-    return Judged(words, column, excess, np.array(status, dtype=object), half, typical)
+    return Judged(words, column, excess, np.array(status, dtype=object), effect, half, typical)
 
 
 def above(sizes: Floats, limit: float) -> float:
@@ -343,7 +342,8 @@ def _carries(found: Importance, mean: Floats) -> NDArray[np.bool_]:
 
 
 def _scale(measured: Measured, use: Use, found: Importance) -> tuple[float, float]:
-    """Typical mean of words that carry the label, and mean per unit of posterior difference among them (at least zero)."""
+    """Typical mean of words that carry the label, and mean per unit of posterior difference among them (at least zero); with
+    more than two classes of their use instead."""
     spread = SPREAD * float(measured.answers.std(axis=0).mean())
     there = np.isfinite(use.mean)
     if found.q_value.shape[1] == 2:
@@ -356,7 +356,7 @@ def _scale(measured: Measured, use: Use, found: Importance) -> tuple[float, floa
             there & (found.q_value[rows, best] < LEVEL),
             (found.posterior_difference - found.neutral)[rows, best],
         )
-        mean = np.abs(use.mean)
+        mean = use.use  # its mean is over the classes predicted, towards some and away from others, and near zero
     if not carries.any():
         return max(spread, 1e-12), 0.0
     side, mean = side[carries], mean[carries]
@@ -368,7 +368,7 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
     """The words confirmed, the most used first (by the cautious end of the interval of use), with the data's evidence beside.
 
     Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, share, mean, flipped,
-    concentration, helps, helps_low, helps_high, effect (|mean|, towards that class), effect_low, effect_high, strength (effect
+    concentration, helps, helps_low, helps_high, effect (|d̄|, towards that class), effect_low, effect_high, strength (effect
     in units of a typical word that carries the label), excess, inputs, documents, posterior_difference, posterior_low,
     posterior_high, neutral, q_value (those of the data for that class).
     """
@@ -391,7 +391,7 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
         "status": pl.Series([str(one) for one in judged_.status], dtype=pl.String),
     }
     columns |= {name: pl.Series(np.asarray(getattr(use, name)[s], dtype=float)) for name in numbers}
-    effect = np.abs(use.mean[s])
+    effect = judged_.effect
     columns |= {"effect": effect, "effect_low": effect - judged_.half, "effect_high": effect + judged_.half}
     columns |= {"strength": effect / judged_.typical}
     columns |= {"excess": judged_.excess.astype(float), "inputs": use.inputs[s], "documents": found.documents[s]}
