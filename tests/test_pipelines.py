@@ -36,6 +36,7 @@ def settings(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_hook_fails_on_a_shortcut_and_passes_without(run: Run, reviews: Path) -> None:
     hook = settings(".pre-commit-hooks.yaml")[0]
@@ -46,6 +47,7 @@ def test_the_hook_fails_on_a_shortcut_and_passes_without(run: Run, reviews: Path
     assert run(command, str(reviews), *loose)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "status"), fast_first([("0.9@1%", 3), ("0.99@50%", 0)]))
 def test_the_action_runs_its_own_script(reviews: Path, tmp_path: Path, budget: str, status: int) -> None:
     (step,) = [step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Audit"]

@@ -107,6 +107,7 @@ def coin(n: int, seed: int) -> pl.DataFrame:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "most"), fast_first([(1, 0), (6, 1)]))
 def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> None:
     plain = Settings(baseline=False, thorough=False)
@@ -114,6 +115,7 @@ def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> No
     assert sum(bool(findings) for findings in some) <= most
 
 
+@pytest.mark.slow
 def test_leaks_and_contradictions_are_findings() -> None:
     frame = demo_pairs(80, 2).frame.with_columns(split=pl.Series(["train"] * 60 + ["test"] * 20))
     again = frame[:2].with_columns(split=pl.lit("test"))
@@ -127,6 +129,7 @@ def test_leaks_and_contradictions_are_findings() -> None:
     assert "leak" in render(result, []).lower()
 
 
+@pytest.mark.slow
 def test_a_budget_applies_to_pairs(found: Audit) -> None:
     over = audit(
         read_pairs(demo_pairs(400, 1).frame, pairs=PAIRS), Settings(baseline=False, budget=Budget.parse("0.3@1%"))
@@ -146,6 +149,7 @@ def test_two_pairs_are_enough_to_run() -> None:
     assert pairs.lead(result).startswith("2 training and 1 test pairs")
 
 
+@pytest.mark.slow
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     demo_pairs(120, 3).frame.write_ndjson(path)
@@ -168,6 +172,7 @@ def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
     assert Share.over(np.zeros(0), np.zeros(0, np.int64)).of == 0
 
 
+@pytest.mark.slow
 def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named() -> None:
     frame = demo_pairs(300, 5).frame
     rng = np.random.default_rng(0)
@@ -199,6 +204,7 @@ def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them
     assert found.to_dict()["accuracy_interval"] == [whole.low, whole.high]
 
 
+@pytest.mark.slow
 def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones() -> None:
     frame = demo_pairs(400, 2).frame.with_columns(part=pl.Series(["train"] * 240 + ["test"] * 160))
     late = pl.col("part") == "test"

@@ -38,6 +38,7 @@ def test_other_forms_are_refused(written: str) -> None:
         Budget.parse(written)
 
 
+@pytest.mark.slow
 def test_what_exceeds_and_where() -> None:
     reviews = demo_reviews(800, seed=3)
     labels = ["bad" if label == 0 else "good" for label in reviews.labels]
@@ -53,6 +54,7 @@ def test_what_exceeds_and_where() -> None:
     assert found.to_dict()["over_budget"][0]["token"] == reviews.shortcut
 
 
+@pytest.mark.slow
 def test_a_budget_that_nothing_exceeds() -> None:
     reviews = demo_reviews(100, seed=3)
     how = Settings(baseline=False, thorough=False, budget=Budget(0.9999, 0.5))
@@ -60,6 +62,7 @@ def test_a_budget_that_nothing_exceeds() -> None:
     assert calm.over_budget.is_empty() and calm.to_review.is_empty() and calm.to_dict()["over_budget"] == []
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True)
 @given(
     texts=st.lists(
@@ -88,6 +91,7 @@ def test_bad_tokens_are_named() -> None:
         mask_texts(pl.Series(["a"]), ["Good"], WordTokenizer())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("suffix", fast_first(["jsonl", "csv", "tsv", "parquet"]))
 def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str) -> None:

@@ -52,6 +52,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     return home
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_found(folders: Path) -> None:
     found = compare_audits(folders / "before", folders / "after")
     changes = {(row["token"], row["change"]) for row in found.changed().iter_rows(named=True)}
@@ -70,6 +71,7 @@ def test_what_was_planted_is_found(folders: Path) -> None:
     assert same.changed().is_empty() and same.accuracy.value == 0 and "no change" in repr(same)
 
 
+@pytest.mark.slow
 def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tuple[list[str], list[str]]) -> None:
     found = audit(reviews, QUICK)
     assert compare_audits(found, folders / "after").table.equals(
@@ -165,6 +167,7 @@ class Page(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
 
 
+@pytest.mark.slow
 def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: Path, run: Run) -> None:
     both = [str(folders / "before"), str(folders / "after")]
     status, out, err = run("compare", *both)
@@ -194,6 +197,7 @@ def test_limits_of_another_form_are_refused(written: str) -> None:
     assert ChangeLimits.parse("sign=2, accuracy=1.5%") == ChangeLimits({Change.SIGN: 2}, 0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_hostile_names_are_inert(tmp_path: Path, run: Run) -> None:
     hostile = "<img src=x onerror=alert(1)>\u202e|'=1+1"
@@ -278,6 +282,7 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
         compare_audits(folders / "before", tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_token_cut_out_that_was_too_rare_for_more_than_chance_is_named(tmp_path: Path) -> None:
     frame = pl.DataFrame(
         {
@@ -299,6 +304,7 @@ def test_a_token_cut_out_that_was_too_rare_for_more_than_chance_is_named(tmp_pat
     check_specifications([one for label in ("negative", "positive") if (one := picture(found, label))])
 
 
+@pytest.mark.slow
 def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_path: Path) -> None:
     found = compare_audits(folders / "before", folders / "after")
     kept = found.kept()

@@ -22,6 +22,7 @@ def audited() -> Audit:
     return audit(read_corpus((made.texts.to_list(), made.labels.tolist())), Settings(ngrams=2, baseline=False))
 
 
+@pytest.mark.slow
 def test_each_token_of_the_lists_has_ten_lines_from_both_sides(audited: Audit) -> None:
     for label in audited.classes:
         for row in audited.top(label, 25).iter_rows(named=True):
@@ -43,6 +44,7 @@ def texts(n: int) -> list[str]:
     return ["".join(rng.choice(words) + rng.choice(joints) for _ in range(12)) for _ in range(n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizer", [WordTokenizer(), WordTokenizer(lowercase=False, line_breaks=False)])
 def test_the_quick_search_finds_what_the_tokenizer_finds(tokenizer: WordTokenizer) -> None:
     documents = texts(16)

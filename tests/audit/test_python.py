@@ -167,6 +167,7 @@ def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Aud
     assert "Finding" not in repr(expected) and len(expected._repr_html_()) < 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_an_audit_saves_what_the_command_writes(run: Run) -> None:
     frame(80).write_csv("a.csv")

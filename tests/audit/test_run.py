@@ -55,6 +55,7 @@ def test_every_part_reads_from_the_one_table(audited: Audit) -> None:
     np.testing.assert_allclose(good["score"], model.scores_[order], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_attention_and_quadrants_against_a_loop() -> None:
     data = corpus(200)
     found = audit(data, Settings(baseline=False, test_share=0.25), WordTokenizer())
@@ -112,6 +113,7 @@ def test_summary_has_the_promised_keys(audited: Audit) -> None:
     assert set(columns.split()) <= set(audited.tokens.columns)
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_and_another_seed_another_split() -> None:
     data = corpus(120)
     first, second, other = (audit(data, Settings(baseline=False, thorough=False, seed=s)) for s in (1, 1, 2))
@@ -128,6 +130,7 @@ def test_disagreements_are_what_they_say(audited: Audit) -> None:
     assert (ignored["attention"] <= 1).all() and ignored["token"].n_unique() == ignored.height
 
 
+@pytest.mark.slow
 def test_three_classes() -> None:
     rng = np.random.default_rng(0)
     words = {"red": "apple cherry", "green": "lime kiwi", "blue": "sky sea"}
@@ -151,6 +154,7 @@ def test_three_classes() -> None:
         assert whole == pytest.approx(example.answer, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> None:
     found = audit(corpus(90), Settings(baseline=False))
     right = sum(found.class_recall[name] * n for name, n in (("bad", 9), ("good", 9)))
@@ -163,6 +167,7 @@ def test_suspicious_tokens_share_no_word(audited: Audit) -> None:
     assert len(words) == len(set(words))
 
 
+@pytest.mark.slow
 def test_a_clone_of_the_audits_model_is_trained_on_the_same_pieces() -> None:
     data = corpus(200)
     pieces = Tokenizer(models.BPE())

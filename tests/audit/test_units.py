@@ -50,6 +50,7 @@ def both() -> tuple[Audit, Audit]:
     return alone, audit(read_corpus(frame, text="text", label="label", by="author"), QUICK)
 
 
+@pytest.mark.slow
 def test_labels_of_units_give_no_discoveries_once_units_are_known(both: tuple[Audit, Audit]) -> None:
     alone, together = both
     false = [found.tokens.filter(pl.col("q_value") < 0.05)["token"].n_unique() for found in both]
@@ -126,6 +127,7 @@ def stable() -> Audit:
     return audit(read_corpus(sites(), text="text", label="label", environments="site"), QUICK)
 
 
+@pytest.mark.slow
 def test_what_carries_the_label_here_and_not_there_is_found(stable: Audit) -> None:
     found = [f for f in stable.findings if f.kind is FindingKind.UNSTABLE]
     assert len(found) == 1 and found[0].tokens == ("kestrel",) and found[0].label == "good"
@@ -140,6 +142,7 @@ def test_what_carries_the_label_here_and_not_there_is_found(stable: Audit) -> No
     assert stable.environments["token"].to_list() == stable.tokens["token"].to_list()
 
 
+@pytest.mark.slow
 def test_too_many_environments_or_one_are_refused() -> None:
     frame = sites(300)
     for names, message in (
@@ -150,6 +153,7 @@ def test_too_many_environments_or_one_are_refused() -> None:
             audit(read_corpus(frame.with_columns(site=names), text="text", label="label", environments="site"), QUICK)
 
 
+@pytest.mark.slow
 def test_repeated_texts_are_a_finding_with_advice_unless_units_are_given() -> None:
     made = demo_reviews(300, 5)
     texts = [text + " It was in the second week of the month of May." for text in made.texts]
@@ -165,6 +169,7 @@ def test_repeated_texts_are_a_finding_with_advice_unless_units_are_given() -> No
     assert not [f for f in known if f.kind in (FindingKind.REPEATED, FindingKind.LEAK)]
 
 
+@pytest.mark.slow
 def test_the_command_takes_both_columns(run: Run, tmp_path: Path) -> None:
     sites().with_columns(author=pl.int_range(900) % 899).write_csv(tmp_path / "a.csv")
     asked = ["--text", "text", "--label", "label", "--by", "author", "--environments", "site"]

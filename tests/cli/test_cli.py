@@ -19,6 +19,7 @@ from tokensieve.auditing.demo import demo_reviews
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.mark.slow
 def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     status, out, err = run("demo")
     assert (status, err) == (0, "")
@@ -72,6 +73,7 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     assert status == 0 and "sum" in out and f"{explained['answer']:+.6f}".replace("-", "−") in out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path) -> None:
     reviews = demo_reviews(200)
@@ -197,6 +199,7 @@ def test_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.
     assert [p.name for p in tmp_path.iterdir()] == ["good.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kilobytes", [20, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 60))])
 def test_a_limit_on_files_is_one_line_wherever_it_strikes(tmp_path: Path, kilobytes: int) -> None:
     write_reviews(tmp_path / "good.csv", 400 if kilobytes < 60 else 2000)

@@ -28,6 +28,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_model_remembers_that_it_knows_pairs(home: Path) -> None:
     summary = json.loads((home / "model" / "summary.json").read_text())
     assert summary["pairs"]["columns"] == ["chosen", "rejected"]

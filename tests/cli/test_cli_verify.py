@@ -57,6 +57,7 @@ def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "o" / "tokens.csv").height == summary["token_types"]
 
 
+@pytest.mark.slow
 def test_a_flow_goes_on_where_it_stopped_and_nothing_stale_stays(run: Run, tmp_path: Path) -> None:
     assert run("verify", *SMALL, "-q") == (0, "", "")
     folder = tmp_path / "tokensieve-verify"

@@ -336,6 +336,7 @@ def fuzz(cases: int) -> Any:
     )
 
 
+@pytest.mark.slow
 @fuzz(25)
 @given(seed=st.integers(0, 2**40))
 def test_some_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:

@@ -115,6 +115,7 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
         assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 @BOTH
 def test_signals_leave_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
     write_reviews(tmp_path / "good.csv", 1000)

@@ -114,6 +114,7 @@ def test_a_cell_that_holds_no_list_is_named_with_its_row() -> None:
         read_corpus(frame, having=Having("x"))
 
 
+@pytest.mark.slow
 def test_each_label_has_its_audit_and_the_index_leads_there(files: Path, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "out"
     limits = ("--fail-on", "0.6@1%")

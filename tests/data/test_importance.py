@@ -208,6 +208,7 @@ def test_mean_variance_and_skewness_are_those_of_all_relabellings() -> None:
             assert p[s, k] == pytest.approx(min(1.0, 2 * min(curve.sf(z), curve.cdf(z))), rel=1e-6), (s, k)
 
 
+@pytest.mark.slow
 def test_p_values_are_near_the_exact_ones_of_all_relabellings() -> None:
     """Mid-p by enumeration of the 9!/(6! 3!) = 84 relabellings: a sum so coarse that 0.15 is what a smooth curve can reach."""
     close = []
@@ -244,6 +245,7 @@ def test_p_values_are_those_of_a_monte_carlo_permutation_test(rare: float) -> No
     assert (found[~settled] < 300 / draws).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(150, 150), (270, 30), (294, 6), (1990, 10), (120, 100, 80)])
 def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(sizes: tuple[int, ...]) -> None:
     """Zipf types in documents of very different lengths: P(any q < 0.05) ≤ 0.05 per class, p-values uniform or above."""

@@ -139,6 +139,7 @@ def test_units_that_hold_both_sides_alike_narrow_the_share() -> None:
     assert narrow[2][0, 0] < wide[2][0, 0]
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_a_logistic_regression_with_length() -> None:
     rng = np.random.default_rng(0)
     n, log_ratio = 400, rng.normal(0.3, 0.8, 400)
@@ -174,6 +175,7 @@ def test_few_pairs_have_finite_weights(rows: int) -> None:
     assert np.isfinite(length_weights(length_features(np.full(rows, 2.0)))).all()
 
 
+@pytest.mark.slow
 def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
     """Planted: U = 3 log length + 2 tapestry; "furthermore" is only in longer answers."""
     corpus = read_pairs(demo_pairs(3000, 3).frame, pairs=("chosen", "rejected"))
@@ -192,6 +194,7 @@ def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
     assert frame.filter(frame["equal_length_q_value"] < 0.05)["token"][0] == "tapestry"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "most"), fast_first([(8, 2), (25, 4)]))
 def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_should(seeds: int, most: int) -> None:
     false = 0

@@ -42,6 +42,7 @@ from tokensieve.text.tokenizers import WordTokenizer
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_attention_and_effects_against_one_document_at_a_time(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
@@ -84,6 +85,7 @@ def integrated(model: Any, ids: Any, share: Any) -> Any:
     return np.where(text, ((e - pad) * gradient).sum(-1)[0].numpy(), 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
 def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
@@ -283,6 +285,7 @@ def test_measures_against_the_model_itself(trained: Any, found: Diagnosis, revie
     assert mine["helps"] == pytest.approx(np.mean(signs * lost), rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_and_summary_is_strict_json(trained: Any, found: Diagnosis, reviews: Any) -> None:
     some = replace(SETTINGS, max_documents=80, untrained=False)
     one, again = (diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), some) for _ in range(2))
@@ -347,6 +350,7 @@ def test_long_documents_and_samples_are_counted(trained: Any, reviews: Any) -> N
     assert cut.tokens.filter(pl.col("token") == "the")["documents"][0] > 100  # importance comes from all documents
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_diagnosed_by_deletion_alone(reviews: Any) -> None:
     train = planted_reviews(1000, 5, planted=True)
     model = make_pipeline(CountVectorizer(binary=True), LogisticRegression())
@@ -375,6 +379,7 @@ def test_a_pipeline_is_diagnosed_by_deletion_alone(reviews: Any) -> None:
     assert found.leaning["token"][0] == reviews.shortcut
 
 
+@pytest.mark.slow
 def test_three_classes(reviews: Any) -> None:
     texts = reviews.texts.to_list()[:300]
     labels = [("plot" in t) + 2 * ("soup" in t and "plot" not in t) for t in texts]

@@ -42,6 +42,7 @@ def broken(home: Path, name: str, change: Callable[[Path], None]) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
     status, out, err = run("diagnose", str(home / "model"), str(home / "held.csv"), *QUICK)
@@ -247,6 +248,7 @@ def small(home: Path) -> Diagnosis:
     return diagnose(*load(str(home / "model")), table["text"].to_list(), table["label"].to_list(), settings)
 
 
+@pytest.mark.slow
 def test_pictures_draw_what_the_table_holds(small: Diagnosis) -> None:
     pictures = draw(small)
     check_specifications(pictures)
@@ -277,6 +279,7 @@ def test_hostile_text_stays_text(small: Diagnosis) -> None:
     assert HOSTILE[0] in page.text and "{{7*7}}" in page.text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     curves: list[Picture] = []
@@ -309,6 +312,7 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path, monk
     check_specifications(curves)
 
 
+@pytest.mark.slow
 def test_a_trainer_logs_what_is_learned(home: Path) -> None:
     from tokensieve.diagnose import DiagnoseCallback
 

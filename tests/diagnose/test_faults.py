@@ -19,7 +19,7 @@ from tokensieve.diagnose.limits import Limits
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.outputs import Kind
 from tokensieve.diagnose.use import above, holm
-from tokensieve.diagnose.verdict import Learning, random_auc
+from tokensieve.diagnose.verdict import Learning, behaves, random_auc
 from tokensieve.errors import InputError
 from tokensieve.report.diagnose import headline
 from tokensieve.text.counts import Counts
@@ -48,6 +48,7 @@ def test_unnamed_outputs_in_another_order_are_refused_with_the_right_one(order: 
     assert settle(right, answers(labels, order), labels, FOUR) is right
 
 
+@pytest.mark.slow
 def test_words_of_the_largest_share_of_use_are_left_out_of_many_inputs(
     trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def linear(weights: dict[str, float]) -> Any:
     return answer
 
 
+@pytest.mark.slow
 def test_learned_needs_accuracy_and_an_effect() -> None:
     texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
     right = diagnose(linear({"good": 2.0, "bad": -2.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
@@ -136,6 +138,7 @@ def test_learned_needs_accuracy_and_an_effect() -> None:
     assert diagnose(swamped, None, texts, labels, SETTINGS, classes=["0", "1"]).learned is False
 
 
+@pytest.mark.slow
 def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
     noise = dict(zip([f"w{i}" for i in range(30)], np.random.default_rng(0).normal(size=30), strict=True))
@@ -152,6 +155,13 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     assert wrong.learned is False and "answers against the labels" in wrong.verdict[0]
 
 
+def test_answers_that_hardly_differ_are_no_behaviour() -> None:
+    # a collapsed model moves its log-odds by a few ten-thousandths, which is more than an untrained one may
+    rng = np.random.default_rng(0)
+    answers, twin = rng.normal(0, 5e-4, (600, 1)), rng.normal(0, 1e-5, (600, 1))
+    assert not behaves(answers, twin) and behaves(100 * answers, twin) and not behaves(100 * answers, 100 * answers)
+
+
 def test_a_constant_answer_is_not_shown_to_have_learned() -> None:
     texts, labels = documents(100, lambda y, rng: ["good" if y else "bad"])
     found = diagnose(
@@ -160,6 +170,7 @@ def test_a_constant_answer_is_not_shown_to_have_learned() -> None:
     assert found.learning is Learning.NOT_SHOWN and "no better than chance" in found.verdict[0]
 
 
+@pytest.mark.slow
 def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
     rng = np.random.default_rng(0)
     matrix, labels = rng.poisson(0.4, (300, 12)), np.arange(300) % 2
@@ -174,6 +185,7 @@ def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
     assert random_auc(counts, few, few[::-1].copy(), 1) > 0.55  # against a partner's score
 
 
+@pytest.mark.slow
 def test_a_mean_of_skewed_sizes_is_shown_as_often_as_the_level_says() -> None:
     rng, limit = np.random.default_rng(0), 0.025
     for draw, mean in ((rng.standard_exponential, 1.0), (lambda n: rng.lognormal(0, 1, n), np.exp(0.5))):
@@ -203,15 +215,19 @@ def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
     assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
 
 
-def test_of_several_classes_a_typical_word_is_one_of_typical_use() -> None:
+def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries() -> None:
     # one word of each class, used alike: towards the class predicted in half of the inputs, away from it in the others
-    pairs = np.repeat(np.arange(3), 40)
-    effects = np.tile([0.8, -0.8], 60)
+    pairs, every = np.repeat(np.arange(3), 40), np.arange(3)
+    effects = np.tile([0.4, -0.4], 60)
     found = use.use_of(pairs, effect=effects, flipped=np.zeros(120), helps=np.zeros(120), n_types=3)
     side = np.full((3, 3), -0.2) + 0.8 * np.eye(3)
-    evidence = SimpleNamespace(q_value=np.zeros((3, 3)), effect=side, posterior_difference=side, neutral=np.zeros(3))
-    answers = SimpleNamespace(answers=np.tile([1.0, -1.0], 60)[:, None])
-    assert use._scale(answers, found, evidence) == pytest.approx((0.8, 0.8 / 0.6))  # type: ignore[arg-type]
+    means = np.full((3, 3), -0.4) + 1.2 * np.eye(3)
+    measured = SimpleNamespace(answers=np.tile([1.0, -1.0], 60)[:, None])
+    for q, typical, slope in ((0.0, 0.8, 0.8 / 0.6), (1.0, 0.4, 0.0)):
+        evidence = SimpleNamespace(
+            q_value=np.full((3, 3), q), effect=side, posterior_difference=side, neutral=np.zeros(3)
+        )
+        assert use._scale(measured, found, evidence, every, means) == pytest.approx((typical, slope))  # type: ignore[arg-type]
 
 
 def test_the_words_of_a_phrase_are_left_out_together() -> None:
@@ -266,6 +282,7 @@ def test_words_that_work_by_context_are_seen() -> None:
     assert found.leaning.is_empty()
 
 
+@pytest.mark.slow
 def test_too_rare_to_tell_is_no_accusation() -> None:
     def words(y: int, rng: Any) -> list[str]:
         return [*(["good"] if y and rng.random() < 0.9 else []), *(["rare"] if rng.random() < 0.02 else [])]
@@ -275,6 +292,7 @@ def test_too_rare_to_tell_is_no_accusation() -> None:
     assert found.uses["token"][0] == "rare" and found.uses["status"][0] == "used, too rare to tell"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", fast_first([4, 2]))
 def test_neutral_is_marked_and_shortcuts_found_with_any_number_of_classes(classes: int) -> None:
     rng = np.random.default_rng(1)

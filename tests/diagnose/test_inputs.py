@@ -52,6 +52,7 @@ def plain(trained: Any, few: Any) -> Diagnosis:
     return diagnose(*trained, *few, QUICK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", fast_first(["bart", "t5", "longformer", "xlnet"]))
 def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> None:
     model, tokenizer = build(family, few[0])
@@ -63,6 +64,7 @@ def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> Non
     assert np.corrcoef(both["gradient"], both["deletion"])[0, 1] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("kind", fast_first(["pipeline", "parallel", "compiled"]))
 def test_compiled_wrapped_and_pipeline_objects(kind: str, trained: Any, few: Any, plain: Diagnosis) -> None:
@@ -74,6 +76,7 @@ def test_compiled_wrapped_and_pipeline_objects(kind: str, trained: Any, few: Any
     agrees(diagnose(wrapped, own, *few, QUICK), plain)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_half_precision(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
@@ -92,6 +95,7 @@ def test_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
     assert np.corrcoef(found.tokens["value"], plain.tokens["value"])[0, 1] > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_adapters_as_object_and_folder(few: Any, tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
@@ -150,6 +154,7 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
         diagnose(model, tokenizer, *few, QUICK)
 
 
+@pytest.mark.slow
 def test_a_reward_model_on_preference_pairs() -> None:
     rng = np.random.default_rng(0)
     filler = [f"w{i}" for i in range(20)]
@@ -185,6 +190,7 @@ def fit_reward(model: Any, tokenizer: Any, texts: list[str]) -> None:
     model.eval()
 
 
+@pytest.mark.slow
 def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
     texts, labels = few
     model, tokenizer = build("bert", texts)
@@ -203,6 +209,7 @@ def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
     assert short.input(0).ids.tolist() == cut and np.isfinite(z.numpy()).all()
 
 
+@pytest.mark.slow
 def test_an_onnx_folder(trained: Any, few: Any, tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
@@ -310,6 +317,7 @@ def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
     assert windows.forms[0].ids.tolist() == tokenizer("", "the")["input_ids"]
 
 
+@pytest.mark.slow
 def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
     assert Answers.parse("neg=bad,pos=good").words == {"neg": " bad", "pos": " good"}
     assert Answers.parse("bad, good", "{text} ").words == {"bad": "bad", "good": "good"}

@@ -80,6 +80,7 @@ def test_decision_and_probability_agree_on_their_order_for_counts() -> None:
     np.testing.assert_allclose(model.predict_proba(test).sum(axis=1), 1, rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "ngrams"), fast_first([((50, 40), 2), ((30, 40, 50), 1), ((50, 40), 1), ((30, 40, 50), 2)], 2)
 )
@@ -102,6 +103,7 @@ def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngra
     assert others[2].predict(texts).tolist() == [str(y) for y in from_texts.predict(texts)]
 
 
+@pytest.mark.slow
 def test_agreement_with_count_vectorizer_in_a_pipeline() -> None:
     texts, labels = reviews(2)
     pipeline = make_pipeline(CountVectorizer(min_df=3, token_pattern=r"\w+"), AttentionClassifier())
@@ -128,6 +130,7 @@ def test_other_things_are_no_sequence_of_texts(other: Any) -> None:
     assert not is_text(other)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(WORDS, st.sampled_from([2, 3]))
 def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> None:
@@ -151,6 +154,7 @@ def test_contributions_add_up_to_the_decision_value(text: str, classes: int) -> 
     assert model.explain([text])[0].to_dict()["tokens"] == model.explain([text])[0].table.to_dicts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_contributions_add_up_for_counts(classes: int) -> None:
     rng = np.random.default_rng(4)
@@ -197,6 +201,7 @@ def test_small_and_unequal_data_are_learned(sizes: tuple[int, ...]) -> None:
     assert np.isfinite(model.values_).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names", fast_first([[False, True], ["a", "b", "c"], [-1.0, 1.0], ["no", "yes"], [3, 7], [1, 2, 3]], 3)
 )
@@ -222,6 +227,7 @@ def test_answer_counts_unknown_words() -> None:
     np.testing.assert_array_equal(table["answer"], model.decision_function(["superb never heard of", "", "awful"]))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits() -> None:
     texts, labels = reviews(10)
     bits = [
@@ -310,6 +316,7 @@ def test_probabilities_are_logistic_and_softmax() -> None:
     np.testing.assert_array_equal(probabilities(np.array([[1e3, 0, -1e3]])), [[1, 0, 0]])
 
 
+@pytest.mark.slow
 def test_a_planted_pair_of_tokens_is_learned_with_bigrams_only() -> None:
     rng = np.random.default_rng(14)
 
@@ -347,6 +354,7 @@ def test_word_pieces() -> None:
     assert clone(model).fit(texts, labels).values_.tobytes() == model.values_.tobytes()
 
 
+@pytest.mark.slow
 def test_names_of_counts_are_the_columns_and_forgotten_when_fitted_again() -> None:
     rng = np.random.default_rng(17)
     X, y = pd.DataFrame(rng.poisson(1.0, size=(40, 3)), columns=["x", "y", "z"]), np.arange(40) % 2

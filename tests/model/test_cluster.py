@@ -113,6 +113,7 @@ def equal(a: Learned, b: Learned) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here: InProcess, partitions: int) -> None:
     learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
@@ -127,6 +128,7 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here:
     assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", fast_first([3, 1, 5]))
 def test_attention_is_that_of_the_model_over_all_documents(here: InProcess, partitions: int) -> None:
     learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], min_documents=20)
@@ -144,6 +146,7 @@ def test_attention_is_that_of_the_model_over_all_documents(here: InProcess, part
         assert learned.attention.tobytes() == found.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", fast_first([2, 3]))
 def test_the_table_is_that_of_an_audit(classes: int) -> None:
     found = demo_reviews(600)

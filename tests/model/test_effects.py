@@ -189,6 +189,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_classifiers_table_against_texts_without_the_token(classes: int) -> None:
     labels = [("good", "bad", "odd")[k // 2 % classes] for k in range(6)]

@@ -61,6 +61,7 @@ def model(kind: str) -> AttentionClassifier:
     return AttentionClassifier(ngrams, min_documents=1, tokenizer=tokenizer).fit(texts, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=15)
 @given(text=texts_strategy)

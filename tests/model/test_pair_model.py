@@ -126,6 +126,7 @@ def test_a_handful_of_pairs_is_learned_without_choosing(n: int) -> None:
     assert len(model.validation) == 0
 
 
+@pytest.mark.slow
 def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: object) -> None:
     from pathlib import Path
 

@@ -125,6 +125,7 @@ def test_a_model_comes_back_bit_for_bit(kind: str, trained: dict[str, AttentionC
         load_model(folder).predict(np.ones((1, len(model.scores_) + 1)))
 
 
+@pytest.mark.slow
 def test_a_clone_of_what_was_loaded_learns_the_same_model(tmp_path: Path) -> None:
     texts, labels = training("bigrams")
     settings: dict[str, Any] = {

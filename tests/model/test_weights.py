@@ -93,6 +93,7 @@ def test_integer_weights_answer_like_repeated_documents(units: bool) -> None:
     assert np.abs(p - q).mean() < 0.03
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 100), weight=st.floats(1e-3, 1e6))
 def test_equal_weights_change_nothing(seed: int, weight: float) -> None:
@@ -110,6 +111,7 @@ def test_documents_of_weight_zero_are_as_good_as_not_there() -> None:
     np.testing.assert_allclose(one.scores, fit(replace(counts, weights=4 * weights)).scores, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_balanced_is_the_weight_that_scikit_learn_computes() -> None:
     counts = made(90, 2)
     rare = counts.rows(np.flatnonzero((counts.labels == 0) | (np.arange(90) < 30)))
@@ -128,6 +130,7 @@ def test_balanced_is_the_weight_that_scikit_learn_computes() -> None:
     assert plain.predict_proba(nothing)[0, 1] == pytest.approx(sizes[1] / len(y))
 
 
+@pytest.mark.slow
 def test_weights_of_texts_and_of_their_counts_are_the_same() -> None:
     counts = made(60, 2)
     texts = [" ".join(np.repeat([f"w{s}" for s in range(25)], row.astype(int))) for row in counts.matrix.toarray()]
@@ -191,6 +194,7 @@ def test_a_column_and_numbers_weigh_alike_and_follow_their_documents() -> None:
     np.testing.assert_array_equal(np.asarray(streamed.weights), data["w"])
 
 
+@pytest.mark.slow
 def test_an_audit_weighs_the_model_and_counts_documents_elsewhere() -> None:
     data = frame(240)
     how: dict[str, Any] = {"text": "text", "label": "label", "settings": Settings(thorough=False, baseline=False)}

@@ -36,6 +36,7 @@ def test_addresses_do_not_become_links(address: str) -> None:
     assert MARKDOWN.renderInline(text(address)) == address
 
 
+@pytest.mark.slow
 def test_the_card_of_a_hostile_data_set() -> None:
     texts = [f"{HOSTILE} good {i}" if i % 2 else f"bad {i}" for i in range(80)]
     found = audit((texts, [f"{HOSTILE}{i % 2}" for i in range(80)]), Settings(baseline=False, thorough=False))
@@ -50,6 +51,7 @@ def test_the_card_of_a_hostile_data_set() -> None:
     assert all(len(line.replace("\\|", "").split("|")) == 7 for line in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_writes_it_on_demand_only(run: Run) -> None:
     write_reviews(Path("a.csv"), 80)

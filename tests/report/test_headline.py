@@ -27,6 +27,7 @@ def box(name: headline.Name) -> tuple[float, float, float, float]:
     return left, name.y - 12, left + size, name.y + 2
 
 
+@pytest.mark.slow
 def test_the_tokens_are_where_the_table_has_them(audited: Audit) -> None:
     found = shortcut(audited)
     drawn = headline.under(found)["picture"]

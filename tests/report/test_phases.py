@@ -28,6 +28,7 @@ def test_means_and_deviations_over_seeds() -> None:
     assert (row["runs"], row["undecided"]) == (3, 1)
 
 
+@pytest.mark.slow
 def test_a_picture_for_each_figure_that_was_found() -> None:
     found = phase_pictures(sweep(), "leak", "d")
     assert [one.name for one in found] == ["phase-dimension-v", "phase-tied-share"]

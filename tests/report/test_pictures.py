@@ -29,6 +29,7 @@ def test_bin_means_against_a_loop() -> None:
     assert found["types"].sum() == 400
 
 
+@pytest.mark.slow
 def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
     audit = make_audit([f"t{i}" for i in range(6000)], ("bad", "good"))
     rows = audit.tokens.filter(pl.col("class") == "good")
@@ -47,6 +48,7 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
     assert "500 of 6,000 token types shown" in render(audit, drawn)
 
 
+@pytest.mark.slow
 def test_pictures_are_files_of_the_pages_specifications() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     files = pictures(audit)

@@ -327,6 +327,7 @@ def test_long_document_says_how_much_was_left_out(plain_page: tuple[Audit, Page]
     assert len(html) < 2_000_000
 
 
+@pytest.mark.slow
 def test_a_token_of_a_megabyte_is_shortened_with_its_length_stated() -> None:
     audit = make_audit(["é" * 1_000_000, "short", "<" * 500_000], ("bad", "good"))
     html = render(audit)
@@ -354,6 +355,7 @@ def test_invisible_tokens_are_named() -> None:
     assert shown("a\x00b\x7f") == "a␀b␡"
 
 
+@pytest.mark.slow
 def test_numbers_that_are_missing_do_not_break_the_page() -> None:
     audit = make_audit([f"t{i}" for i in range(30)], ("bad", "good"))
     holes = audit.tokens.with_columns(

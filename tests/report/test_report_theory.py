@@ -82,6 +82,7 @@ def test_curve_and_support_agree_with_the_certificate(exact: Study) -> None:
     assert support["multiplier"].is_sorted(descending=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_without_a_direction_its_columns_are_missing(finite: Study) -> None:
     assert finite.curve()["angle"].null_count() == finite.curve().height
@@ -91,6 +92,7 @@ def test_without_a_direction_its_columns_are_missing(finite: Study) -> None:
     assert "the max-margin statement does not apply" in page.text and "✗ fails" in page.text
 
 
+@pytest.mark.slow
 def test_pictures_draw_what_the_tables_hold(exact: Study) -> None:
     drawn = draw(exact)
     check_specifications(drawn)
@@ -123,6 +125,7 @@ def test_pictures_draw_what_the_tables_hold(exact: Study) -> None:
     assert len(written) >= 3
 
 
+@pytest.mark.slow
 def test_picture_files(exact: Study) -> None:
     files = drawn(draw(exact), for_print=True)
     assert set(files) == {f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png", "pdf", "csv")}
@@ -138,6 +141,7 @@ def test_the_data_of_a_picture_are_what_it_draws(exact: Study) -> None:
     assert curve.height == table.height + 1
 
 
+@pytest.mark.slow
 def test_page_states_every_claim_and_hypothesis(exact: Study) -> None:
     html = render_theory(exact)
     page = Page(html)
@@ -170,6 +174,7 @@ def test_hypotheses_that_fail_name_rows_and_tokens(hostile: Study) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text(hostile: Study) -> None:
     html = render_theory(hostile)
     page = Page(html)

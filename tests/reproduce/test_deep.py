@@ -191,6 +191,7 @@ def test_score_of_key_query_is_read_through_its_second_matrix() -> None:
     np.testing.assert_allclose(value, [[e @ v for v in V.T] for e in E], atol=1e-14)
 
 
+@pytest.mark.slow
 @QUIET
 @given(
     kind=st.sampled_from(KINDS),
@@ -313,6 +314,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     assert whole.trajectory.height == len(losses) + 1 and whole.trajectory[:-1].equals(result.trajectory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "classes"), in_turn(2, 3))
 def test_tokens_that_decide_are_found(kind: str, classes: int) -> None:
     counts, test = (planted(seed, classes) for seed in (21, 23))

@@ -153,6 +153,7 @@ def test_ceilings_are_what_smooth_curves_reach() -> None:
     assert shape.ceilings(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
     quiet = table_of(np.tanh, np.abs, types=50).with_columns(value_sd=pl.lit(1e-9))
     quiet = quiet.with_columns(types=pl.when(pl.col("x").abs() < 0.1).then(60).otherwise(pl.col("types")))

@@ -42,6 +42,7 @@ def test_list_describes_every_experiment(run: Call) -> None:
     assert run("reproduce", "mlp", "--list")[1].count("criterion, fixed on") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny", "undrawn")
 def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
     status, out, err = run(
@@ -166,5 +167,6 @@ def test_markdown_rows_stay_rows(text: str) -> None:
     json.dumps(study(text).to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing(browser: Any, tmp_path: Path) -> None:
     assert violations(browser, render_reproduction(study("some text")), tmp_path) == []

@@ -83,6 +83,7 @@ def run(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", [pytest.param(id, marks=pytest.mark.slow if id == "beyond" else ()) for id in TOY])
 def test_runs_at_toy_size(id: str, measured: Callable[[str], Finding]) -> None:
     found = measured(id)

@@ -117,6 +117,7 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
         check_readings([made], ["best"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=4, max_size=4), min_size=1, max_size=4))
 @settings(deadline=None, derandomize=True)
 def test_tables_over_seeds_have_bands(rows: list[list[float]]) -> None:
@@ -219,6 +220,7 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
 # ---- pictures and parts of experiments
 
 
+@pytest.mark.slow
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     def run(bench: Bench) -> Finding:
         bins = table_of(lambda x: np.tanh(x) + bench.seed, np.abs, theirs=paper.KEY_QUERY)

@@ -79,6 +79,7 @@ def test_each_feature_holds_for_its_texts_and_not_for_others(
     assert not {f"⟨{name}⟩" for name in unexpected} & found
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
 @settings(deadline=None, derandomize=True)
 def test_any_text_has_one_length_and_agrees_with_python(text: str) -> None:

@@ -55,6 +55,7 @@ def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
     assert [(f, "a ⟦body⟧b"[s:e]) for f, s, e in split_fields(FIELDS, "a ⟦body⟧b")] == [("title", "a "), ("body", "b")]
 
 
+@pytest.mark.slow
 @QUIET
 @given(st.lists(st.tuples(part, part), min_size=1, max_size=5))
 def test_spans_are_the_tokens_of_split_at_their_place(rows: list[tuple[str | None, str | None]]) -> None:
@@ -113,6 +114,7 @@ def pieces() -> PieceTokenizer:
     return PieceTokenizer(tokenizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tokenizer",
     [
@@ -159,6 +161,7 @@ def test_other_tokenizers_have_no_fields() -> None:
     assert with_fields(fielded, FIELDS) is fielded
 
 
+@pytest.mark.slow
 def test_the_command_line_with_fields(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(ROWS))
     common = ("a.json", "--text", "title", "--text", "body", "--label", "y")

@@ -395,6 +395,7 @@ def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
         read_stop_words(tmp_path / "pipe.csv")
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_columns(tmp_path: Path) -> None:
     names, n = ["text", "label", *[f"c{i}" for i in range(100_000)]], len(TEXTS)
     rows = [[t, y, *["1"] * 100_000] for t, y in zip(TEXTS, LABELS, strict=True)]

@@ -106,6 +106,7 @@ def test_a_streamed_corpus_is_the_one_in_memory(tmp_path: Path, kind: str, dupli
     np.testing.assert_array_equal(characters(memory.texts), characters(stream.texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ngrams", "thorough"), fast_first([(2, False), (1, True), (3, True)]))
 def test_an_audit_of_a_stream_has_the_bits_of_that_in_memory(
     tmp_path: Path, ngrams: int, thorough: bool, tiny: None
@@ -122,6 +123,7 @@ def test_an_audit_of_a_stream_has_the_bits_of_that_in_memory(
     assert [s.text for s in memory.sample] == [s.text for s in stream.sample]
 
 
+@pytest.mark.slow
 def test_a_stream_has_no_baseline_and_says_so(tmp_path: Path) -> None:
     found = audit(read_corpus(written(tmp_path, "jsonl"), drop=["zzz"], stream=True), Settings(thorough=False))
     assert found.baseline_accuracy is None
@@ -165,6 +167,7 @@ def test_more_entries_than_four_byte_positions_hold_get_eight() -> None:
         np.testing.assert_array_equal(found.toarray(), np.eye(3))
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 6)
 @given(st.lists(st.dictionaries(st.integers(0, 60), st.integers(1, 5), max_size=40), max_size=4), st.integers(1, 9))
 def test_frequencies_in_files_are_those_of_one_dictionary(parts: list[dict[int, int]], minimum: int) -> None:
@@ -247,6 +250,7 @@ def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkey
     assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [2_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (60_000, 120_000))])
 def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: int) -> None:
     """Limits that are hit by the texts, their tokens, and what comes later."""
@@ -279,6 +283,7 @@ def test_the_room_that_counts_need_is_named() -> None:
             writer.append(sp.csr_array(np.ones((1, 100_000))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", fast_first(["raise KeyboardInterrupt", "", "sys.exit(3)"]))
 def test_a_process_leaves_no_folder_behind(tmp_path: Path, end: str) -> None:
     program = f"import sys; from tokensieve.text.spill import Folder; a = Folder(); a.new().write_text('x'); {end}"
@@ -287,6 +292,7 @@ def test_a_process_leaves_no_folder_behind(tmp_path: Path, end: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_reading_that_ends_early_closes_its_files() -> None:
     import gc
 

@@ -131,6 +131,7 @@ FAST = [(2, 0), (2, 1)]
 MORE = [pytest.param(d, seed, marks=pytest.mark.slow) for d in (2, 3) for seed in range(10) if (d, seed) not in FAST]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "seed"), [*FAST, *MORE])
 def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -> None:
     tiny = Tiny(seed, d)

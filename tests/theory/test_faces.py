@@ -333,6 +333,7 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
             assert all(u[s] - u[r] >= 1 - 1e-6 for s in chosen[k] for r in others)
 
 
+@pytest.mark.slow
 def test_most_random_data_are_decided() -> None:
     fates = []
     for seed in range(12):

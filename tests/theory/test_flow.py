@@ -86,6 +86,7 @@ def test_nothing_underflows_at_any_norm_and_the_decay_has_its_sign(labels: list[
         assert np.sign(point.downhill[0]) == (-1 if closing else 1)
 
 
+@pytest.mark.slow
 def test_the_curve_is_the_ordinary_time_flow_and_the_limit_of_gradient_descent() -> None:
     data, E, w, p = one_step_problem(eta=100.0)
     counts = data.counts
@@ -111,6 +112,7 @@ def stiff_at(slope, p: np.ndarray, t: float) -> np.ndarray:
     return solve_ivp(slope, (0, t), p, method="LSODA", rtol=1e-11, atol=1e-13).y[:, -1]
 
 
+@pytest.mark.slow
 def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
     data, E, w, p = one_step_problem(seed=2)
     reference = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=30.0, tolerance=1e-10))
@@ -183,6 +185,7 @@ def test_a_budget_that_ends_is_undecided() -> None:
     assert flow.verdict == Verdict.UNDECIDED and flow.to_dict()["log_time"] is None
 
 
+@pytest.mark.slow
 def test_a_stopped_curve_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     data, E, w, p = one_step_problem()
     settings_ = FlowSettings(max_norm=300.0, tolerance=1e-8)

@@ -44,6 +44,7 @@ def loss(counts: Counts, E: Floats, v: Floats, p: Floats) -> float:
     return float(total / counts.n_documents)
 
 
+@pytest.mark.slow
 def test_two_classes_are_the_flow_of_two_classes_with_one_output_or_two() -> None:
     counts, E, v, p = binary()
     flow = gradient_flow(counts, E, E @ v, p, FlowSettings(max_norm=30.0, tolerance=1e-6))
@@ -57,6 +58,7 @@ def test_two_classes_are_the_flow_of_two_classes_with_one_output_or_two() -> Non
         assert (np.diff(found.loss) < 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train_v", [False, True])
 def test_three_classes_against_plain_time_and_finite_differences(train_v: bool) -> None:
     counts, d = classes(n=6), 4
@@ -78,6 +80,7 @@ def test_three_classes_against_plain_time_and_finite_differences(train_v: bool) 
     assert found.loss[-1] == pytest.approx(loss(counts, E, there[d:].reshape(d, 3), there[:d]), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_p_turns_to_the_max_margin_direction_of_what_it_selects_with_three_classes_too() -> None:
     counts = classes()
     step = one_step(counts, *initialise(counts.n_types, 64, 3, seed=0), eta=60.0)
@@ -92,6 +95,7 @@ def test_p_turns_to_the_max_margin_direction_of_what_it_selects_with_three_class
     assert angle * found.norm[-1] == pytest.approx(own_margin(counts, E, early)[1] * early.norm[-1], rel=0.25)
 
 
+@pytest.mark.slow
 def test_with_v_trained_the_values_grow_and_p_slower_than_beside_fixed_ones() -> None:
     """The loss then falls to zero, so that little is left to move p: it is no run of Theorem 4.3."""
     counts = classes()

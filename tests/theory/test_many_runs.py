@@ -86,6 +86,7 @@ def test_a_grid_search_on_a_cluster_gives_the_scores_of_one_process(client: Any)
     same_search(there, searched("sequential", 1))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lists")
 def test_a_sweep_runs_where_results_come_all_at_once(tmp_path: Path) -> None:
     shares: list[float] = []

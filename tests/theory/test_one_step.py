@@ -184,6 +184,7 @@ def test_bad_input_is_named() -> None:
             initialise(*sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_first_step_without_embeddings_is_one_step_in_distribution(classes: int) -> None:
     """The same p, V and the same kind of scores and values: movement along v from the formula, and its fit to α."""

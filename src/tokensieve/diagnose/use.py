@@ -14,14 +14,16 @@ CONFIRMED inputs, and the CLOSER used most and the LARGEST by share of up to CLO
 (`measuring.companions`). Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of
 error (Student's t, corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less
 its neutral value, b the mean per unit of posterior difference among words that carry the label, and typical the root mean square
-of their mean (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does; with more than
-two classes of their use, since the mean is of whichever class is predicted, and cancels):
+of their mean (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does). With more than
+two classes both are taken from the words confirmed, each on the class that it carries, since the mean of the others is of whichever
+class is predicted; where none carries the label, typical is the root mean square of the use of the words confirmed, and b = 0:
 
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
-The word's **status** (`Status`) weighs both. Its use is **shown** where that it is at most LEAST · typical can be rejected, by
-Hall's transformation of t (`above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at LEVEL over
-all words confirmed by Holm's procedure.
+The word's **status** (`Status`) weighs both. It is used without support where the excess is above BEYOND and |d̄| at least DOUBLE,
+or one standard deviation of the answers where that is less. Its use is **shown** where that it is at most LEAST · typical can be
+rejected, by Hall's transformation of t (`above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at
+LEVEL over all words confirmed by Holm's procedure.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ CONFIRMED = 24
 CLOSER, LARGEST, CLOSELY = 6, 2, 96
 FEWEST = 5
 LEAST = 0.25
+BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
+DOUBLE = 0.693  # log 2: a word that the model leans on doubles the odds
 SPREAD = 0.1
 TIGHT = 0.3  # the data's interval is tight around neutral where it stays within ± this
 
@@ -262,15 +266,16 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
     """
     H = lost.shape[1]
     side = found.posterior_difference - found.neutral
-    typical, slope = _scale(measured, use, found)
     by_word = [_finite(lost[measured.pairs.types[chosen] == s]) for s in words]
+    means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in by_word]).reshape(len(words), H)
+    typical, slope = _scale(measured, use, found, words, means)
+    much = min(DOUBLE, float(measured.answers.std(axis=0).mean()))
     sizes = [np.abs(rows).max(axis=1, initial=0.0) for rows in by_word]
     is_shown = holm(np.array([above(size, LEAST * typical) for size in sizes]))
     column, excess = np.zeros(len(words), dtype=np.int64), np.full(len(words), -np.inf)
     effect, half, status = np.zeros(len(words)), np.zeros(len(words)), []
     for i, s in enumerate(words):
-        rows, n = by_word[i], len(by_word[i])
-        middle = rows.mean(axis=0) if n else np.zeros(H)
+        rows, n, middle = by_word[i], len(by_word[i]), means[i]
         column[i] = int(middle.argmax()) if H > 1 else int(middle[0] > 0)
         if n < FEWEST:
             status.append(Status.NOT_SHOWN)
@@ -293,7 +298,8 @@ def judged(measured: Measured, use: Use, chosen: Ints, lost: Floats, found: Impo
         elif excess[i] <= LEAST:
             status.append(Status.OTHER)
         elif max(-low, high) <= TIGHT or high < 0:
-            status.append(Status.UNSUPPORTED)
+            leans = excess[i] > BEYOND and effect[i] >= much
+            status.append(Status.UNSUPPORTED if leans else Status.OTHER)
         else:
             status.append(Status.RARE)
     return Judged(words, column, excess, np.array(status, dtype=object), effect, half, typical)
@@ -341,27 +347,26 @@ def _carries(found: Importance, mean: Floats) -> NDArray[np.bool_]:
     return np.asarray((found.q_value < LEVEL).any(axis=1))
 
 
-def _scale(measured: Measured, use: Use, found: Importance) -> tuple[float, float]:
-    """Typical mean of words that carry the label, and mean per unit of posterior difference among them (at least zero); with
-    more than two classes of their use instead."""
-    spread = SPREAD * float(measured.answers.std(axis=0).mean())
-    there = np.isfinite(use.mean)
+def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: Floats) -> tuple[float, float]:
+    """Typical mean of words that carry the label, and mean per unit of posterior difference among them (at least zero).
+
+    Args:
+        measured, use, found: as in `judged`.
+        words: the words confirmed, shape (C,).
+        means: what each class's answer loses without them, shape (C, H).
+    """
+    side = found.posterior_difference - found.neutral
     if found.q_value.shape[1] == 2:
-        carries, side = there & (found.q_value[:, 1] < LEVEL), (found.posterior_difference - found.neutral)[:, 1]
-        mean = use.mean
+        carries = np.isfinite(use.mean) & (found.q_value[:, 1] < LEVEL)
+        side, mean = side[carries, 1], use.mean[carries]
     else:
-        best = found.effect.argmax(axis=1)
-        rows = np.arange(len(best))
-        carries, side = (
-            there & (found.q_value[rows, best] < LEVEL),
-            (found.posterior_difference - found.neutral)[rows, best],
-        )
-        mean = use.use  # its mean is over the classes predicted, towards some and away from others, and near zero
-    if not carries.any():
-        return max(spread, 1e-12), 0.0
-    side, mean = side[carries], mean[carries]
+        best = found.effect[words].argmax(axis=1)
+        rows = np.flatnonzero(found.q_value[words, best] < LEVEL)
+        side, mean = side[words[rows], best[rows]], means[rows, best[rows]]
     slope = float(side @ mean) / max(float(side @ side), 1e-12)
-    return max(float(np.sqrt(np.mean(mean**2))), spread, 1e-12), max(slope, 0.0)
+    size = mean if len(mean) else use.use[words][np.isfinite(use.use[words])]
+    typical = float(np.sqrt(np.mean(size**2))) if len(size) else 0.0
+    return max(typical, SPREAD * float(measured.answers.std(axis=0).mean()), 1e-12), max(slope, 0.0)
 
 
 def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:

@@ -25,6 +25,7 @@ MEASURES = {
 }
 NAMED = 5
 APART = 3.0  # a trained model's answers are spread at least this many times as far as an untrained one's
+STILL = 0.005  # an untrained model's answers (log-odds) are taken to be spread at least so far
 DRAWS = 200
 
 
@@ -182,7 +183,7 @@ def effect_of(lost: Floats, labels: Ints, documents: Ints) -> Effect:
 def behaves(answers: Floats, untrained: Floats | None) -> bool:
     """Whether answers differ from document to document by more than those of an untrained model do."""
     spread = float(answers.std(axis=0).mean())
-    usual = 0.05 if untrained is None else float(untrained.std(axis=0).mean())
+    usual = 0.05 if untrained is None else max(STILL, float(untrained.std(axis=0).mean()))
     return spread > APART * usual
 
 

@@ -17,6 +17,7 @@ from tokensieve.report.theory import render_theory
 from tokensieve.text.counts import Counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", fast_first(["light", "dark"]))
 def test_the_audit(browser: Any, html: str, tmp_path: Path, theme: str) -> None:
     assert violations(browser, html, tmp_path, theme) == []

@@ -66,6 +66,7 @@ def odd_texts(n: int, words: list[str], seed: int = 1) -> list[str]:
     return out
 
 
+@pytest.mark.slow
 def test_the_box_answers_what_explain_answers(opened: Opened, audited: Audit) -> None:
     words = known_words(audited)
     for text in ["", *odd_texts(12, words), "not wonderful<br/>NOT good"]:
@@ -111,6 +112,7 @@ def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
                 assert found[row["token"]][name] == pytest.approx(row[name], rel=TOLERANCE, abs=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", fast_first([60, 800]))
 def test_page_equals_explain_on_many_documents(opened: Opened, audited: Audit, n: int) -> None:
     words = known_words(audited)
@@ -119,6 +121,7 @@ def test_page_equals_explain_on_many_documents(opened: Opened, audited: Audit, n
     same_as_explain(opened, audited.model, texts)
 
 
+@pytest.mark.slow
 def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Path) -> None:
     looks = [
         "fine   ", "Fine.", "Fine...", 'He said "never."', "Well  then", "very **good**", "Points:\n\n- one\n- two", "1. a\n2. b",

@@ -99,6 +99,7 @@ def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: 
     opened.page.keyboard.press("Escape")
 
 
+@pytest.mark.slow
 def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, audited: Audit) -> None:
     x, y = place_of(opened, "wonderful")
     opened.page.mouse.move(x - 40, y - 60)
@@ -125,6 +126,7 @@ def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, 
     assert opened.page.inner_text("#map-note") == note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", fast_first(["#map-up", "#map-across", "#map-paint"]))
 def test_the_map_can_show_something_else(opened: Opened, key: str) -> None:
     pixels = "document.getElementById('map-points').toDataURL()"
@@ -136,6 +138,7 @@ def test_the_map_can_show_something_else(opened: Opened, key: str) -> None:
         assert "attended without evidence" in opened.page.inner_text("#map-legend")
 
 
+@pytest.mark.slow
 def test_sorting_by_every_column(opened: Opened, audited: Audit) -> None:
     mine = audited.tokens.filter(pl.col("class") == "positive")
     assert opened.page.locator("#table-head th").count() == 5
@@ -155,6 +158,7 @@ def test_sorting_by_every_column(opened: Opened, audited: Audit) -> None:
     assert opened.rows() == sorted(mine["token"])[10:20]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", fast_first(["positive", "negative"]))
 def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) -> None:
     opened.page.select_option("#class", label=label)
@@ -176,6 +180,7 @@ def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) 
     assert opened.caption().startswith(f"{kept.height:,} of")
 
 
+@pytest.mark.slow
 def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> None:
     tabs = opened.page.locator("#documents-tabs button").all_inner_texts()
     assert set(tabs) == {s.kind for s in audited.sample if s.kind}
@@ -201,6 +206,7 @@ def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> N
     assert float(read.split("sum so far")[1].replace("−", "-")) == pytest.approx(float(total), abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_keyboard_keeps_its_place(opened: Opened, audited: Audit) -> None:
     page = opened.page
     focused = "document.activeElement.textContent.trim()"
@@ -224,12 +230,14 @@ def test_the_keyboard_keeps_its_place(opened: Opened, audited: Audit) -> None:
     assert not page.is_visible("#chosen")
 
 
+@pytest.mark.slow
 def test_a_search_without_a_hit_is_told(opened: Opened) -> None:
     opened.page.fill("#find", "qqqq")
     assert "No token on this page contains “qqqq”" in opened.page.inner_text("#table-body")
     opened.page.click("#table-clear")
 
 
+@pytest.mark.slow
 def test_a_class_keeps_its_colour(opened: Opened) -> None:
     """The bar of "terrible" is orange whichever class is chosen, and legend and axes name the classes."""
     for label, other in (("positive", "negative"), ("negative", "positive")):
@@ -246,6 +254,7 @@ def test_a_class_keeps_its_colour(opened: Opened) -> None:
     opened.page.click("#table-clear")
 
 
+@pytest.mark.slow
 def test_theme_switch_and_system_theme(opened: Opened) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     light = opened.page.evaluate(background)
@@ -270,6 +279,7 @@ def hostile_audit(length: int) -> Audit:
     return replace(found, sample=[Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("theme", "length"), fast_first([("light", 20_000), ("light", 1_000_000), ("dark", 1_000_000)])
 )

@@ -35,6 +35,7 @@ def pick(opened: Opened, token: str) -> None:
     opened.settle()
 
 
+@pytest.mark.slow
 def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) -> None:
     button = opened.page.locator(".surest button.pick").first
     token = button.inner_text()
@@ -60,6 +61,7 @@ def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) ->
     assert not opened.page.is_visible("#panel") and opened.page.evaluate("document.activeElement.textContent") == token
 
 
+@pytest.mark.slow
 def test_a_token_without_lines_of_its_own_is_found_in_others(opened: Opened, audited: Audit) -> None:
     rest = audited.tokens.filter(~pl.col("token").is_in(list(audited.lines)) & (pl.col("documents") > 50))["token"]
     token = next(t for t in rest if " " not in t and not t.startswith("⟨"))
@@ -68,6 +70,7 @@ def test_a_token_without_lines_of_its_own_is_found_in_others(opened: Opened, aud
     assert marks and all([w for _, _, w in WordTokenizer().spans(text)] == [token] for text in marks)
 
 
+@pytest.mark.slow
 def test_the_brushed_list_has_a_count_and_leads_to_tokens(opened: Opened) -> None:
     page = opened.page
     page.locator("#map").scroll_into_view_if_needed()
@@ -91,6 +94,7 @@ def test_the_brushed_list_has_a_count_and_leads_to_tokens(opened: Opened) -> Non
     assert not page.is_visible("#panel") and "selected" not in opened.caption()
 
 
+@pytest.mark.slow
 def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, audited: Audit) -> None:
     page = opened.page
     pick(opened, "wonderful")
@@ -178,6 +182,7 @@ def test_what_if_is_exact(opened: Opened, audited: Audit) -> None:
     np.testing.assert_allclose([one["answer"][0] for one in found], expected, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_words_are_deleted_and_replaced_by_mouse_and_keyboard(opened: Opened, audited: Audit) -> None:
     page = opened.page
     page.fill("#box-text", "a wonderful film, truly wonderful")
@@ -202,6 +207,7 @@ def test_words_are_deleted_and_replaced_by_mouse_and_keyboard(opened: Opened, au
     assert not page.is_visible("#box-answer .whatif")
 
 
+@pytest.mark.slow
 def test_the_map_is_saved_as_svg_and_png(opened: Opened) -> None:
     root = ElementTree.fromstring(saved(opened, "#map-svg"))
     tags = [element.tag.rpartition("}")[2] for element in root.iter()]
@@ -211,6 +217,7 @@ def test_the_map_is_saved_as_svg_and_png(opened: Opened) -> None:
     assert saved(opened, "#map-png")[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.slow
 def test_names_on_the_map_do_not_run_into_each_other(opened: Opened) -> None:
     root = ElementTree.fromstring(saved(opened, "#map-svg"))
     names = [e for e in root.iter() if e.tag.endswith("text") and e.get("font-weight") == "bold"][1:]
@@ -220,6 +227,7 @@ def test_names_on_the_map_do_not_run_into_each_other(opened: Opened) -> None:
         assert all(abs(x - a) > 0.9 * (half + w) or abs(y - b) >= 13.9 for a, b, w in places[:i])
 
 
+@pytest.mark.slow
 def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
     card = opened.page.locator(".card.shows").first
     before = opened.page.evaluate("document.getElementById('map-frame').toDataURL()")
