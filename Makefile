@@ -16,9 +16,9 @@ test: .deps-test chromium
 	$(BIN)/mypy
 	$(PYTEST) --assert=plain || { $(PYTEST) --last-failed; false; }
 
-# the slow tests too, one after the other, and every property on eight times as many examples
+# the slow tests too, and every property on eight times as many examples
 test-all: test
-	$(BIN)/pytest -q -m "slow or hypothesis" --hypothesis-profile=thorough
+	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails
 docs: .deps-test

@@ -9,8 +9,9 @@ Of each word s, over the n inputs X that hold it, with e_X the effect of the wor
     concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 where all inputs owe it the same, near 1 where a few owe it everything
     helps           Σ h_X/n with h_X = e_X where the word speaks for the true class, −e_X where it speaks against it
 
-The words of largest use, of largest share, and of largest mean without evidence in the data are **confirmed**: left out of up to
-CONFIRMED inputs, and the CLOSER used most and the LARGEST by share of up to CLOSELY, the words of a phrase together
+The words of largest use, of largest share, of largest mean without evidence in the data, and those to which alone the answer is
+furthest from the usual one (times their inputs) are **confirmed**: left out of up to CONFIRMED inputs, and the CLOSER used most and
+the LARGEST by share of up to CLOSELY, the words of a phrase together
 (`measuring.companions`). Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of
 error (Student's t, corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less
 its neutral value, b the mean per unit of posterior difference among words that carry the label, and typical the root mean square
@@ -43,7 +44,12 @@ from tokensieve.diagnose.outputs import Outputs
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 
-STRONGEST, WIDEST, UNSUPPORTED = 18, 8, 12  # words confirmed: of largest use, share, and mean without evidence
+STRONGEST, WIDEST, UNSUPPORTED, ALONE = (
+    18,
+    8,
+    12,
+    4,
+)  # words confirmed: of largest use, share, mean without evidence, answer alone
 CONFIRMED = 24
 CLOSER, LARGEST, CLOSELY = 6, 2, 96
 FEWEST = 5
@@ -181,10 +187,14 @@ def confirm(
         found: importance in the data.
         work: how it runs.
     """
-    enough = np.bincount(measured.pairs.types, minlength=len(measured.value)) >= FEWEST
+    inputs = np.bincount(measured.pairs.types, minlength=len(measured.value))
+    enough = inputs >= FEWEST
     strong, wide = (np.where(enough, np.nan_to_num(x), 0.0) for x in (first.use, first.share))
     open_ = np.where(_carries(found, first.mean), 0.0, np.abs(np.nan_to_num(first.mean))) * enough
-    lists = [(strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED)]
+    # where an answer is saturated its gradient vanishes, and integrated gradients see nothing of the word that made it so
+    usual = np.nanmedian(measured.value, axis=0) if np.isfinite(measured.value).any() else 0.0
+    alone = np.nan_to_num(np.abs(measured.value - usual)).max(axis=1) * inputs * enough
+    lists = [(strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED), (alone, ALONE)]
     if not subject.differentiable:
         lists.append((_in_phrases(subject, outputs, measured, enough, work), STRONGEST))
     words = np.unique(np.concatenate([(at := np.argsort(-x, kind="stable")[:n])[x[at] > 0] for x, n in lists]))

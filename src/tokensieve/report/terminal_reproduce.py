@@ -39,7 +39,8 @@ def show_reproduction(study: Reproduction, out: Path) -> None:
         if failed:
             console.print(Text(f"{result.id} misses: ", style=ORANGE) + Text("; ".join(failed)))
     tally = ", ".join(f"{count} {verdict}" for verdict, count in study.tally().items() if count)
-    console.print(Text(f"{len(study.results)} experiments: {tally}", style="bold"))
+    n = len(study.results)
+    console.print(Text(f"{n} experiment{'s' * (n != 1)}: {tally}", style="bold"))
     console.print(
         Text(
             f"{study.seconds['total']:.0f} s at scale {study.settings['scale']}, seeds {study.settings['seeds']}",
