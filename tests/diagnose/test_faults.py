@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
@@ -57,6 +59,19 @@ def test_words_of_the_largest_share_of_use_are_left_out_of_many_inputs(
     found = diagnose(*trained, reviews.texts[:300].to_list(), reviews.labels[:300].tolist(), SETTINGS)
     closely = found.uses.filter(pl.col("inputs") > use.CONFIRMED)["token"].to_list()
     assert set(closely) == set(found.uses.top_k(use.LARGEST, by="share")["token"]) and "tablet" in closely
+
+
+def test_what_saturates_the_answer_is_confirmed_although_its_gradient_vanishes(trained: Any, reviews: Any) -> None:
+    model = copy.deepcopy(trained[0])
+    plain = model.classifier.forward
+
+    def steep(x: Any) -> Any:
+        return 3 * torch.tanh(400 * plain(x))
+
+    model.classifier.forward = steep
+    settings = DiagnoseSettings(min_documents=5, batch_size=32)
+    found = diagnose(model, trained[1], reviews.texts.to_list(), reviews.labels.tolist(), settings)
+    assert reviews.shortcut in found.uses["token"][:5] and found.leaning["token"].to_list() == [reviews.shortcut]
 
 
 def test_a_given_map_is_checked_and_names_only_warn() -> None:

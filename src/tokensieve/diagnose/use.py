@@ -9,8 +9,8 @@ Of each word s, over the n inputs X that hold it, with e_X the effect of the wor
     concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 where all inputs owe it the same, near 1 where a few owe it everything
     helps           Σ h_X/n with h_X = e_X where the word speaks for the true class, −e_X where it speaks against it
 
-The words of largest use, of largest share, of largest mean without evidence in the data, and those to which alone the answer is
-furthest from the usual one (times their inputs) are **confirmed**: left out of up to CONFIRMED inputs, and the CLOSER used most and
+The words of largest use, of largest share, of largest mean without evidence in the data, and those whose inputs are answered
+most unlike all others (z of the mean answer) are **confirmed**: left out of up to CONFIRMED inputs, and the CLOSER used most and
 the LARGEST by share of up to CLOSELY, the words of a phrase together
 (`measuring.companions`). Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of
 error (Student's t, corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less
@@ -44,12 +44,8 @@ from tokensieve.diagnose.outputs import Outputs
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 
-STRONGEST, WIDEST, UNSUPPORTED, ALONE = (
-    18,
-    8,
-    12,
-    4,
-)  # words confirmed: of largest use, share, mean without evidence, answer alone
+# words confirmed: of largest use, share, mean without evidence, and difference between answers with and without
+STRONGEST, WIDEST, UNSUPPORTED, ANSWERED = 18, 8, 12, 6
 CONFIRMED = 24
 CLOSER, LARGEST, CLOSELY = 6, 2, 96
 FEWEST = 5
@@ -192,9 +188,8 @@ def confirm(
     strong, wide = (np.where(enough, np.nan_to_num(x), 0.0) for x in (first.use, first.share))
     open_ = np.where(_carries(found, first.mean), 0.0, np.abs(np.nan_to_num(first.mean))) * enough
     # where an answer is saturated its gradient vanishes, and integrated gradients see nothing of the word that made it so
-    usual = np.nanmedian(measured.value, axis=0) if np.isfinite(measured.value).any() else 0.0
-    alone = np.nan_to_num(np.abs(measured.value - usual)).max(axis=1) * inputs * enough
-    lists = [(strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED), (alone, ALONE)]
+    answered = np.where(enough, _answered(measured), 0.0)
+    lists = [(strong, STRONGEST), (wide, WIDEST), (open_, UNSUPPORTED), (answered, ANSWERED)]
     if not subject.differentiable:
         lists.append((_in_phrases(subject, outputs, measured, enough, work), STRONGEST))
     words = np.unique(np.concatenate([(at := np.argsort(-x, kind="stable")[:n])[x[at] > 0] for x, n in lists]))
@@ -215,6 +210,16 @@ def confirm(
     more = choose(measured.pairs, top, CLOSELY - CONFIRMED, work.seed, apart=chosen)
     lost = np.vstack([lost, out(more, "confirming the most used")])
     return words, np.r_[chosen, more], lost
+
+
+def _answered(measured: Measured) -> Floats:
+    """|z| of the mean answer to the inputs that hold each word, against that to all inputs; largest over outputs, shape (|S|,)."""
+    types, windows, S = measured.pairs.types, measured.pairs.windows, len(measured.value)
+    answers = measured.answers - measured.answers.mean(axis=0)
+    n = np.maximum(np.bincount(types, minlength=S), 1)
+    sums = np.stack([np.bincount(types, column[windows], S) for column in answers.T], axis=1)
+    spread = np.maximum(answers.std(axis=0), 1e-12)
+    return np.asarray((np.abs(sums) / np.sqrt(n)[:, None] / spread).max(axis=1))
 
 
 def _in_phrases(
