@@ -31,6 +31,7 @@ def test_help_waits_for_no_library_that_it_does_not_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_main_job_needs_no_optional_library() -> None:
     code = (
         "import sys\n"
