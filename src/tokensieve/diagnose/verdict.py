@@ -328,7 +328,7 @@ def _leaning(uses: pl.DataFrame) -> str:
     more = f" and {leaning.height - NAMED} more" if leaning.height > NAMED else ""
     return (
         f"It leans on {leaning.height} word{'s' * (leaning.height > 1)} that these documents do not support: {names}{more}. Ask "
-        "whether each is a shortcut of the data that it was trained on."
+        f"whether {'it' if leaning.height == 1 else 'each'} is a shortcut of the data that the model was trained on."
     )
 
 
