@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
-from tokensieve.report.reproduce import outcome
+from tokensieve.report.reproduce import accuracy
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.reproduce.result import FIXED, Experiment
 from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED
@@ -22,22 +22,27 @@ COLOURS = {REPRODUCED: BLUE, EXPLAINED: BLUE, NOT_REPRODUCED: ORANGE, NOT_RUN: "
 def show_reproduction(study: Reproduction, out: Path) -> None:
     """Each experiment's verdict, the paper's figures and ours, the checks that failed, and the files written."""
     console = Console()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
-    for name in ("experiment", "verdict", "the paper", "ours", "s"):
-        table.add_column(name, justify="right" if name == "s" else "left", ratio={"the paper": 2, "ours": 4}.get(name))
     for result in study.results:
-        table.add_row(
-            Text(result.id, style="bold"), Text(result.verdict_in_words, style=f"bold {COLOURS[result.verdict]}"),
-            Text(shown(result.experiment.paper, 400)), Text(shown(outcome(result), 900)), f"{result.seconds:.0f}",
-        )  # fmt: skip
-    console.print(table)
-    for result in study.results:
+        console.print(
+            Text(result.id, style="bold")
+            + Text(f"  {result.verdict_in_words}", style=f"bold {COLOURS[result.verdict]}")
+            + Text(f"  {result.seconds:,.0f} s", style="dim")
+        )
         spreads = result.default.figures if result.default else ()
-        failed = [
+        missed = [
             f"{f.check} in {len(f.values) - f.passed} of {len(f.values)}" for f in spreads if f.passed < len(f.values)
         ]
-        if failed:
-            console.print(Text(f"{result.id} misses: ", style=ORANGE) + Text("; ".join(failed)))
+        lines = {
+            "paper": result.experiment.paper,
+            "ours": result.problem if result.default is None else result.ours,
+            "accuracy": accuracy(result),
+            "missed": "; ".join(missed),
+        }
+        block = Table.grid(padding=(0, 2))
+        for name, text in lines.items():
+            if text:
+                block.add_row(Text(name, style=ORANGE if name == "missed" else "dim"), Text(shown(text, 2000)))
+        console.print(Padding(block, (0, 0, 1, 2)))
     tally = ", ".join(f"{count} {verdict}" for verdict, count in study.tally().items() if count)
     n = len(study.results)
     console.print(Text(f"{n} experiment{'s' * (n != 1)}: {tally}", style="bold"))
