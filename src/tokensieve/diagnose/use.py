@@ -45,7 +45,7 @@ from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 
 # words confirmed: of largest use, share, mean without evidence, and difference between answers with and without
-STRONGEST, WIDEST, UNSUPPORTED, ANSWERED = 18, 8, 12, 6
+STRONGEST, WIDEST, UNSUPPORTED, ANSWERED = 18, 12, 12, 10
 CONFIRMED = 24
 CLOSER, LARGEST, CLOSELY = 6, 2, 96
 FEWEST = 5
@@ -385,7 +385,7 @@ def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: 
 
 
 def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
-    """The words confirmed, the most used first (by the cautious end of the interval of use), with the data's evidence beside.
+    """The words confirmed, those whose use is shown first, the most used first, with the data's evidence beside.
 
     Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, share, mean, flipped,
     concentration, helps, helps_low, helps_high, effect (|d̄|, towards that class), effect_low, effect_high, strength (effect
@@ -418,4 +418,5 @@ def uses_frame(use: Use, judged_: Judged, found: Importance) -> pl.DataFrame:
     data = ("posterior_difference", "posterior_low", "posterior_high", "q_value")
     columns |= {name: getattr(found, name)[s, k] for name in data} | {"neutral": found.neutral[k]}
     frame = pl.DataFrame(columns)
-    return frame.filter(pl.col("inputs") >= FEWEST).sort("use_low", "token", descending=[True, False])
+    not_shown = pl.col("status") == str(Status.NOT_SHOWN)
+    return frame.filter(pl.col("inputs") >= FEWEST).sort(not_shown, "use", "token", descending=[False, True, False])
