@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
     "at most its ceilings of 75 % on xor and 87.5 % on negation (within 3 points); pairs as types: at least 90 % on negation "
     "and xor; on independent tokens Spearman at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp) for every d, v fixed or trained",
     SETTINGS,
-    {"quick": 60, "paper": 900},
+    {"quick": 60, "paper": 290},
     run,
     readings=READINGS,
 )

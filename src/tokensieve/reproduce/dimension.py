@@ -74,7 +74,7 @@ EXPERIMENT = Experiment(
     "for d from 64 up Spearman at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp); the relative remainder of one step falls like d to a "
     "power between −0.6 and −0.4",
     SETTINGS,
-    {"quick": 40, "paper": 500},
+    {"quick": 40, "paper": 90},
     run,
     needs=("imdb",),
 )

@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(
     "a figure without numbers",
     "on both data sets Spearman of the bin means at least 0.95 (E_sᵀv) and 0.85 (E_sᵀp); bins of at least 3 types",
     SETTINGS,
-    {"quick": 60, "paper": 1800},
+    {"quick": 60, "paper": 1400},
     run,
     needs=("imdb", "yelp"),
     torch=True,
