@@ -61,6 +61,7 @@ def test_words_of_the_largest_share_of_use_are_left_out_of_many_inputs(
     assert set(closely) == set(found.uses.top_k(use.LARGEST, by="share")["token"]) and "tablet" in closely
 
 
+@pytest.mark.slow
 def test_what_saturates_the_answer_is_confirmed_although_its_gradient_vanishes(trained: Any, reviews: Any) -> None:
     model = copy.deepcopy(trained[0])
     plain = model.classifier.forward
