@@ -11,13 +11,13 @@ Of each word s, over the n inputs X that hold it, with e_X the effect of the wor
 
 The words of largest use, of largest share, of largest mean without evidence in the data, and those whose inputs are answered
 most unlike all others (z of the mean answer) are **confirmed**: left out of up to CONFIRMED inputs, and the CLOSER used most and
-the LARGEST by share of up to CLOSELY, the words of a phrase together
-(`measuring.companions`). Their numbers are then those of leaving out. Of a confirmed word, with d̄ its mean, t·SE the margin of
-error (Student's t, corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less
-its neutral value, b the mean per unit of posterior difference among words that carry the label, and typical the root mean square
-of their mean (at least SPREAD of the standard deviation of the answers, so that what counts is what the model does). With more than
-two classes both are taken from the words confirmed, each on the class that it carries, since the mean of the others is of whichever
-class is predicted; where none carries the label, typical is the root mean square of the use of the words confirmed, and b = 0:
+the LARGEST by share of up to CLOSELY, the words of a phrase together (`measuring.companions`). Their numbers are then those of
+leaving out. Of a confirmed word, let d̄ be its mean effect on the class that it speaks for, t·SE the margin of error (Student's t,
+corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
+b the mean per unit of posterior difference among words that carry the label, and typical the root mean square of their mean (at
+least SPREAD of the standard deviation of the answers, so that what counts is what the model does). With more than two classes, b
+and typical are taken from the words confirmed, each on the class that it carries: the mean of all others is over whichever classes
+are predicted. Where no word carries the label, typical is the root mean square of the use of the words confirmed, and b = 0.
 
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
@@ -29,6 +29,7 @@ LEVEL over all words confirmed by Holm's procedure.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -51,7 +52,7 @@ CLOSER, LARGEST, CLOSELY = 6, 2, 96
 FEWEST = 5
 LEAST = 0.25
 BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
-DOUBLE = 0.693  # log 2: a word that the model leans on doubles the odds
+DOUBLE = math.log(2)  # a word that the model leans on doubles the odds
 SPREAD = 0.1
 TIGHT = 0.3  # the data's interval is tight around neutral where it stays within ± this
 
