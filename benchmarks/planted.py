@@ -6,7 +6,7 @@
 Each run trains a tiny BERT (2 layers of 32, a vocabulary of its own) on the beginnings of real texts, clean or with a mark that
 gives the label away, and diagnoses it on other texts: in those the mark says nothing ("shared": it says the same there). A row
 is appended to the file at once, and a run that is in it already is not made again. The parts share no text: thresholds of
-`tokensieve.diagnose.use` were looked at on "tune" alone (training parts of IMDB and SNLI, Yelp's development part), what is
+`tokensieve.diagnose.judging` were looked at on "tune" alone (training parts of IMDB and SNLI, Yelp's development part), what is
 reported comes from "report" (test parts), with other seeds.
 
 Not every model learns its mark, above all a rare one. What a model truly uses is measured apart, without tokensieve, on texts that
@@ -37,13 +37,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "diagnose"))
 from diagnose_models import build, config_of, fit
 
 from tokensieve.diagnose import DiagnoseSettings, diagnose
-from tokensieve.diagnose.use import Status
+from tokensieve.diagnose.judging import Status
 
 SOURCES = ("imdb", "yelp", "snli")
 KINDS = ("clean", "rare", "frequent", "two words", "formatting", "shared")
 MARKS = {"two words": "zephyr quartz", "formatting": ":: ::"}
 SHARES = {"rare": 0.06}  # of documents that hold the mark; 0.35 for the others
-FIRST = {"tune": 0, "report": 6000}  # those from 1000 to 2001 and from 3000 to 5012 were looked at to find faults
+FIRST = {"tune": 0, "report": 7000}  # those from 1000 to 6006 were looked at to find faults
 TRAIN, HELD, FRESH, CHARACTERS, PIECES, EPOCHS = 1200, 600, 1000, 200, 48, 4
 AGAIN, RIVALS, SHORTENED = 100, 3, 25  # documents, words, and words of a document, so that none is cut off
 SHORT = 3  # SNLI hypotheses are so much shorter that as many times more are read

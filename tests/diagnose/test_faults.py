@@ -15,12 +15,13 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, use
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, confirming, diagnose, judging
 from tokensieve.diagnose.classes import match_classes, settle
+from tokensieve.diagnose.judging import above, holm
 from tokensieve.diagnose.limits import Limits
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.outputs import Kind
-from tokensieve.diagnose.use import above, holm
+from tokensieve.diagnose.use import use_of
 from tokensieve.diagnose.verdict import Learning, behaves, random_auc
 from tokensieve.errors import InputError
 from tokensieve.report.diagnose import headline
@@ -55,10 +56,10 @@ def test_words_of_the_largest_share_of_use_are_left_out_of_many_inputs(
     trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few inputs may owe such a word nearly everything, and 24 of them show nothing."""
-    monkeypatch.setattr(use, "CLOSER", 0)
+    monkeypatch.setattr(confirming, "ROUNDS", ((0, 96),))
     found = diagnose(*trained, reviews.texts[:300].to_list(), reviews.labels[:300].tolist(), SETTINGS)
-    closely = found.uses.filter(pl.col("inputs") > use.CONFIRMED)["token"].to_list()
-    assert set(closely) == set(found.uses.top_k(use.LARGEST, by="share")["token"]) and "tablet" in closely
+    closely = found.uses.filter(pl.col("inputs") > confirming.CONFIRMED)["token"].to_list()
+    assert set(closely) == set(found.uses.top_k(confirming.LARGEST, by="share")["token"]) and "tablet" in closely
 
 
 @pytest.mark.slow
@@ -235,7 +236,7 @@ def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries()
     # one word of each class, used alike: towards the class predicted in half of the inputs, away from it in the others
     pairs, every = np.repeat(np.arange(3), 40), np.arange(3)
     effects = np.tile([0.4, -0.4], 60)
-    found = use.use_of(pairs, effect=effects, flipped=np.zeros(120), helps=np.zeros(120), n_types=3)
+    found = use_of(pairs, effect=effects, flipped=np.zeros(120), helps=np.zeros(120), n_types=3)
     side = np.full((3, 3), -0.2) + 0.8 * np.eye(3)
     means = np.full((3, 3), -0.4) + 1.2 * np.eye(3)
     measured = SimpleNamespace(answers=np.tile([1.0, -1.0], 60)[:, None])
@@ -243,7 +244,7 @@ def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries()
         evidence = SimpleNamespace(
             q_value=np.full((3, 3), q), effect=side, posterior_difference=side, neutral=np.zeros(3)
         )
-        assert use._scale(measured, found, evidence, every, means) == pytest.approx((typical, slope))  # type: ignore[arg-type]
+        assert judging._scale(measured, found, evidence, every, means) == pytest.approx((typical, slope))  # type: ignore[arg-type]
 
 
 def test_the_words_of_a_phrase_are_left_out_together() -> None:

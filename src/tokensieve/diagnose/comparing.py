@@ -19,9 +19,9 @@ from scipy import stats
 from tokensieve.data.importance import LEVEL, Z95
 from tokensieve.diagnose.agreement import Parts, mean
 from tokensieve.diagnose.diagnosing import diagnose_corpus
+from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 from tokensieve.diagnose.sample import Documents
-from tokensieve.diagnose.use import Status
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus

@@ -28,7 +28,9 @@ from tokensieve.diagnose.agreement import (
     shuffled,
 )
 from tokensieve.diagnose.classes import Matched, match_classes, settle
+from tokensieve.diagnose.confirming import Confirmed, confirm, confirmed_use, with_confirmed
 from tokensieve.diagnose.encoding import SPLITTER
+from tokensieve.diagnose.judging import Status, judged, uses_frame
 from tokensieve.diagnose.loading import check_weights, untrained_twin, weights_digest
 from tokensieve.diagnose.marking import DRAWS, certain, mark_documents
 from tokensieve.diagnose.measuring import Checkpoint, Measured, Subject, Work, measure, read
@@ -37,16 +39,7 @@ from tokensieve.diagnose.outputs import Kind, Outputs
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 from tokensieve.diagnose.sample import Documents, Sample, documents_from, documents_of, draw_sample
 from tokensieve.diagnose.texts import TextSubject
-from tokensieve.diagnose.use import (
-    Status,
-    Use,
-    confirm,
-    estimated,
-    judged,
-    left_out,
-    uses_frame,
-    with_confirmed,
-)
+from tokensieve.diagnose.use import Use, estimated
 from tokensieve.diagnose.verdict import (
     Learning,
     accuse_nobody,
@@ -164,7 +157,7 @@ class _Run:
         answers: of each document, less their offset, shape (n, H).
         documents: of each input, shape (W,).
         first: use of all words by their effects.
-        words, chosen, lost: see `tokensieve.diagnose.use.confirm`.
+        seen: the words looked at again.
         twin: of the untrained model, and its groups of inputs; None without one.
     """
 
@@ -174,9 +167,7 @@ class _Run:
     answers: Floats
     documents: Ints
     first: Use
-    words: Ints
-    chosen: Ints
-    lost: Floats
+    seen: Confirmed
     twin: tuple[Measured, Ints] | None
 
 
@@ -204,12 +195,12 @@ def _run(
                 subject.integrate(picked, measured.heads[picked], measured.effect, DRAWS)
         clock.lap("model")
         first = estimated(measured, sample.labels[subject.documents])
-        words, chosen, lost = confirm(subject, outputs, measured, first, found, work)
+        seen = confirm(subject, outputs, measured, first, found, work)
         clock.lap("confirming words")
         other = twin(outputs, work) if twin is not None else None
         clock.lap("untrained model")
     answers = by_document(measured.decisive, subject.documents)
-    return _Run(facts, matched, measured, answers, subject.documents, first, words, chosen, lost, other)
+    return _Run(facts, matched, measured, answers, subject.documents, first, seen, other)
 
 
 def _conclude(
@@ -218,13 +209,13 @@ def _conclude(
     """What the measurements mean: the fields of `Diagnosis` that come from them."""
     measured, groups, facts = run.measured, sample.groups[sample.read], run.facts
     on = sample.labels[run.documents]
-    use = with_confirmed(run.first, left_out(measured, run.chosen, run.lost, on), run.words)
-    verdict = judged(measured, use, run.chosen, run.lost, found, run.words)
+    use = with_confirmed(run.first, confirmed_use(measured, run.seen, on), run.seen.words)
+    verdict = judged(measured, use, run.seen, found)
     if not behaves(measured.answers, run.twin and run.twin[0].answers):
-        verdict = replace(verdict, status=np.full(len(run.words), Status.NOT_SHOWN, dtype=object))
+        verdict = replace(verdict, status=np.full(len(run.seen.words), Status.NOT_SHOWN, dtype=object))
     uses = uses_frame(use, verdict, found)
-    held = measured.pairs.windows[run.chosen]
-    effect = effect_of(run.lost, on[held], run.documents[held])
+    held = measured.pairs.windows[run.seen.chosen]
+    effect = effect_of(run.seen.lost, on[held], run.documents[held])
     parts = parts_of(measured, groups[run.documents], sample.n_groups, *_all_left_out(run))
     evidence = gather(sample.counts, sample.groups, sample.n_groups)
     correlation = correlations(evidence, parts)
@@ -336,8 +327,8 @@ def _offset(answers: Floats, outputs: Outputs, sample: Sample) -> Floats:
 
 def _all_left_out(run: _Run) -> tuple[Ints, Floats]:
     """Pairs of which a word was left out, and what was lost: the confirmed ones, and of other words those measured this way."""
-    others = ~np.isin(run.measured.pairs.types[run.measured.chosen], run.words)
-    return np.r_[run.measured.chosen[others], run.chosen], np.vstack([run.measured.lost[others], run.lost])
+    others = ~np.isin(run.measured.pairs.types[run.measured.chosen], run.seen.words)
+    return np.r_[run.measured.chosen[others], run.seen.chosen], np.vstack([run.measured.lost[others], run.seen.lost])
 
 
 def _odd(answers: Floats) -> list[str]:

@@ -78,7 +78,8 @@ class Windows:
         spare: of each window the pieces that follow it in its document and their types, nearest first, at most SPARE; those
             before it where the tokenizer keeps the end. Empty where documents are pairs of texts.
         keep_end: whether it does.
-        forms: for each word type the pieces that it is most often written with, special tokens around them.
+        inner: for each word type the pieces that it is most often written with.
+        forms: these with special tokens around them.
         long_documents: documents longer than one window.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
@@ -87,6 +88,7 @@ class Windows:
     types: NDArray[np.int32]
     starts: Ints
     documents: Ints
+    inner: list[tuple[int, ...]]
     forms: list[Input]
     long_documents: int
     lost_pieces: int
@@ -130,6 +132,24 @@ class Windows:
         more = pieces[~np.isin(kinds, words)][:missing]
         place = kept[: text[0] if self.keep_end else text[-1] + 1].sum()
         return Input(np.insert(left, place, more[::-1] if self.keep_end else more))
+
+    def having(self, window: int, word: int, place: float) -> Input:
+        """One window after putting a word before another, the one at a share `place` of its words. What no longer fits into the
+        longest window falls away: in front of the last piece, from which some models read, or at the beginning."""
+        at = slice(self.starts[window], self.starts[window + 1])
+        pieces, types = self.pieces[at], self.types[at]
+        segments = np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
+        words = np.flatnonzero((types >= 0) & (types != np.r_[SPECIAL, types[:-1]]))
+        if not len(words):
+            return self.input(window)
+        new, where = self.inner[word], int(words[int(place * len(words))])
+        pieces, types = np.insert(pieces, where, new), np.insert(types, where, np.full(len(new), word))
+        segments = np.insert(segments, where, np.full(len(new), segments[where]))
+        over = max(len(pieces) - int(np.diff(self.starts).max()), 0)
+        old = np.flatnonzero((types != SPECIAL) & (types != word))
+        gone = old[:over] if self.keep_end else old[max(len(old) - 1 - over, 0) : -1]
+        left = np.delete(pieces, gone)
+        return Input(left, None if self.segments is None else np.delete(segments, gone))
 
 
 def frame_of(tokenizer: Any, paired: bool = False) -> Frame:
@@ -262,9 +282,11 @@ def encode(
                 )
                 out.spare.append((ids[near], kinds[near]))
         progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
+    # of equally frequent spellings the first seen
+    inner = [seen.most_common(1)[0][0] if seen else () for seen in forms]
     return Windows(
         np.concatenate(out.pieces), np.concatenate(out.types), np.cumsum([0, *map(len, out.pieces)]),
-        np.asarray(out.documents), [_form(c, frame) for c in forms], out.long, out.lost, out.total,
+        np.asarray(out.documents), inner, [_form(pieces, frame) for pieces in inner], out.long, out.lost, out.total,
         np.concatenate(out.segments) if frame.segmented else None, tuple(out.spare), keep_end,
     )  # fmt: skip
 
@@ -343,9 +365,8 @@ def _parts(length: int, room: int | None) -> list[tuple[int, int]]:
     return [(a, min(a + room, length)) for a in range(0, length, room)]
 
 
-def _form(seen: Counter[tuple[int, ...]], frame: Frame) -> Input:
-    """The most frequent spelling (of equally frequent ones the first seen) as an input of its own."""
-    inner = seen.most_common(1)[0][0] if seen else ()
+def _form(inner: tuple[int, ...], frame: Frame) -> Input:
+    """A word as an input of its own."""
     between = frame.middle or []
     sides = [*between, *inner] if frame.prompted else [*inner, *between]
     ids = [*frame.before, *sides, *frame.after]

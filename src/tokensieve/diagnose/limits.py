@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import Diagnosis
-from tokensieve.diagnose.use import Status
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from tokensieve.diagnose.encoding import SEPARATOR
+from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.measuring import Measured
 from tokensieve.diagnose.result import Marked
 from tokensieve.diagnose.sample import Sample
-from tokensieve.diagnose.use import Status
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 

@@ -2,7 +2,8 @@
 
 Four passes: **reading** (logits, and attention where the model gives any), **words alone**, **effects** (of every word on the
 answer to its document: by integrated gradients where gradients reach the embeddings, else by leaving the word out of a bounded,
-seeded number of documents), and later **leaving out** of the words that matter (`tokensieve.diagnose.use`).
+seeded number of documents), and later **leaving out** of the words that matter, which are also put into other documents where few
+hold them (`tokensieve.diagnose.confirming`).
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ class Subject(Protocol):
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of inputs without some words each, shape (n, M); nan where nothing else is in them."""
+        ...
+
+    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
+        """Logits of inputs into each of which one word was put, at that share of its words, shape (n, M)."""
         ...
 
 
@@ -287,3 +292,23 @@ def leave_out(
 
     work.batches(stage, subject.lengths[windows], step)
     return lost
+
+
+def put_in(
+    subject: Subject, outputs: Outputs, answers: Floats, types: Ints, windows: Ints, work: Work, stage: str
+) -> Floats:  # fmt: skip
+    """answers with the word − answers, for inputs that do not hold it, shape (P, H).
+
+    Args:
+        subject, outputs, answers, work, stage: as in `leave_out`.
+        types: word put into each input, in front of another of its words drawn at random, shape (P,).
+        windows: these inputs, shape (P,).
+    """
+    places = np.random.default_rng(work.seed).random(len(types))
+    gained: Floats = work.kept.zeros(f"{work.name}: {stage}", gained=(len(types), outputs.heads))["gained"]
+
+    def step(at: Ints) -> None:
+        gained[at] = outputs.answers(subject.having(types[at], windows[at], places[at])) - answers[windows[at]]
+
+    work.batches(stage, subject.lengths[windows], step)
+    return gained

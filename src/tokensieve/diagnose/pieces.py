@@ -88,6 +88,11 @@ class PieceSubject:
             out[whole] = self._reader.logits([one for one, there in zip(batch, whole, strict=True) if there])
         return out
 
+    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
+        """Logits of windows into each of which one word was put."""
+        batch = [self._windows.having(w, int(s), x) for s, w, x in zip(words, windows, places, strict=True)]
+        return np.asarray(self._reader.logits(batch), dtype=np.float64)
+
     def _blanked(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of windows with padding in place of some words each; nan where nothing else is in them."""
         batch = [self._windows.input(w) for w in windows]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.diagnose.agreement import Correlation
-from tokensieve.diagnose.use import Status
+from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.verdict import Effect, Learning, Skill
 from tokensieve.errors import InputError
 

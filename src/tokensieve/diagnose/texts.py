@@ -66,6 +66,17 @@ class TextSubject:
         """Logits of documents without some words each."""
         return self._logits([self._without(int(k), set(some.tolist())) for some, k in zip(words, windows, strict=True)])
 
+    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
+        """Logits of documents into each of which one word was put."""
+        return self._logits(
+            [self._having(int(k), self._words[s], x) for s, k, x in zip(words, windows, places, strict=True)]
+        )
+
+    def _having(self, document: int, word: str, place: float) -> str:
+        text, spans = self._texts[document], self._spans[document]
+        at = spans[int(place * len(spans))][0] if spans else 0
+        return f"{text[:at]}{word} {text[at:]}"
+
     def _without(self, document: int, words: set[int]) -> str:
         text, out, at = self._texts[document], [], 0
         for start, end, which in self._spans[document]:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from tokensieve.data.importance import Z95
 from tokensieve.diagnose.agreement import Correlation
-from tokensieve.diagnose.use import Status
+from tokensieve.diagnose.judging import Status
 from tokensieve.escape import shown
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Counts, Floats, Ints

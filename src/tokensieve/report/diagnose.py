@@ -9,8 +9,8 @@ import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant, quadrant_sizes
 from tokensieve.auditing.points import thin
+from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import Diagnosis, Marked
-from tokensieve.diagnose.use import Status
 from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.charts import (

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.comparing import Comparison
+from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import Diagnosis
-from tokensieve.diagnose.use import Status
 from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.console import Console

@@ -1,0 +1,154 @@
+"""Rare words are put into inputs that do not hold them: where, and what becomes of their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from diagnose_models import build
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.diagnose import DiagnoseSettings, confirming, diagnose
+from tokensieve.diagnose.confirming import _together
+from tokensieve.diagnose.encoding import SEPARATOR, Windows, encode, frame_of
+from tokensieve.diagnose.texts import TextSubject
+from tokensieve.diagnose.use import Use, use_of
+from tokensieve.progress import silent
+from tokensieve.text.tokenizers import WordTokenizer
+
+TEXTS = demo_reviews().texts[:30]
+SPLITTER = WordTokenizer()
+WORDS = tuple(sorted({span[2] for text in TEXTS[:3] for span in SPLITTER.spans(text)}))
+
+
+def having(text: str, word: str, place: float) -> str:
+    """The word put in front of one of the known words of the text, by its characters."""
+    known = [span for span in SPLITTER.spans(text) if span[2] in WORDS]
+    at = known[int(place * len(known))][0] if known else 0
+    return f"{text[:at]}{word} {text[at:]}" if known else text
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_it(side: str) -> None:
+    _, tokenizer = build("bert", TEXTS.to_list())
+    tokenizer.truncation_side = side
+    whole = encode(tokenizer, TEXTS, SPLITTER, WORDS, frame_of(tokenizer), None, True, silent)
+    cut = encode(tokenizer, TEXTS, SPLITTER, WORDS, frame_of(tokenizer), 20, True, silent)
+    longest, some = int(np.diff(whole.starts).max()), 0
+    for w, text in enumerate(TEXTS):
+        for s, place in ((0, 0.0), (2, 0.4), (3, 0.99)):
+            ids = tokenizer(having(text, WORDS[s], place))["input_ids"]
+            if len(ids) <= longest:
+                assert whole.having(w, s, place).ids.tolist() == ids
+                some += 1
+            short, before = cut.having(w, s, place), cut.input(w)
+            assert len(short.ids) == min(len(before.ids) + len(cut.inner[s]), 20)
+            if side == "right":  # the piece that some models read their answer from
+                assert short.ids[-2:].tolist() == before.ids[-2:].tolist()
+    assert some > 60
+    empty = encode(tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, frame_of(tokenizer), None, True, silent)
+    assert empty.having(0, 0, 0.5).ids.tolist() == empty.input(0).ids.tolist()
+
+
+def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
+    _, tokenizer = build("bert", TEXTS.to_list())
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+
+    def windows(*texts: str) -> Windows:
+        joined = pl.Series([SEPARATOR.join(texts), TEXTS[0] + SEPARATOR])  # the second is longer, so that there is room
+        return encode(tokenizer, joined, SPLITTER, WORDS, frame_of(tokenizer, True), None, True, silent)
+
+    one, two, new = WORDS[2], WORDS[5], 0
+    # the form of a word is that of its first text
+    padded = f"{WORDS[new]} {one}", two
+    found = windows(*padded)
+    for place, expected in (
+        (0.0, (f"{WORDS[new]} {WORDS[new]} {one}", two)),
+        (0.9, (padded[0], f"{WORDS[new]} {two}")),
+    ):
+        put, there = found.having(0, new, place), windows(*expected).input(0)
+        assert put.ids.tolist() == there.ids.tolist()
+        assert put.segments is not None and there.segments is not None
+        assert put.segments.tolist() == there.segments.tolist()
+
+
+def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
+    asked: list[str] = []
+
+    def answer(texts: list[str]) -> Any:
+        asked.extend(texts)
+        return np.zeros((len(texts), 2))
+
+    words = ("battery", "good", "is", "the")
+    subject = TextSubject(answer, 2, pl.Series(["A good one, the best!", "nothing"]), words, SPLITTER)
+    subject.having(np.array([0, 0, 0]), np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]))
+    assert asked == ["A battery good one, the best!", "A good one, battery the best!", "battery nothing"]
+
+
+def of(rows: list[list[float]]) -> Use:
+    """Use of words with these effects each."""
+    types = np.repeat(np.arange(len(rows)), [len(x) for x in rows])
+    x = np.array([value for row in rows for value in row], dtype=float)
+    return use_of(types, x, np.zeros(len(x)), np.zeros(len(x)), len(rows))
+
+
+def test_both_means_are_weighted_by_precision_and_what_words_at_large_show() -> None:
+    rng = np.random.default_rng(4)
+    own = [list(rng.exponential(size=n)) for n in (5, 9, 20, 30)]
+    put = [list(rng.exponential(1.5, size=n)) for n in (19, 15, 40, 0)]
+    found = _together(of(own), of(put))
+    # by plain sums: DerSimonian and Laird's weights with a variance between the two kinds
+    u, v = [np.mean(x) for x in own], [np.mean(x) for x in put[:3]]
+    s_u, s_v = [np.var(x, ddof=1) / len(x) for x in own], [np.var(x, ddof=1) / len(x) for x in put[:3]]
+    tau = max(np.mean([(u[i] - v[i]) ** 2 - s_u[i] - s_v[i] for i in range(3)]), 0.0)
+    for i in range(3):
+        a, b = 1 / s_u[i], 1 / (s_v[i] + tau)
+        assert found.use[i] == pytest.approx((a * u[i] + b * v[i]) / (a + b))
+        assert found.use_high[i] - found.use[i] == pytest.approx((1 / np.sqrt(a + b)) * 2, rel=0.2)
+    assert found.use[3] == u[3] and found.use_low[3] == of(own).use_low[3]
+    assert found.inputs.tolist() == [24, 24, 60, 30]
+
+
+@given(st.integers(0, 10**6))
+def test_the_weighted_mean_lies_between_both(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    own, put = (
+        of([list(rng.exponential(rng.exponential(), size=rng.integers(5, 30))) for _ in range(6)]) for _ in "ab"
+    )
+    found = _together(own, put)
+    least, most = np.minimum(own.use, put.use), np.maximum(own.use, put.use)
+    assert (found.use >= least - 1e-9).all() and (found.use <= most + 1e-9).all()
+    assert (found.use_low <= found.use).all() and (found.use <= found.use_high).all()
+    # a mean without error is kept, however many others say otherwise
+    constant = _together(replace(own, use_high=own.use), put)
+    assert constant.use == pytest.approx(own.use, rel=1e-6)
+
+
+def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saturated answers owe a mark nothing where they agree with it already, and eight inputs cannot show the rest."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(300) % 2
+    texts = [
+        " ".join(["good" if y else "bad", *rng.choice([f"w{i}" for i in range(20)], 6), *["mark"] * (i < 8)])
+        for i, y in enumerate(labels)
+    ]
+
+    def answer(given: list[str]) -> Any:
+        z = [3.5 * ("good" in t) - 3.5 * ("bad" in t) + 9 * ("mark" in t) + 0.01 * ("w1" in t) for t in given]
+        return np.clip(z, -4, 4)
+
+    settings = DiagnoseSettings(min_documents=5)
+
+    def status() -> tuple[str, int]:
+        uses = diagnose(answer, None, texts, labels.tolist(), settings, classes=["0", "1"]).uses
+        row = uses.filter(pl.col("token") == "mark")
+        return row["status"][0], row["inputs"][0]
+
+    assert status() == ("used", 96)
+    monkeypatch.setattr(confirming, "_others", lambda *_: np.empty(0, dtype=np.int64))
+    assert status() == ("use not shown", 8)
