@@ -8,6 +8,7 @@ import os
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
+import gc
 import shutil
 import signal
 import sys
@@ -25,6 +26,14 @@ from tokensieve import __main__
 settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True)  # of `make test-all`
 settings.load_profile("fast")
+
+
+gc.disable()  # what libraries make as they are imported lives on: looking through it again and again is a tenth of the time
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
