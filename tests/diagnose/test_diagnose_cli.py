@@ -341,6 +341,24 @@ def test_axe_finds_nothing(browser: Any, small: Diagnosis, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_on_a_narrow_screen_the_words_fold_and_are_still_found(browser: Any, small: Diagnosis, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(render_diagnosis(small), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    for details in page.query_selector_all("details"):
+        details.evaluate("one => { one.open = true; }")
+    assert page.evaluate("document.querySelector('#uses').scrollWidth <= document.documentElement.clientWidth")
+    rows = page.locator("#uses tbody tr")
+    word = rows.first.locator("th").inner_text()
+    assert rows.count() > 1 and rows.locator("visible=true").count() == rows.count()
+    page.fill("input[data-table=uses]", word)
+    names = page.locator("#uses tbody tr:visible th").all_inner_texts()
+    assert word in names and len(names) < rows.count() and all(word in name for name in names)
+    context.close()
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_preference_pairs_from_columns(run: Run, tmp_path: Path) -> None:
     from diagnose_models import build, save
