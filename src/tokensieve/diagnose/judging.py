@@ -10,10 +10,10 @@ are predicted. Where no word carries the label, typical is the root mean square 
     excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
 
 All this is of inputs that hold the word. Its **status** (`Status`) weighs both. It is used without support where the excess is
-above BEYOND and |d̄| at least DOUBLE, or one standard deviation of the answers where that is less. Its use is **shown** where that it
-is at most LEAST · typical can be rejected over all inputs, those that it was put into among them, by Hall's transformation of t
-(`above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at LEVEL over all words confirmed by Holm's
-procedure.
+above BEYOND and |d̄| at least DOUBLE, or one standard deviation of the answers where that is less. Its use is **shown** where
+it can be rejected that it is at most LEAST · typical, over all inputs, those that the word was put into among them, by Hall's
+transformation of t (`above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at LEVEL over all
+words confirmed by Holm's procedure.
 """
 
 from __future__ import annotations
