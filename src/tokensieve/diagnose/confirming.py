@@ -2,7 +2,7 @@
 
 Those of largest use, of largest share, of largest mean without evidence in the data, and of the others those whose inputs are
 answered most unlike all others (z of the mean answer) are **confirmed**: left out of inputs that hold them, the words of a phrase
-together (`measuring.companions`). A word that few inputs hold is also put into others, drawn at random. All are measured in up to
+together (`measuring.companions`), and put into others, drawn at random, half as many or as many as are missing. All are measured in
 CONFIRMED inputs; as in successive halving (Jamieson and Talwalkar 2016), those used most by then are measured in more (ROUNDS).
 
 The numbers of `tokensieve.diagnose.use` are then those of leaving out. Of a word that was also put in, let u be the mean magnitude
@@ -95,10 +95,10 @@ def confirm(
 
 
 def _others(measured: Measured, word: int, many: int, seed: int) -> Ints:
-    """Inputs that a word is put into, so that it is measured in `many`."""
+    """Inputs that a word is put into: half of `many`, or as many as those that hold it lack of it."""
     held = measured.pairs.windows[measured.pairs.types == word]
     free = np.setdiff1d(np.arange(len(measured.answers)), held)
-    return np.random.default_rng([seed, word]).permutation(free)[: max(many - len(held), 0)]
+    return np.random.default_rng([seed, word]).permutation(free)[: max(many - len(held), many // 2)]
 
 
 def _candidates(

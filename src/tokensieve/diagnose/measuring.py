@@ -2,8 +2,8 @@
 
 Four passes: **reading** (logits, and attention where the model gives any), **words alone**, **effects** (of every word on the
 answer to its document: by integrated gradients where gradients reach the embeddings, else by leaving the word out of a bounded,
-seeded number of documents), and later **leaving out** of the words that matter, which are also put into other documents where few
-hold them (`tokensieve.diagnose.confirming`).
+seeded number of documents), and later **leaving out** of the words that matter, which are also **put into** other documents
+(`tokensieve.diagnose.confirming`).
 """
 
 from __future__ import annotations
