@@ -1,4 +1,4 @@
-"""The command line, called in place; a browser for pages."""
+"""The command line, called in place; a browser for pages. The process that only deals out tests imports nothing of the library."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
-from calls import Run, undrawn
-from pages import FLAGS
-from tokensieve import __main__
+if TYPE_CHECKING:
+    from calls import Run
 
 settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True)  # of `make test-all`
@@ -52,6 +51,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Call the command line in a folder of its own; give (exit status, standard output, standard error)."""
+    from tokensieve import __main__
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     handlers = {number: signal.getsignal(number) for number in __main__.STATUS}
@@ -73,12 +74,16 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 @pytest.fixture(name="undrawn")
 def without_pictures() -> Iterator[None]:
+    from calls import undrawn
+
     with undrawn():
         yield
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
+    from pages import FLAGS
+
     if shutil.which("chromium") is None:
         pytest.skip("the browser chromium is not installed")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -17,7 +17,8 @@ from sklearn.metrics import roc_auc_score
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, confirming, diagnose, judging
 from tokensieve.diagnose.classes import match_classes, settle
-from tokensieve.diagnose.judging import above, holm
+from tokensieve.diagnose.confirming import Confirmed
+from tokensieve.diagnose.judging import Status, above, holm, judged
 from tokensieve.diagnose.limits import Limits
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.outputs import Kind
@@ -245,6 +246,29 @@ def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries()
             q_value=np.full((3, 3), q), effect=side, posterior_difference=side, neutral=np.zeros(3)
         )
         assert judging._scale(measured, found, evidence, every, means) == pytest.approx((typical, slope))  # type: ignore[arg-type]
+
+
+def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> None:
+    n, per = 60, 24
+    effects = np.random.default_rng(3).normal(size=(n, per))
+    effects[0] += 3.0
+    types, every = np.repeat(np.arange(n), per), np.arange(n)
+    truth = np.tile([1.0, -1.0], n * per // 2)
+    found = use_of(types, effects.ravel(), np.zeros(n * per), effects.ravel() * truth, n)
+    helping = use_of(types, effects.ravel(), np.zeros(n * per), np.where(types == 0, 1, truth) * effects.ravel(), n)
+    pairs = SimpleNamespace(types=types, windows=np.arange(n * per))
+    measured = SimpleNamespace(pairs=pairs, answers=effects.reshape(-1, 1))
+    nothing = np.zeros((n, 2))
+    data = SimpleNamespace(
+        q_value=nothing + 1, effect=nothing, posterior_difference=nothing, neutral=nothing[0],
+        posterior_low=nothing - 1, posterior_high=nothing + 1,
+    )  # fmt: skip
+    none = np.empty(0, dtype=np.int64)
+    seen = Confirmed(every, np.arange(n * per), effects.reshape(-1, 1), none, none, np.empty((0, 1)))
+    assert (found.helps_low > 0).any()
+    assert Status.CONTEXT not in judged(measured, found, seen, data).status  # type: ignore[arg-type]
+    status = judged(measured, helping, seen, data).status  # type: ignore[arg-type]
+    assert np.flatnonzero(status == Status.CONTEXT).tolist() == [0]
 
 
 def test_the_words_of_a_phrase_are_left_out_together() -> None:

@@ -13,7 +13,8 @@ All this is of inputs that hold the word. Its **status** (`Status`) weighs both.
 above BEYOND and |d̄| at least DOUBLE, or one standard deviation of the answers where that is less. Its use is **shown** where
 it can be rejected that it is at most LEAST · typical, over all inputs, those that the word was put into among them, by Hall's
 transformation of t (`above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at LEVEL over all
-words confirmed by Holm's procedure.
+words confirmed by Holm's procedure. It **helps in context** where the lower end of what the right answer loses without it is above
+zero, corrected like t·SE.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ def judged(measured: Measured, use: Use, seen: Confirmed, found: Importance) -> 
         effect[i] = abs(float(middle[h]))
         t = float(stats.t.isf(LEVEL / 2 / len(words), n - 1))
         error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
-        margin, half[i] = t * error, float(stats.t.isf(0.025, n - 1)) * error
+        single = float(stats.t.isf(0.025, n - 1))
+        margin, half[i] = t * error, single * error
+        helps = use.helps[s] - t / single * (use.helps[s] - use.helps_low[s])
         k = column[i]
         support = max(0.0, float(found.posterior_high[s, k] - found.neutral[k])) * slope
         excess[i] = (effect[i] - margin - support) / typical
@@ -114,7 +117,7 @@ def judged(measured: Measured, use: Use, seen: Confirmed, found: Importance) -> 
             status.append(Status.NOT_SHOWN)
         elif found.q_value[s, k] < LEVEL and side[s, k] > 0:
             status.append(Status.CARRIES)
-        elif use.helps_low[s] > 0:
+        elif helps > 0:
             status.append(Status.CONTEXT)
         elif excess[i] <= LEAST:
             status.append(Status.OTHER)
