@@ -8,7 +8,6 @@ import os
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
-import gc
 import shutil
 import signal
 import sys
@@ -27,23 +26,15 @@ settings.register_profile("thorough", max_examples=200, deadline=None, derandomi
 settings.load_profile("fast")
 
 
-gc.disable()  # what libraries make as they are imported lives on: looking through it again and again is a tenth of the time
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file go to one worker; those of diagnose/ and live/ too, which share trained models and an opened page."""
+    """The tests of a file go to one worker; those of a folder too, where they share a trained model or an audit and its page."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByRoom(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = Path(nodeid.partition("::")[0])
-            return file.parent.name if file.parent.name in ("diagnose", "live") else str(file)
+            return next((room for room in ("diagnose", "report") if room in file.parts), str(file))
 
     return ByRoom(config, log)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from diagnose_models import build
+from diagnose_models import framed, train_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +35,7 @@ def having(text: str, word: str, place: float) -> str:
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_it(side: str) -> None:
-    _, tokenizer = build("bert", TEXTS.to_list())
+    tokenizer = framed(train_tokenizer("wordpiece", TEXTS.to_list()), False)
     tokenizer.truncation_side = side
     whole = encode(tokenizer, TEXTS, SPLITTER, WORDS, frame_of(tokenizer), None, True, silent)
     cut = encode(tokenizer, TEXTS, SPLITTER, WORDS, frame_of(tokenizer), 20, True, silent)
@@ -56,7 +56,7 @@ def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_
 
 
 def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
-    _, tokenizer = build("bert", TEXTS.to_list())
+    tokenizer = framed(train_tokenizer("wordpiece", TEXTS.to_list()), False)
     tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
 
     def windows(*texts: str) -> Windows:

@@ -25,6 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from test_encoding import TEXTS, WORDS
 
+from calls import fast_first
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.data.importance import Z95, token_importance
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, confirming, diagnose
@@ -107,7 +108,7 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
             np.testing.assert_allclose(found[row], model(**given).logits[0].detach(), atol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
+@pytest.mark.parametrize("family", fast_first(["modernbert", "bert"]))
 def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family: str) -> None:
     """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
     model, tokenizer = build(family, TEXTS.to_list())
