@@ -103,7 +103,7 @@ class Diagnosis:
         frequency: what the number of documents alone would reach.
         tokens: a row per word and class (`Importance.to_frame`), then importance (`tokensieve.diagnose.agreement`), value,
             gradient, deletion, deleted_from, attention, attention_layer_<l>, quadrant, use, use_low, use_high, share, flipped,
-            concentration, helps, helps_low, helps_high, status (`tokensieve.diagnose.use`).
+            concentration, helps, helps_low, helps_high, status (`tokensieve.diagnose.use`, `tokensieve.diagnose.judging`).
         uses: the words confirmed by leaving them out, the most used first (`uses_frame`).
         marked: documents with their words' effects.
         learning: whether this model has learned where the label is.
