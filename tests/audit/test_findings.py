@@ -64,7 +64,7 @@ PLANTS = {
     ),
     "last line": (in_share(0.15, 1, lambda t: f"{t}\nPosted via tablet."), {"tablet"}, Sign.EDGE),
     "first word": (in_share(0.1, 0, lambda t: f"Reuters {t}"), {"reuters"}, Sign.EDGE),
-    "a word anywhere": (in_share(0.15, 1, lambda t: middle(t, "zebra")), {"zebra"}, Sign.ALONE),
+    "a word anywhere": (in_share(0.2, 1, lambda t: middle(t, "zebra")), {"zebra"}, Sign.ALONE),
 }
 
 

@@ -30,8 +30,8 @@ TOY: dict[str, dict[str, Any]] = {
     "one-step-only": {**D, **IMDB, "etas": [1.0, 100.0]},
     "diagnosis": {**D, **IMDB, "frozen_rate": 0.1, "frozen_steps": 30},
     "dimension": {**D, **IMDB, "dimensions": [8, 32, 128], "from": 32},
-    "beyond": {**D, "documents": 200, "independent_documents": 200, "epochs": 3, "dimensions": [8], "n_types": 30,
-               "length": 5, "n_relevant": 8},
+    "beyond": {**D, "documents": 200, "independent_documents": 200, "epochs": 3, "dimensions": [8], "least_dimension": 0,
+               "n_types": 30, "length": 5, "n_relevant": 8},
 }  # fmt: skip
 MEASURED = {
     "one-layer": {"bins-imdb", "tokens-imdb", "trajectory-imdb", "bins-yelp", "tokens-yelp", "trajectory-yelp"},
