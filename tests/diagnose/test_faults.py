@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,7 @@ from tokensieve.diagnose.limits import Limits
 from tokensieve.diagnose.loading import untrained_twin
 from tokensieve.diagnose.outputs import Kind
 from tokensieve.diagnose.use import use_of
-from tokensieve.diagnose.verdict import Learning, behaves, random_auc
+from tokensieve.diagnose.verdict import Learning, behaves, random_auc, skill_of
 from tokensieve.errors import InputError
 from tokensieve.report.diagnose import headline
 from tokensieve.text.counts import Counts
@@ -95,6 +96,22 @@ def test_the_example_is_the_one_that_the_data_supports() -> None:
     noise = np.random.default_rng(0).normal(size=(300, 3))
     with pytest.raises(InputError, match="the answers do not tell"):
         settle(unclear, noise, labels, ["down", "up"])
+
+
+def test_an_order_that_is_hardly_better_than_the_largest_class_is_proposed_all_the_same() -> None:
+    labels = np.repeat([0, 1, 2], [40, 130, 30])
+    z = answers(labels, (2, 0, 1)) + np.random.default_rng(0).normal(scale=6.0, size=(200, 3))
+    assert (z.argmax(axis=1) == np.array([2, 0, 1])[labels]).mean() < 0.75
+    guessed = match_classes(("bad", "fine", "so so"), [f"LABEL_{i}" for i in range(3)])
+    with pytest.raises(InputError, match="--map bad=LABEL_2 --map fine=LABEL_0 --map 'so so=LABEL_1'"):
+        settle(guessed, z, labels, ("bad", "fine", "so so"))
+    same = np.tile([9.0, 0.0, 0.0], (200, 1))  # answers that never change say nothing about the order
+    assert settle(guessed, same, labels, ("bad", "fine", "so so")) is guessed
+
+
+def test_numbers_are_matched_however_they_are_written() -> None:
+    found = match_classes(("1", "2", "3"), ["3.0", "1.0", "2.0"])
+    assert found.named and found.outputs is not None and found.outputs.order == (1, 2, 0)
 
 
 def test_chance_accuracy_moves_no_order() -> None:
@@ -229,7 +246,10 @@ def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
         linear({"tablet": 8.0, "w1": 0.001, "w2": -0.001}), None, texts, labels, SETTINGS, classes=["0", "1"]
     )
     assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
-    assert "It uses most: tablet" in found.verdict[1] and "One word dominates: tablet" in found.verdict[1]
+    assert "It uses most: tablet" in found.verdict[1] and "One word dominates: tablet; " in found.verdict[1]
+    assert headline(found) == ("This model uses ", ["tablet"], " most, and it carries the label here.")
+    used = found.uses.with_columns(status=pl.lit("used"))
+    assert headline(replace(found, uses=used))[2] == " most."
     assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
 
 
@@ -269,6 +289,13 @@ def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> 
     assert Status.CONTEXT not in judged(measured, found, seen, data).status  # type: ignore[arg-type]
     status = judged(measured, helping, seen, data).status  # type: ignore[arg-type]
     assert np.flatnonzero(status == Status.CONTEXT).tolist() == [0]
+
+
+def test_of_few_documents_no_interval_leaves_its_range() -> None:
+    labels = np.arange(12) % 2
+    f = np.where(labels == 1, 1.0, -1.0) + np.random.default_rng(5).normal(scale=1.3, size=12)
+    skill = skill_of(f[:, None], labels, np.arange(12) % 4, 4, False, 0.6)
+    assert 0 <= skill.auc_low < skill.auc < 1 and skill.auc_high == 1.0
 
 
 def test_the_words_of_a_phrase_are_left_out_together() -> None:

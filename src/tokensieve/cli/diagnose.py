@@ -23,6 +23,7 @@ from tokensieve.cli.options import (
 )
 from tokensieve.cli.pairs import columns_of
 from tokensieve.errors import InputError
+from tokensieve.escape import shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +156,7 @@ def diagnose(
         typer.Option(
             "--fail-on",
             help="Exit 3 if a word has more than this share of all use (share=0.2), or more words than this are used without "
-            "support (unsupported=0) (repeatable).",
+            "support (unsupported=0) (repeatable). Of several models the last is judged.",
             metavar="KIND=LIMIT",
         ),
     ] = None,
@@ -193,7 +194,7 @@ def diagnose(
         found = _diagnose(read, partial(load, names[0]), settings, options, out, quiet)
     if over := limits.exceeded(found):
         for line in over:
-            say(quiet, line)
+            say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)
         raise typer.Exit(3)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +65,7 @@ def match_classes(
         return Matched(Outputs((0,), 1, 2, Kind.SINGLE), names, True, note)
     if asked:
         return Matched(_as_asked(classes, names, asked, kind, have), names)
-    folded = [name.casefold() for name in names]
-    mine = [name.casefold() for name in classes]
+    folded, mine = [_folded(name) for name in names], [_folded(name) for name in classes]
     if len(set(folded)) == M and len(set(mine)) == K:
         found = [folded.index(name) for name in mine if name in folded]
         if len(found) == K:
@@ -86,6 +86,14 @@ def match_classes(
         pairs = ", ".join(f"{name} = {output}" for name, output in zip(classes, names, strict=True))
         return Matched(order, names, False, f"the model's outputs have no names and are taken in order: {pairs}")
     return Matched(None, names, False, have)
+
+
+def _folded(name: str) -> str:
+    """Without case; 1.0 and 1 are one number."""
+    try:
+        return f"{float(name):g}"
+    except ValueError:
+        return name.casefold()
 
 
 def _rest(mine: list[str], names: list[str], width: int) -> Outputs:
@@ -112,7 +120,8 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
 
     The best assignment maximises the trace of the confusion matrix (Hungarian algorithm). It wins where, of the documents that
     only one of the two gets right, it gets right more than half (sign test, p < 1e-6), and at least 5 % of all documents more;
-    and where it is better than answering the largest class throughout, which says nothing about the order.
+    and where its answers agree with the labels beyond what their frequencies alone give: a model that always answers the same says
+    nothing about the order.
 
     Args:
         found: by name, as asked, or guessed.
@@ -131,9 +140,12 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
     np.add.at(confusion, (labels, answered), 1.0)
     _, best = linear_sum_assignment(-confusion)
     right = best[labels] == answered
-    example = " ".join(f"--map {name}={found.names[output]}" for name, output in zip(classes, best, strict=True))
+    example = " ".join(
+        f"--map {quote(f'{name}={found.names[output]}')}" for name, output in zip(classes, best, strict=True)
+    )
+    tells = _tells(right, float(confusion.sum(axis=1) @ confusion[:, best].sum(axis=0)) / len(labels) ** 2)
     if outputs is None:
-        if _tells(right, labels):
+        if tells:
             raise InputError(f"{found.note}: the answers fit {example} ({right.mean():.1%} right); confirm with it")
         raise InputError(
             f"{found.note}: say which is which with --map CLASS=OUTPUT for each class; the answers do not tell (at best "
@@ -143,7 +155,7 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
     only_best, only_mine = int((right & ~mine).sum()), int((mine & ~right).sum())
     wins = (
         only_best + only_mine > 0
-        and _tells(right, labels)
+        and tells
         and (
             binomtest(only_best, only_best + only_mine, 0.5, alternative="greater").pvalue < SURE
             and only_best - only_mine > MUCH * len(labels)
@@ -151,19 +163,18 @@ def settle(found: Matched, logits: Floats, labels: Ints, classes: Sequence[str])
     )
     if not wins:
         return found
-    what = f"{mine.mean():.1%} of the answers are right in this order, {right.mean():.1%} with {example}"
+    what = f"{mine.mean():.1%} of the answers are right, {right.mean():.1%} with {example}"
     if found.named:
         return replace(
             found, note=f"{found.note}; {what}: are the names in its config.json in the right order?".lstrip("; ")
         )
-    why = f" when {found.note}" if found.note else " as mapped"
-    raise InputError(f"only {what}: the order{why} seems to be another one; say so with --map")
+    order = found.note or "the outputs are matched as --map says"
+    raise InputError(f"{order}, but then only {what}: give the order that is right with --map")
 
 
-def _tells(right: NDArray[np.bool_], labels: Ints) -> bool:
-    """Whether answers are right more often than the largest class would be (p < 1e-6)."""
-    chance = float(np.bincount(labels).max()) / len(labels)
-    return bool(binomtest(int(right.sum()), len(labels), chance, alternative="greater").pvalue < SURE)
+def _tells(right: NDArray[np.bool_], chance: float) -> bool:
+    """Whether answers are right more often than by chance (p < 1e-6)."""
+    return bool(binomtest(int(right.sum()), len(right), min(chance, 1.0), alternative="greater").pvalue < SURE)
 
 
 def _settle_scale(

@@ -148,7 +148,7 @@ def _auc(answers: Floats, labels: Ints, groups: Ints, n_groups: int) -> tuple[fl
     left = np.array([area(groups != g) for g in range(n_groups)])
     error = math.sqrt((n_groups - 1) / n_groups * float(np.sum((left - left.mean()) ** 2)))
     error = max(error, 0.5 / len(labels))
-    return whole, whole - Z95 * error, whole + Z95 * error
+    return whole, max(whole - Z95 * error, 0.0), min(whole + Z95 * error, 1.0)
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def sentences(
 
 def _known(correlation: dict[str, Correlation]) -> dict[str, Correlation]:
     return {
-        name: correlation[name] for name in MEASURES if name in correlation and math.isfinite(correlation[name].rho)
+        name: correlation[name] for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)
     }
 
 
@@ -276,7 +276,7 @@ def _first(
             "This model has barely learned where the label is, if at all: it ranks these documents better than chance, but no "
             f"better than random weights of their words may ({numbers})."
         )
-    why = "no word could be shown that its answers rest on"
+    why = "of no word could it be shown that its answers are the better for it"
     if skill.reversed:
         why = "it answers against the labels (is each output matched with the right class?)"
     elif not skill.above_chance:
@@ -295,7 +295,7 @@ def _attention(
     correlation: dict[str, Correlation], untrained: dict[str, Correlation], by_chance: dict[str, tuple[float, float]]
 ) -> list[str]:  # fmt: skip
     found = correlation.get("attention_importance")
-    if found is None or not math.isfinite(found.rho):
+    if found is None or not math.isfinite(found.low):
         return []
     numbers = f"(correlation {said(found)}; {_against('attention_importance', untrained, by_chance)})"
     if _real("attention_importance", found, untrained, by_chance):
@@ -312,8 +312,8 @@ def _most(uses: pl.DataFrame) -> str:
     )
     sentence = f"It uses most: {names}."
     if used.height == 1 or used["use_low"][0] > 3 * used["use_high"][1]:
-        rest = f"{used['use'][1]:.2f} for the next" if used.height > 1 else "no other word is shown to be used"
-        sentence += f" One word dominates: {shown(used['token'][0], 30)}, {used['use'][0]:.2f} against {rest}."
+        rest = f"the next has {used['use'][1]:.2f}" if used.height > 1 else "of no other word is the use shown"
+        sentence += f" One word dominates: {shown(used['token'][0], 30)}; {rest}."
     return sentence
 
 

@@ -16,11 +16,13 @@ from tokensieve.escape import shown
 from tokensieve.report.charts import (
     INK,
     MUTED,
+    PAPER,
     POINTS_PER_PICTURE,
     SIDES,
     Picture,
     back_to_front,
     cloud,
+    config,
     finish,
     name_rows,
     names,
@@ -92,22 +94,18 @@ def render_diagnosis(found: Diagnosis, pictures: list[Picture] | None = None) ->
 def headline(found: Diagnosis) -> tuple[str, list[str], str]:
     """What the owner should know first: what stands before up to three words, the words, and what stands behind them."""
 
-    def words(status: Status) -> list[str]:
-        return [str(x) for x in found.uses.filter(pl.col("status") == str(status))["token"].head(HEADLINE)]
-
     if not found.learned:
         why = {
             Learning.OPEN: "It cannot be said whether this model has", Learning.BARELY: "This model has barely, if at all,"
         }.get(found.learning, "This model is not shown to have")  # fmt: skip
         return f"{why} learned where the label is.", [], ""
-    if unsupported := words(Status.UNSUPPORTED):
+    if unsupported := found.leaning["token"].head(HEADLINE).to_list():
         return "This model leans on ", unsupported, ", which these documents do not support."
-    if used := words(Status.CARRIES):
-        return (
-            "This model uses ",
-            used,
-            ", which carry the label here." if len(used) > 1 else ", which carries the label here.",
-        )
+    used = found.uses.filter(pl.col("status") != str(Status.NOT_SHOWN)).head(HEADLINE)
+    if used.height:
+        carry = (used["status"] == str(Status.CARRIES)).all()
+        they = ", and they carry the label here" if used.height > 1 else ", and it carries the label here"
+        return "This model uses ", used["token"].to_list(), f" most{they * carry}."
     return "This model has learned; no single word that it uses could be shown.", [], ""
 
 
@@ -304,17 +302,17 @@ def _layers(found: Diagnosis) -> Picture:
         )
         .properties(width=118, height=96)
         .facet(
-            facet=alt.Facet("layer:N", title=None, sort=alt.SortField("order"), header=alt.Header(labelFontSize=12)),
+            facet=alt.Facet(
+                "layer:N", title=None, sort=alt.SortField("order"), header=alt.Header(labelFontSize=12, labelColor=INK)
+            ),
             columns=3,
             title=alt.TitleParams(
-                "Layers", subtitle=["attention (1 = its share) against size of importance"], anchor="start"
+                "Layers", subtitle=["attention (1 = its share) against", "the size of importance"], anchor="start"
             ),
         )
     )
-    spec = (
-        chart.configure(font="Arial, Helvetica, sans-serif", background="#ffffff").configure_view(stroke=None).to_dict()
-    )
-    spec = {**spec, "datasets": {"points": rows}}
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec |= {"background": PAPER, "config": {**spec["config"], **config()}, "datasets": {"points": rows}}
     caption = f"{len(layers)} of {found.layers} layers, {points.height:,} words"
     listing = ", ".join(f"{i} {rho[i]}" for i in layers)
     return Picture(

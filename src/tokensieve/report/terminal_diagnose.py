@@ -16,7 +16,7 @@ from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
-from tokensieve.report.numbers import signed
+from tokensieve.report.numbers import percent, signed
 from tokensieve.report.terminal import BLUE, ORANGE
 
 ROWS = 12
@@ -27,7 +27,7 @@ LEARNED = {
 }  # fmt: skip
 SHORT = {
     str(Status.CARRIES): "carries it", str(Status.CONTEXT): "in context", str(Status.UNSUPPORTED): "no support",
-    str(Status.RARE): "too rare", str(Status.OTHER): "open", str(Status.NOT_SHOWN): "use not shown",
+    str(Status.RARE): "too rare", str(Status.OTHER): "used", str(Status.NOT_SHOWN): "use not shown",
 }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def _uses(found: Diagnosis) -> Table:
     for row in listed.iter_rows(named=True):
         table.add_row(
             Text(_short(row["token"], 16)), Text(_short(row["class"], 9)),
-            f"{row['use']:.2f} ({row['use_low']:.2f}…{row['use_high']:.2f})", f"{row['flipped']:.0%}",
+            f"{row['use']:.2f} ({row['use_low']:.2f}…{row['use_high']:.2f})", percent(row["flipped"], 0),
             f"{signed(row['posterior_difference'])} ({signed(row['posterior_low'])}…{signed(row['posterior_high'])})",
             Text(SHORT[row["status"]], style=styles.get(row["status"], "dim")),
         )  # fmt: skip
