@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 # read by libraries as they are imported: the workers of a run share the cores already
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
 import shutil
