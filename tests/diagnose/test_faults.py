@@ -112,6 +112,8 @@ def test_an_order_that_is_hardly_better_than_the_largest_class_is_proposed_all_t
 def test_numbers_are_matched_however_they_are_written() -> None:
     found = match_classes(("1", "2", "3"), ["3.0", "1.0", "2.0"])
     assert found.named and found.outputs is not None and found.outputs.order == (1, 2, 0)
+    close = match_classes(("10000001", "10000002"), ["10000002", "10000001.0"])
+    assert close.named and close.outputs is not None and close.outputs.order == (1, 0)
 
 
 def test_chance_accuracy_moves_no_order() -> None:

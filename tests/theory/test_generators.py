@@ -25,9 +25,8 @@ def test_assumption_one_holds_exactly(
     pairs: int, half: int, irrelevant: int, length: int, share: float, seed: int
 ) -> None:
     n = 4 * pairs
-    assume(
-        round(n * share) * (length - 1) >= irrelevant
-    )  # else refused: not every type could occur in the smaller class
+    # else refused: not every type could occur in the smaller class
+    assume(round(n * share) * (length - 1) >= irrelevant)
     data = single_token(n, 2 * half + irrelevant, length, 2 * half, positive_share=share, seed=seed)
     c, y = dense(data), data.counts.signs
     assert np.sum(y > 0) == round(n * share)

@@ -93,9 +93,8 @@ def test_any_feasible_problem_agrees_with_least_distance_programming(seed: int, 
     assert result.ties == d - free.shape[1]
     D = (E[pairs[:, 0]] - E[pairs[:, 1]]) @ free
     np.testing.assert_allclose(result.p, free @ least_norm(D), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(
-        result.p, interior_point(E, pairs, equal), rtol=1e-4, atol=1e-5
-    )  # it ends at its tolerance
+    other = interior_point(E, pairs, equal)  # which ends at a tolerance of its own
+    np.testing.assert_allclose(result.p, other, rtol=1e-4, atol=1e-5)
 
 
 def interior_point(E: np.ndarray, pairs: np.ndarray, equal: np.ndarray) -> np.ndarray:

@@ -89,11 +89,8 @@ def match_classes(
 
 
 def _folded(name: str) -> str:
-    """Without case; 1.0 and 1 are one number."""
-    try:
-        return f"{float(name):g}"
-    except ValueError:
-        return name.casefold()
+    """As labels are read, without case."""
+    return (label_name(name) or name).casefold()
 
 
 def _rest(mine: list[str], names: list[str], width: int) -> Outputs:

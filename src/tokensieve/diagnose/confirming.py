@@ -59,7 +59,7 @@ class Confirmed:
 def confirm(
     subject: Subject, outputs: Outputs, measured: Measured, first: Use, found: Importance, work: Work
 ) -> Confirmed:  # fmt: skip
-    """Leave the candidates out of inputs, and put them into others where few hold them.
+    """Leave the candidates out of inputs that hold them, and put them into others.
 
     Args:
         subject: the model on its inputs.
@@ -76,7 +76,7 @@ def confirm(
     seen, looked, had = Confirmed(words, none, nothing, none, none, nothing), words, 0
     for many, inputs in ((len(words), CONFIRMED), *ROUNDS):
         stage = f"confirming words, {inputs} times each"
-        looked = _most_used(seen, looked, measured, first, many) if had else looked
+        looked = _most_used(seen, looked, measured, first, many)
         chosen = choose(pairs, looked, inputs - had, work.seed, apart=seen.chosen)
         lost = leave_out(subject, outputs, answers, chosen, work, stage, together)
         # a part of a phrase says nothing where the others are not
@@ -95,7 +95,7 @@ def confirm(
 
 
 def _others(measured: Measured, word: int, many: int, seed: int) -> Ints:
-    """Inputs that a word is put into: half of `many`, or as many as those that hold it lack of it."""
+    """Inputs that a word is put into: half of `many`, or more where fewer than the other half hold it."""
     held = measured.pairs.windows[measured.pairs.types == word]
     free = np.setdiff1d(np.arange(len(measured.answers)), held)
     return np.random.default_rng([seed, word]).permutation(free)[: max(many - len(held), many // 2)]
@@ -129,12 +129,15 @@ def _most_used(seen: Confirmed, looked: Ints, measured: Measured, first: Use, ma
     Where only few inputs owe much to a word, a few show nothing of it; its share of all use is estimated from all of them.
     """
     types = np.r_[measured.pairs.types[seen.chosen], seen.types]
-    size = np.nan_to_num(np.abs(np.vstack([seen.lost, seen.gained])).max(axis=1, initial=0.0))
-    use = np.bincount(types, size, len(measured.value)) / np.maximum(
-        np.bincount(types, minlength=len(measured.value)), 1
-    )
+    use = _mean_size(types, np.vstack([seen.lost, seen.gained]), len(measured.value))
     most = looked[np.argsort(-use[looked], kind="stable")[:many]]
     return np.union1d(most, looked[np.argsort(-np.nan_to_num(first.share[looked]), kind="stable")[:LARGEST]])
+
+
+def _mean_size(types: Ints, change: Floats, n_types: int) -> Floats:
+    """Of each word the mean size of what the answers change, largest over outputs, shape (|S|,); zero where it was not measured."""
+    size = np.nan_to_num(np.abs(change).max(axis=1, initial=0.0))
+    return np.asarray(np.bincount(types, size, n_types) / np.maximum(np.bincount(types, minlength=n_types), 1))
 
 
 def _answered(measured: Measured) -> Floats:
@@ -157,8 +160,7 @@ def _in_phrases(
     if together:
         chosen = choose(measured.pairs, np.sort(np.array(list(together))), work.per_type, work.seed)
         lost = leave_out(subject, outputs, measured.answers, chosen, work, "leaving out phrases", together)
-        types, size = measured.pairs.types[chosen], np.nan_to_num(np.abs(lost).max(axis=1))
-        out = np.bincount(types, size, len(enough)) / np.maximum(np.bincount(types, minlength=len(enough)), 1)
+        out = _mean_size(measured.pairs.types[chosen], lost, len(enough))
     return out
 
 
