@@ -326,6 +326,7 @@ def picture(options: argparse.Namespace) -> None:
         x=alt.X("seconds", scale=alt.Scale(type="log"), title="processor seconds"),
         y=alt.Y("Spearman", scale=alt.Scale(zero=False), title="Spearman with leave-one-out"), color="kind", shape="kind",
     ).properties(width=230, height=190).facet("model", columns=3)  # fmt: skip
+    chart = chart.configure(padding={"left": 5, "top": 5, "bottom": 5, "right": 30})  # else the legend's words are cut
     chart.save(options.table.parent / "fidelity.svg")
 
 
