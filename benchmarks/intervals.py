@@ -30,9 +30,9 @@ import polars as pl
 from scipy import stats
 
 from machine import DATA, described
-from tokensieve.data.groups import merged
-from tokensieve.data.importance import Importance, token_importance
-from tokensieve.data.intervals import Z95, false_discovery
+from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import Importance, token_importance
+from tokensieve.evidence.intervals import Z95, false_discovery
 from tokensieve.text.counts import Counts
 from tokensieve.text.split import unit_index
 from tokensieve.text.tokenizers import WordTokenizer

@@ -35,8 +35,8 @@ import numpy as np
 import polars as pl
 
 from machine import DATA, described, memory
-from tokensieve.data.importance import importance_of as from_sums
-from tokensieve.data.sums import TokenSums
+from tokensieve.evidence.importance import importance_of as from_sums
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text import spill as spill_files
 from tokensieve.text.counts import Counts

@@ -7,7 +7,7 @@ Names are loaded when they are first used; no name here is also that of a module
 
 from __future__ import annotations
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 TYPE_CHECKING = (
     False  # type checkers take it for true; importing `typing` for it would double the time until a command starts
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tokensieve.auditing.mask import mask_texts
     from tokensieve.auditing.result import Audit, Settings
     from tokensieve.auditing.run import audit
-    from tokensieve.data.importance import Category, Importance, importance_of, token_importance
-    from tokensieve.data.sums import TokenSums
     from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
     from tokensieve.errors import InputError
+    from tokensieve.evidence.importance import Category, Importance, importance_of, token_importance
+    from tokensieve.evidence.sums import TokenSums
     from tokensieve.model.attention import Gradient, answers, gradient
     from tokensieve.model.classifier import AttentionClassifier
     from tokensieve.model.cluster import learn_on
@@ -61,8 +61,8 @@ _HOMES = {
     "auditing.mask": "mask_texts",
     "auditing.result": "Audit Settings",
     "auditing.run": "audit",
-    "data.importance": "Category Importance importance_of token_importance",
-    "data.sums": "TokenSums",
+    "evidence.importance": "Category Importance importance_of token_importance",
+    "evidence.sums": "TokenSums",
     "diagnose.result": "DiagnoseSettings Diagnosis",
     "errors": "InputError",
     "model.attention": "Gradient answers gradient",

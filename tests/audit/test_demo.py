@@ -9,7 +9,7 @@ from calls import fast_first
 from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
-from tokensieve.data.importance import Importance, token_importance
+from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.vocabulary import Documents, count_corpus
 

@@ -14,7 +14,7 @@ from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
-from tokensieve.data.importance import token_importance
+from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
 from tokensieve.text.corpus import Corpus, read_corpus, split_corpus

@@ -14,9 +14,9 @@ from tokensieve.auditing.findings import FindingKind
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.stability import MOST_ENVIRONMENTS
-from tokensieve.data.groups import merged
-from tokensieve.data.importance import token_importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import token_importance
 from tokensieve.report.sentences import headline
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.counts import Counts

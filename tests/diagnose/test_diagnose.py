@@ -27,7 +27,6 @@ from test_encoding import TEXTS, WORDS
 
 from calls import fast_first
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.data.importance import Z95, token_importance
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, confirming, diagnose
 from tokensieve.diagnose.agreement import correlate, gather, importance
 from tokensieve.diagnose.encoding import SPECIAL, Input, encode, frame_of
@@ -37,6 +36,7 @@ from tokensieve.diagnose.outputs import Outputs
 from tokensieve.diagnose.pieces import PieceSubject
 from tokensieve.diagnose.reading import FIRST, LAST, MEAN, RIGHT, Reader, prepared
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import Z95, token_importance
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 

@@ -25,8 +25,8 @@ from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
-from tokensieve.data.importance import LEVEL, Category, Importance, token_importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import LEVEL, Category, Importance, token_importance
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.effects import attention_sums

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokensieve.report import numbers
+from tokensieve import wording as numbers
 from tokensieve.report.script import FOLDER
 
 NAN = math.nan

@@ -21,9 +21,9 @@ from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown, visible
 from tokensieve.report import render
 from tokensieve.report.charts import PICTURED_CLASSES, draw
-from tokensieve.report.numbers import signed
 from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, cut
 from tokensieve.report.script import page_script
+from tokensieve.wording import signed
 
 HOSTILE = [
     *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),

@@ -25,9 +25,9 @@ from calls import Run, fast_first
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
-from tokensieve.data.importance import Importance, importance_of, token_importance
-from tokensieve.data.sums import TokenSums
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import Importance, importance_of, token_importance
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.text import counts
 from tokensieve.text import spill as streaming

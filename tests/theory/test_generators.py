@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import signed_frequency
 from tokensieve.theory.generators import independent_tokens, single_token
 
 

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.start import Start, initialise
 from tokensieve.text.counts import Counts

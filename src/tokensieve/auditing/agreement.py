@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import polars.selectors
 
-from tokensieve.data.importance import LEVEL, Category, Importance
+from tokensieve.evidence.importance import LEVEL, Category, Importance
 from tokensieve.model.decision import both
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Floats, Ints

@@ -30,8 +30,8 @@ from tokensieve import __version__
 from tokensieve.auditing.findings import Share
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.saved import Saved
-from tokensieve.data.importance import LEVEL, Z95
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import LEVEL, Z95
 from tokensieve.text.counts import Floats
 
 

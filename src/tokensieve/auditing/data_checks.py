@@ -8,10 +8,10 @@ import scipy.sparse as sp
 
 from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
-from tokensieve.data.drift import drift
-from tokensieve.data.duplicates import Duplicates, near_duplicates
-from tokensieve.data.groups import merged
-from tokensieve.data.importance import LEVEL
+from tokensieve.evidence.drift import drift
+from tokensieve.evidence.duplicates import Duplicates, near_duplicates
+from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import LEVEL
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import Tokenizer

@@ -11,8 +11,8 @@ import polars as pl
 from scipy.stats import binomtest
 
 from tokensieve.auditing.context import Passage
-from tokensieve.data.intervals import clustered_share
 from tokensieve.escape import html_table, shown
+from tokensieve.evidence.intervals import clustered_share
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Ints
 

@@ -21,9 +21,9 @@ from tokensieve.auditing.data_checks import drifted
 from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked, rows_of
 from tokensieve.auditing.inspection import Inspection
 from tokensieve.auditing.pair_checks import pair_accuracy_without, pair_issues
-from tokensieve.data.importance import LEVEL
-from tokensieve.data.pairs import differences, length_features, win_rates, wins_frame
 from tokensieve.escape import shown
+from tokensieve.evidence.importance import LEVEL
+from tokensieve.evidence.pairs import differences, length_features, win_rates, wins_frame
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.fit import FitSettings
 from tokensieve.model.pairs import named_rightly
@@ -58,7 +58,7 @@ class Preferences:
         longer: pairs in which the longer answer (in characters) is preferred, of those of unequal length: "train" and "test".
         like_length: test pairs of lengths within a factor of 1.25: what the model names rightly, and where the longer one wins.
         wins: a row per type: how often the side that alone contains it wins, as it is and at equal length
-            (`tokensieve.data.pairs`).
+            (`tokensieve.evidence.pairs`).
     """
 
     columns: tuple[str, str]

@@ -20,10 +20,10 @@ from tokensieve.auditing.pairs import Preferences, inspect_pairs
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.auditing.stability import stability
-from tokensieve.data.formatting import importance_of_all
-from tokensieve.data.importance import Importance
-from tokensieve.data.pairs import pair_importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.formatting import importance_of_all
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.pairs import pair_importance
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
 from tokensieve.model.effects import attention_sums

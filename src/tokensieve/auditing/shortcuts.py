@@ -22,9 +22,9 @@ from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.context import Sign, holders, passage, sign_of
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
 from tokensieve.auditing.refit import refit
-from tokensieve.data.importance import LEVEL, token_importance
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
+from tokensieve.evidence.importance import LEVEL, token_importance
 from tokensieve.model.decision import decide
 from tokensieve.model.fit import FitSettings
 from tokensieve.model.trained import Model

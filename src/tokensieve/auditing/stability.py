@@ -9,9 +9,9 @@ import polars as pl
 
 from tokensieve.auditing.agreement import DIGITS, FLOOR
 from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
-from tokensieve.data.environments import Environments, Stability, environments
-from tokensieve.data.importance import LEVEL, Importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.environments import Environments, Stability, environments
+from tokensieve.evidence.importance import LEVEL, Importance
 from tokensieve.model.training import Part
 from tokensieve.text.counts import Ints
 

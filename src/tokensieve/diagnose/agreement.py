@@ -27,8 +27,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.data.importance import Z95
 from tokensieve.diagnose.measuring import Measured
+from tokensieve.evidence.importance import Z95
 from tokensieve.text.counts import Counts, Floats, Ints
 
 SHUFFLES = 200

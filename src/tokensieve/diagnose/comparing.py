@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.data.importance import LEVEL, Z95
 from tokensieve.diagnose.agreement import Parts, mean
 from tokensieve.diagnose.diagnosing import diagnose_corpus
 from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 from tokensieve.diagnose.sample import Documents
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import LEVEL, Z95
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats

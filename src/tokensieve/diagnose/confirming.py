@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tokensieve.data.importance import LEVEL, Importance
 from tokensieve.diagnose.measuring import Measured, Subject, Work, choose, companions, leave_out, put_in
 from tokensieve.diagnose.outputs import Outputs
 from tokensieve.diagnose.use import Use, use_of
+from tokensieve.evidence.importance import LEVEL, Importance
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 

@@ -15,7 +15,6 @@ import polars.selectors
 from tokensieve import __version__
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
 from tokensieve.checkpoint import fingerprint
-from tokensieve.data.importance import Importance, token_importance
 from tokensieve.diagnose.agreement import (
     Evidence,
     Parts,
@@ -51,6 +50,7 @@ from tokensieve.diagnose.verdict import (
     skill_of,
 )
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.decision import both
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus

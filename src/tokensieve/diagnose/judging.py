@@ -29,10 +29,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from tokensieve.data.importance import LEVEL, Importance
 from tokensieve.diagnose.confirming import FEWEST, Confirmed
 from tokensieve.diagnose.measuring import Measured
 from tokensieve.diagnose.use import Use
+from tokensieve.evidence.importance import LEVEL, Importance
 from tokensieve.text.counts import Floats, Ints
 
 LEAST = 0.25

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.data.importance import Z95
 from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.judging import Status
 from tokensieve.escape import shown
+from tokensieve.evidence.importance import Z95
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Counts, Floats, Ints
 

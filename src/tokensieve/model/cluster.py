@@ -3,7 +3,7 @@
 The partitions are the chunks of a corpus (`tokensieve.text.tokens.Chunks`): rows are read, words counted and sums added by the
 same functions as on one machine, each where its partition lies. Every result is a pure function of the partitions and their
 order: which worker computes what, and how often after one has died, does not change a bit. Vocabulary and importance are those of
-one machine, to the bit (`tokensieve.data.sums.TokenSums`).
+one machine, to the bit (`tokensieve.evidence.sums.TokenSums`).
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from tokensieve.data.importance import Importance, importance_of
-from tokensieve.data.sums import TokenSums
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import Importance, importance_of
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier

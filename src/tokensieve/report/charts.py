@@ -17,10 +17,10 @@ import vl_convert
 
 from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.points import EXTREMES, bins_of, thin
-from tokensieve.data.importance import Category
 from tokensieve.escape import shown
+from tokensieve.evidence.importance import Category
 from tokensieve.files import csv_table
-from tokensieve.report.numbers import plain, signed, subscripts
+from tokensieve.wording import plain, signed, subscripts
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

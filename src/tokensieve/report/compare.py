@@ -12,10 +12,10 @@ from tokensieve.auditing.compare import AuditComparison, Change
 from tokensieve.auditing.saved import Saved
 from tokensieve.escape import shown
 from tokensieve.report.charts import INK, PAPER, Picture, directions, finish
-from tokensieve.report.numbers import count, percent, signed
 from tokensieve.report.page import environment, source
 from tokensieve.report.script import sortable
 from tokensieve.report.sentences import TITLES, file_name, headline, quoted
+from tokensieve.wording import count, percent, signed
 
 DRAWN, LOW = 40, 2.0  # tokens in the picture, and the documents at which its axis begins
 ROWS = 1_000  # of the page's table

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokensieve.auditing.findings import Finding
 from tokensieve.escape import named, visible
-from tokensieve.report.numbers import count, interval, percent, plain, signed
 from tokensieve.report.sentences import ACTIONS, TITLES, evidence, file_name, headline, honest
+from tokensieve.wording import count, interval, percent, plain, signed
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

@@ -27,10 +27,10 @@ from tokensieve.report.charts import (
     name_rows,
     names,
 )
-from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.page import environment, source
 from tokensieve.report.script import sortable
 from tokensieve.report.terminal_diagnose import length_line, measure_name, said
+from tokensieve.wording import interval, percent, plain, signed
 
 ROWS = 15
 LISTED = 100

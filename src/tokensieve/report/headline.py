@@ -13,8 +13,8 @@ from tokensieve.auditing.findings import Finding, Share
 from tokensieve.escape import shown
 from tokensieve.report import pairs
 from tokensieve.report.charts import strongest
-from tokensieve.report.numbers import count, signed
 from tokensieve.text.formatting import is_formatting
+from tokensieve.wording import count, signed
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tokensieve.auditing.labels import LabelAudits
-from tokensieve.report.numbers import count
 from tokensieve.report.page import environment
 from tokensieve.report.script import sortable
 from tokensieve.report.sentences import TITLES, headline
+from tokensieve.wording import count
 
 
 def render_labels(found: LabelAudits) -> str:

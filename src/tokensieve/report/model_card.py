@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokensieve.report.numbers import count, percent
+from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

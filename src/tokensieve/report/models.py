@@ -11,9 +11,9 @@ from tokensieve import __version__
 from tokensieve.diagnose.comparing import Comparison
 from tokensieve.escape import shown
 from tokensieve.report.charts import INK, Picture, finish
-from tokensieve.report.numbers import signed
 from tokensieve.report.page import environment, source
 from tokensieve.report.terminal_diagnose import LEARNED, last_names
+from tokensieve.wording import signed
 
 LISTED, NAMED = 20, 3
 LEAST = 0.005  # smaller changes would be shown as 0.00

@@ -16,10 +16,11 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
+from tokensieve import wording as numbers
 from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.escape import named, shown, visible
-from tokensieve.report import charts, data, headline, numbers, pairs, script, sentences
+from tokensieve.report import charts, data, headline, pairs, script, sentences
 from tokensieve.report.model_card import card_view
 from tokensieve.report.sentences import TITLES, action, evidence, file_name, main_line
 

@@ -14,8 +14,8 @@ from tokensieve.escape import shown
 from tokensieve.model.pairs import Comparison
 from tokensieve.model.trained import Model
 from tokensieve.report.console import Console
-from tokensieve.report.numbers import count, percent, signed
 from tokensieve.text.formatting import is_formatting
+from tokensieve.wording import count, percent, signed
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

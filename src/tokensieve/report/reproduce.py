@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tokensieve.report.charts import Picture
-from tokensieve.report.numbers import percent, subscripts
 from tokensieve.report.page import environment, source
 from tokensieve.report.reproduce_pictures import SHEETS, draw
 from tokensieve.reproduce.result import FIXED
 from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, Result, Spread
 from tokensieve.reproduce.study import Reproduction
+from tokensieve.wording import percent, subscripts
 
 LISTED = 100
 TABLE_ROWS = 60  # of a table on the page; the whole is in its CSV file

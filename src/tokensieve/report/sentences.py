@@ -9,8 +9,8 @@ from tokensieve.auditing.context import Sign
 from tokensieve.auditing.findings import FindingKind
 from tokensieve.escape import shown
 from tokensieve.report import pairs
-from tokensieve.report.numbers import count, percent
 from tokensieve.text.formatting import is_formatting
+from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
     from tokensieve.auditing.findings import Finding, Share

@@ -18,8 +18,8 @@ from tokensieve.model.explanation import Explanation, pieces
 from tokensieve.model.trained import Model
 from tokensieve.report import pairs
 from tokensieve.report.console import Console
-from tokensieve.report.numbers import interval, percent, plain, signed
 from tokensieve.report.sentences import TITLES, headline, honest, main_line
+from tokensieve.wording import interval, percent, plain, signed
 
 MANY, FOUND, NOTES = 6, 5, 3
 LIKE_LENGTH = 30  # pairs that a share is shown of

@@ -11,7 +11,7 @@ from tokensieve.auditing.compare import AuditComparison, Change
 from tokensieve.escape import shown
 from tokensieve.report.compare import WORDS, alone_lines, title, verdict
 from tokensieve.report.console import Console, short
-from tokensieve.report.numbers import milli
+from tokensieve.wording import milli
 
 ROWS = 20
 

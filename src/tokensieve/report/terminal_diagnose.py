@@ -16,8 +16,8 @@ from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
-from tokensieve.report.numbers import percent, signed
 from tokensieve.report.terminal import BLUE, ORANGE
+from tokensieve.wording import percent, signed
 
 ROWS = 12
 OTHERS = 3  # words listed whose use is not shown

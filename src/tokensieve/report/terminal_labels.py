@@ -11,8 +11,8 @@ from tokensieve.auditing.labels import LabelAudits, LabelRow
 from tokensieve.escape import shown
 from tokensieve.report.console import Console, short
 from tokensieve.report.labels import verdict
-from tokensieve.report.numbers import percent
 from tokensieve.report.sentences import TITLES
+from tokensieve.wording import percent
 
 SHOWN = 30
 

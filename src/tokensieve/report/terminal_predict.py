@@ -8,7 +8,7 @@ from rich.text import Text
 from tokensieve.auditing.score import Score
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
-from tokensieve.report.numbers import percent, plain
+from tokensieve.wording import percent, plain
 
 SHOWN = 8  # classes of the table
 

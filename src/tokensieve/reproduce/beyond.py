@@ -11,7 +11,7 @@ import polars as pl
 import scipy.sparse as sp
 from sklearn.preprocessing import PolynomialFeatures
 
-from tokensieve.data.importance import signed_frequency
+from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.embeddings import evaluate
 from tokensieve.model.start import initialise
 from tokensieve.reproduce.data import Split

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.data.importance import signed_frequency
+from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.start import initialise
 from tokensieve.reproduce import paper
 from tokensieve.reproduce.data import Split

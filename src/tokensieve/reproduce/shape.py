@@ -9,7 +9,7 @@ import polars as pl
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
-from tokensieve.data.importance import token_importance
+from tokensieve.evidence.importance import token_importance
 from tokensieve.reproduce.result import Check
 from tokensieve.text.counts import Counts, Floats
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import gradient
 from tokensieve.model.start import Start, initialise
 from tokensieve.text.counts import Counts, Floats

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tokensieve.data.importance import signed_frequency
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.start import initialise
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats

@@ -20,9 +20,9 @@ from tokensieve.auditing.run import audit
 from tokensieve.model.explanation import SINK
 from tokensieve.report import data, render
 from tokensieve.report import page as page_module
-from tokensieve.report.numbers import percent
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import PieceTokenizer
+from tokensieve.wording import percent
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="the browser chromium is not installed")

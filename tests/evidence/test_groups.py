@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.data.groups import merged
-from tokensieve.data.importance import token_importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 from tokensieve.text.split import split_units, unit_index
 

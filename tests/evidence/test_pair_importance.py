@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from calls import fast_first
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
 from tokensieve.auditing.pairs import log_ratios
-from tokensieve.data.importance import token_importance
-from tokensieve.data.intervals import share_interval
-from tokensieve.data.pairs import (
+from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.intervals import share_interval
+from tokensieve.evidence.pairs import (
     Moments,
     flipped_p,
     length_features,

@@ -7,7 +7,7 @@ the numbers of those documents, a common ratio of rates is estimated over all en
     θ = Σ_e a_e r_e/n_e  /  Σ_e b_e m_e/n_e,     π_e = m_e θ/(m_e θ + r_e)
 
 and Cochran's Q in its score form (Breslow & Day 1980; Tarone 1985) adds the squared deviations from it, in units of what documents,
-not tokens, vary by (φ: dispersion = variance/mean, as in `tokensieve.data.intervals`):
+not tokens, vary by (φ: dispersion = variance/mean, as in `tokensieve.evidence.intervals`):
 
     Q = Σ_e (a_e − π_e (a_e + b_e))² / ((a_e + b_e) π_e (1 − π_e) w_e),     w_e = (1 − π_e) φ_in + π_e φ_out
 
@@ -27,12 +27,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
-from tokensieve.data.formatting import beside
-from tokensieve.data.groups import merged
-from tokensieve.data.importance import Importance, importance_of
-from tokensieve.data.intervals import LEVEL, dispersion, false_discovery
-from tokensieve.data.sums import TokenSums, as_floats
 from tokensieve.errors import InputError
+from tokensieve.evidence.formatting import beside
+from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import Importance, importance_of
+from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
+from tokensieve.evidence.sums import TokenSums, as_floats
 from tokensieve.text.counts import Counts, Floats, Ints
 
 FEWEST = 5  # documents that contain the type, over all environments: fewer say nothing about stability
@@ -106,8 +106,8 @@ def environments(
         of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
         names: the E environments.
         overall: importance in all of them together.
-        features: how many of the types, the last ones, are formatting (`tokensieve.data.formatting`).
-        units: the unit of each document, where documents belong together (`tokensieve.data.groups`), shape (n,).
+        features: how many of the types, the last ones, are formatting (`tokensieve.evidence.formatting`).
+        units: the unit of each document, where documents belong together (`tokensieve.evidence.groups`), shape (n,).
 
     Returns:
         A type is `UNSTABLE` where q < 0.05; `STABLE` where it is not, its overall q is, at least two environments contain it, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.data.duplicates import SHINGLE, near_duplicates
+from tokensieve.evidence.duplicates import SHINGLE, near_duplicates
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.tokens import TokenStream, tokenize
 

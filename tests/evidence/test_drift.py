@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.data.drift import drift
-from tokensieve.data.importance import token_importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.drift import drift
+from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 
 

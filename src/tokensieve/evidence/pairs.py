@@ -8,7 +8,7 @@ round; pairs of one unit (prompt) are turned together:
 
 `flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments; where that range is shorter than ±Σ |D_u|,
 as where one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less
-than 2^{1−m}, the smallest p that m units can give. Importance is then that of `tokensieve.data.importance` for the classes
+than 2^{1−m}, the smallest p that m units can give. Importance is then that of `tokensieve.evidence.importance` for the classes
 "rejected" and "chosen", of equal size: effect = α = ½ mean (x_A − x_B).
 
 **What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import beta as beta_curve
 
-from tokensieve.data.importance import Importance
-from tokensieve.data.intervals import Z95, agreeing, false_discovery, quantile, share_interval
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, quantile, share_interval
 from tokensieve.text.counts import Counts, Floats, Ints
 
 NEWTON = 25

@@ -6,7 +6,7 @@ With μ the mean share x = c/T in a set, label by label, and ω_k the share of l
 
 so that a change in the mix of labels alone, which moves every token that carries a label, is no drift. The interval is MOVER's on
 score intervals of the means; the test relabels "before" and "after" within each label, its first three moments exact
-(`tokensieve.data.intervals`). Documents are the independent units.
+(`tokensieve.evidence.intervals`). Documents are the independent units.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.data.intervals import (
+from tokensieve.errors import InputError
+from tokensieve.evidence.intervals import (
     agreeing,
     combined,
     dispersion,
@@ -26,8 +27,7 @@ from tokensieve.data.intervals import (
     relabelled,
     tail_p,
 )
-from tokensieve.data.sums import TokenSums, as_floats
-from tokensieve.errors import InputError
+from tokensieve.evidence.sums import TokenSums, as_floats
 from tokensieve.text.counts import Counts, Floats
 
 
@@ -37,7 +37,7 @@ def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
     Args:
         before, after: two sets of documents over the same |S| types and K classes; without labels, all of class 0.
         features: how many of the types, the last ones, are formatting: presences, in units of one token of a document of mean
-            length (`tokensieve.data.formatting`).
+            length (`tokensieve.evidence.formatting`).
 
     Returns:
         Columns: token; documents_before, documents_after, that contain it; share_before, share_after, mean c/T at the common mix of

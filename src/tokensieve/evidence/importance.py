@@ -10,7 +10,7 @@ For class k and type s, with x_{X,s} = c_{X,s}/T_X, n_k documents and K classes:
                                frequency does not depend on the class, however unequal they are.
 
 Documents are the independent units, not occurrences: a word used nine times in one review is one piece of evidence (compare
-the token-level z-test of Gardner et al. 2021). Intervals and the test are those of `tokensieve.data.intervals`; q-values are
+the token-level z-test of Gardner et al. 2021). Intervals and the test are those of `tokensieve.evidence.intervals`; q-values are
 Benjamini–Hochberg over all types of a class. docs/statistics.md explains each in words and shows how often they hold.
 """
 
@@ -24,7 +24,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.data.intervals import (
+from tokensieve.errors import InputError
+from tokensieve.evidence.intervals import (
     LEVEL,
     Z95,
     agreeing,
@@ -37,8 +38,7 @@ from tokensieve.data.intervals import (
     quantile,
     share_interval,
 )
-from tokensieve.data.sums import TokenSums, as_floats
-from tokensieve.errors import InputError
+from tokensieve.evidence.sums import TokenSums, as_floats
 from tokensieve.text.counts import Counts, Floats, Ints
 
 __all__ = ["LEVEL", "Z95", "Category", "Importance", "importance_of", "signed_frequency", "token_importance"]
@@ -89,7 +89,7 @@ class Importance:
         p_value: two-sided, against "the type's frequency does not depend on the class".
         q_value: Benjamini–Hochberg over the types of each class.
         units: units that contain the type, shape (|S|,), where these, not documents, are independent
-            (`tokensieve.data.groups`); else None.
+            (`tokensieve.evidence.groups`); else None.
     """
 
     tokens: NDArray[Any]

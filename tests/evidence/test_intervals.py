@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tokensieve.data.importance import token_importance
-from tokensieve.data.intervals import (
+from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.intervals import (
     LEVEL,
     Z95,
     _upper_tail,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tokensieve.data.sums import WORD, TokenSums, as_floats
+from tokensieve.evidence.sums import WORD, TokenSums, as_floats
 from tokensieve.text.counts import Counts, Ints
 
 

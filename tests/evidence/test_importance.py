@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from tokensieve.data.importance import LEVEL, Category, Importance, signed_frequency, token_importance
-from tokensieve.data.intervals import permutation_p
 from tokensieve.errors import InputError
+from tokensieve.evidence.importance import LEVEL, Category, Importance, signed_frequency, token_importance
+from tokensieve.evidence.intervals import permutation_p
 from tokensieve.text.counts import Counts
 
 QUIET = settings(deadline=None, derandomize=True)

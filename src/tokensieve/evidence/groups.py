@@ -2,7 +2,7 @@
 
 Parts of one sentence share words and label; counted one by one they make chance look like evidence. Here the documents of a unit
 with the same label are merged into one before anything is computed: c and T are sums over the unit, x = c/T is its share, and every
-statistic, interval and q-value of `tokensieve.data.importance` is then over units. A unit whose documents have different labels
+statistic, interval and q-value of `tokensieve.evidence.importance` is then over units. A unit whose documents have different labels
 is one merged document in each of its classes; these share what the unit shares, which makes the test cautious, never bold.
 """
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tokensieve.data.environments import Stability, environments
-from tokensieve.data.importance import token_importance
 from tokensieve.errors import InputError
+from tokensieve.evidence.environments import Stability, environments
+from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.data.groups import merged
-from tokensieve.data.importance import Importance, importance_of, token_importance
-from tokensieve.data.intervals import false_discovery
-from tokensieve.data.sums import TokenSums
+from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import Importance, importance_of, token_importance
+from tokensieve.evidence.intervals import false_discovery
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import FORMATTING, formatting
 

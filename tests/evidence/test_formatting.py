@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tokensieve.data.drift import drift
-from tokensieve.data.formatting import beside, formatting_importance, importance_of_all, with_formatting
-from tokensieve.data.importance import token_importance
+from tokensieve.evidence.drift import drift
+from tokensieve.evidence.formatting import beside, formatting_importance, importance_of_all, with_formatting
+from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import FORMATTING, formatting
 
