@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tokensieve.text.formats import Format
+from tokensieve.text.settings import SourceSettings
 from tokensieve.text.texts import Texts, table_of, texts_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -16,7 +16,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: Any) -> Texts:
     """Every row of a source, whatever its labels."""
-    return texts_of(table_of(source, Format(**how)), text)
+    return texts_of(table_of(source, SourceSettings(**how)), text)
 
 
 def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:

@@ -12,8 +12,9 @@ import pytest
 
 from calls import Run
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import Reading, read_corpus
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.multilabel import Asked, Having, asked_labels, labels_of
+from tokensieve.text.settings import ReadSettings
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -52,20 +53,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["lists.jsonl", "lists.parquet", "cells.csv"])
 def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
     separator = "|" if name == "cells.csv" else None
-    asked, left_out = asked_labels(files / name, Reading(), (), separator)
+    asked, left_out = asked_labels(files / name, ReadSettings(), (), separator)
     assert {one.label for one in asked} == {"billing", "bug/s"} and left_out == {"rare": 3}
     truth = posts()
     for one in asked:
         assert one.having == Having(one.label, separator)
-        corpus = read_corpus(files / name, having=one.having)
+        corpus = read_corpus(files / name, having=one.having.label, label_separator=one.having.separator)
         assert corpus.classes == ("no", "yes") and len(corpus.labels) == 160
         np.testing.assert_array_equal(corpus.labels, truth[one.label].cast(pl.Int64))
         assert one.documents == corpus.labels.sum()
 
 
 def test_an_ordinary_label_asks_nothing(files: Path) -> None:
-    assert asked_labels(files / "columns.csv", Reading(), ["billing"]) == ([], {})
-    assert [one.label for one in asked_labels(files / "columns.csv", Reading(), ["billing", "bug/s"])[0]] == [
+    assert asked_labels(files / "columns.csv", ReadSettings(), ["billing"]) == ([], {})
+    assert [one.label for one in asked_labels(files / "columns.csv", ReadSettings(), ["billing", "bug/s"])[0]] == [
         "billing",
         "bug/s",
     ]
@@ -111,7 +112,7 @@ def test_bad_input_is_said_in_one_line_before_any_audit(
 def test_a_cell_that_holds_no_list_is_named_with_its_row() -> None:
     frame = pl.DataFrame({"text": ["a b c", "d e f"], "label": ["x|y", None]})
     with pytest.raises(InputError, match="row 1: the labels are a str, not a list"):
-        read_corpus(frame, having=Having("x"))
+        read_corpus(frame, having="x")
 
 
 @pytest.mark.slow

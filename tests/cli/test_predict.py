@@ -17,7 +17,7 @@ from calls import Run
 from reviews import write_reviews
 from tokensieve.auditing.score import score
 from tokensieve.model.storage import load_model
-from tokensieve.text.formats import Format
+from tokensieve.text.settings import SourceSettings
 from tokensieve.text.texts import table_of, texts_of
 
 
@@ -123,7 +123,7 @@ def test_a_damaged_memory_is_no_memory(model: Path, run: Run, tmp_path: Path, su
 
 
 def test_labels_and_kept_columns_beside_several_fields() -> None:
-    table = table_of(pl.DataFrame({"title": ["a"], "body": ["b"], "id": [4], "y": [1.0]}), Format())
+    table = table_of(pl.DataFrame({"title": ["a"], "body": ["b"], "id": [4], "y": [1.0]}), SourceSettings())
     found = texts_of(table, ["title", "body"], "y", ["id"])
     assert found.texts.to_list() == ["⟦title⟧ a\n⟦body⟧ b"]
     assert found.labels is not None and found.labels.to_list() == ["1"] and found.kept["id"].to_list() == ["4"]

@@ -29,10 +29,10 @@ def labels_to_audit(documents: Audited) -> tuple[list[Any], dict[str, int]]:
     suffix = Path(documents.source.removesuffix(".gz")).suffix.lower()
     if documents.pairs or not (len(names) > 1 or documents.label_separator or suffix in LISTS):
         return [], {}
-    from tokensieve.text.corpus import Reading
     from tokensieve.text.multilabel import asked_labels
+    from tokensieve.text.settings import ReadSettings
 
-    how = Reading(text=documents.text, **documents.form())
+    how = ReadSettings(text=documents.text, **documents.form())
     asked, left_out = asked_labels(documents.source, how, names, documents.label_separator)
     if asked and (documents.group or documents.drop):
         raise InputError("--group and --drop are for one label column of one value: leave them out for several labels")
@@ -69,7 +69,7 @@ def audit_labels(
         folder = one.folder if one.folder.lower() not in taken else f"{one.folder}-{number}"
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(asked)}: {one.label}")
-        more = {} if one.having is None else {"having": one.having}
+        more = {} if one.having is None else {"having": one.having.label, "label_separator": one.having.separator}
         found = run(replace(documents, label=one.column), more, out / folder, f"{documents.source}: {one.label}")
         rows.append(LabelRow.of(one.label, folder, found))
     found = LabelAudits(documents.source, __version__, tuple(rows), left_out)

@@ -200,10 +200,10 @@ def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tu
         must: whether they have to be there; otherwise one is guessed where they are not.
     """
     from tokensieve.text.columns import choose_text
-    from tokensieve.text.formats import Format
+    from tokensieve.text.settings import SourceSettings
     from tokensieve.text.sources import open_source
 
-    opened = open_source(source, Format(**files.form()))
+    opened = open_source(source, SourceSettings(**files.form()))
     columns = opened.train.columns
     wanted: list[str | None] = [*fields] if fields and (must or set(fields) <= set(columns)) else [None]
     chosen = [columns[choose_text(opened.train, name)] for name in wanted]

@@ -99,7 +99,7 @@ class Files:
     ] = True
 
     def form(self) -> dict[str, Any]:
-        """The same as fields of `tokensieve.text.formats.Format`."""
+        """The same as fields of `tokensieve.text.settings.SourceSettings`."""
         return {"encoding": self.encoding, "separator": self.separator, "header": self.header}
 
 

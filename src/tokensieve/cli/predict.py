@@ -172,10 +172,10 @@ class _Training:
 @contextmanager
 def _table(source: str, files: Files, columns: Sequence[str]) -> Iterator[Any]:
     from tokensieve.text.columns import TEXT_NAMES
-    from tokensieve.text.formats import Format
+    from tokensieve.text.settings import SourceSettings
     from tokensieve.text.texts import standard_input, table_of
 
-    how = Format(**files.form())
+    how = SourceSettings(**files.form())
     if source == "-":
         with standard_input(how, [*columns, *TEXT_NAMES]) as table:
             yield table

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,10 +17,10 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.text.columns import choose_columns, one_text, position
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.formats import Format
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.multilabel import Having, having
 from tokensieve.text.rows import Account, Rows, collect
+from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.sources import Opened, Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import linked, split_units, stratified, unit_index
@@ -30,7 +29,6 @@ from tokensieve.text.weights import checked_weights, weights_of_column
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
-Duplicates = Literal["keep", "drop"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,55 +151,7 @@ class Pairing:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading(Format):
-    """How labelled documents are read.
-
-    Attributes:
-        encoding, separator, header: of text files (`tokensieve.text.formats.Format`).
-        text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`);
-            guessed when there is one good candidate.
-        label: name of the label column; guessed when there is one good candidate.
-        having: where it holds several labels for each document: the one that is asked for; the classes are then "no" and "yes".
-        group: final label → the labels that become it.
-        drop: labels whose documents are left out.
-        split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
-            "dev", "validation" or "val").
-        test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
-        duplicates: "drop" leaves out documents that repeat an earlier text with the same label.
-        by: column of the unit that a document belongs to (source, author, thread), so that units are what is independent.
-        environments: column of where a document comes from (site, month, annotator).
-        sample_weight: what a document weighs in training: a column, or one number for each row of the source. Only the model
-            uses it; importance and its tests count documents.
-        stream: keep the texts in files (`tokensieve.text.spill`) instead of memory, and later their tokens and counts too; about
-            100 bytes a document stay in memory. Everything that comes out has the same bits.
-
-    Raises:
-        InputError: the settings contradict each other.
-    """
-
-    text: str | Sequence[str] | None = None
-    label: str | None = None
-    having: Having | None = None
-    group: Mapping[str, Sequence[str]] | None = None
-    drop: Sequence[str] = ()
-    split: str | None = None
-    test: Source | None = None
-    duplicates: Duplicates = "keep"
-    by: str | None = None
-    environments: str | None = None
-    sample_weight: str | Sequence[float] | None = None
-    stream: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.split is not None and self.test is not None:
-            raise InputError("give either a split column or a test source, not both")
-        if self.duplicates not in ("keep", "drop"):
-            raise InputError(f"duplicates is 'keep' or 'drop', not {self.duplicates!r}")
-
-
-def read_corpus(source: Source, reading: Reading | None = None, **options: Any) -> Corpus:
+def read_corpus(source: Source, settings: ReadSettings | None = None, **options: Any) -> Corpus:
     """Read labelled documents.
 
     Labels may be strings, integers, booleans or whole floats (4.0 and "4.0" are the label "4"). Labels that `group` and
@@ -212,20 +162,24 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
             files per label, or with such folders under train/ and test/; a pandas or Polars data frame, or anything else that
             gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict` of the datasets library; a pair (texts, labels);
             or the name of a data set, "imdb" or "yelp".
-        reading: how; `Reading()` if None.
-        options: fields of `Reading` by name, in place of those in `reading`.
+        settings: how; `ReadSettings()` if None.
+        options: fields of `ReadSettings` by name, in place of those in `settings`.
 
     Raises:
         InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
             two, more than 50, a class with one document, or a test label that training does not have.
     """
-    how = replace(reading or Reading(), **_known(options))
+    how = with_options(settings or ReadSettings(), options)
+    if how.pairs is not None:
+        from tokensieve.text.pairs import read_pairs
+
+        return read_pairs(source, how)
     opened = open_source(source, how)
     final = destinations(how.group or {}, how.drop)
     table, text, fields = one_text(opened.train, how.text)
     columns = choose_columns(table, text, how.label, how.split)
     if how.having is not None:
-        table = having(table, table.columns[columns[1]], how.having)
+        table = having(table, table.columns[columns[1]], Having(how.having, how.label_separator))
     held = None
     asked = {"by": how.by, "environments": how.environments}
     if isinstance(how.sample_weight, str):
@@ -239,7 +193,7 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
         if test_table is not None:
             test_table = one_text(test_table, how.text)[0]
             if how.having is not None:
-                test_table = having(test_table, table.columns[columns[1]], how.having)
+                test_table = having(test_table, table.columns[columns[1]], Having(how.having, how.label_separator))
             held = _collect_test(test_table, table, columns, how.stream)
     _check_names(final, [train] if held is None else [train, held])
     corpus = replace(_assemble(train, final, how.duplicates, opened.ignored), fields=fields)
@@ -249,16 +203,6 @@ def read_corpus(source: Source, reading: Reading | None = None, **options: Any) 
     if held is None:
         return corpus
     return _with_test(corpus, replace(_assemble(held, final, how.duplicates, {}, corpus.classes), fields=fields))
-
-
-def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    names = [field.name for field in fields(Reading)]
-    for name in options:
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
-            raise InputError(f"there is no option {name!r} for reading{hint}")
-    return options
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
@@ -369,7 +313,7 @@ def _check_names(asked: Mapping[str, str | None], parts: Sequence[Rows]) -> None
 def _assemble(
     documents: Rows,
     asked: Mapping[str, str | None],
-    duplicates: Duplicates,
+    duplicates: str,
     ignored: Mapping[str, int],
     classes: tuple[str, ...] | None = None,
 ) -> Corpus:

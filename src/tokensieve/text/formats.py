@@ -13,7 +13,6 @@ import json
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -21,31 +20,10 @@ from typing import Any, cast
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import BATCH, Row, Table, polars_rows
 
 KEY_ROWS = 1_000  # JSON lines from whose keys the columns are made
-
-
-@dataclass(frozen=True, kw_only=True)
-class Format:
-    """How text files are read.
-
-    Attributes:
-        encoding: of text files; a UTF-8 byte order mark is accepted.
-        separator: of the fields of .csv and .tsv files, one character; None for comma and tab.
-        header: whether the first line of .csv and .tsv files names the columns; otherwise they are "column 1", "column 2", ….
-
-    Raises:
-        InputError: the separator is not one character, or one that CSV needs for itself.
-    """
-
-    encoding: str = "utf-8"
-    separator: str | None = None
-    header: bool = True
-
-    def __post_init__(self) -> None:
-        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n\0'):
-            raise InputError(f"the separator must be one character, such as ; or |, not {self.separator!r}")
 
 
 def check_regular(path: Path) -> None:
@@ -60,7 +38,7 @@ def check_regular(path: Path) -> None:
         )
 
 
-def file_table(path: Path, how: Format) -> Table:
+def file_table(path: Path, how: SourceSettings) -> Table:
     """The rows of a file.
 
     Raises:
@@ -168,10 +146,10 @@ def _check_decoded(number: int, line: str, encoding: str) -> None:
         raise _BadText(number, reason) from None
 
 
-def _delimited_records(path: Path, how: Format, delimiter: str) -> Iterator[list[str]]:
+def _delimited_records(path: Path, how: SourceSettings, delimiter: str) -> Iterator[list[str]]:
     """The header, if there is one, then the rows, of a CSV or TSV file read strictly."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # one document may have 50 MB
-    with closing(_lines(path, how.encoding)) as lines:
+    with closing(_lines(path, how.encoding or "utf-8")) as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         row, width = 1 - how.header, 0
         while True:
@@ -207,8 +185,8 @@ def _quoting_problem(said: str) -> str:
     return f'broken quoting ({said}); write each field that holds quotes in double quotes, with inner quotes as ""'
 
 
-def _delimited_table(usual: str) -> Callable[[Path, Format], Table]:
-    def table(path: Path, how: Format) -> Table:
+def _delimited_table(usual: str) -> Callable[[Path, SourceSettings], Table]:
+    def table(path: Path, how: SourceSettings) -> Table:
         delimiter = how.separator or usual
         first = next(_delimited_records(path, how, delimiter), None)
         if first is None:
@@ -247,13 +225,13 @@ def _json_object(where: str, line: str) -> dict[str, Any]:
     return record
 
 
-def _json_table(path: Path, how: Format) -> Table:
-    return _record_table(path.name, lambda: _json_records(path, how.encoding), KEY_ROWS)
+def _json_table(path: Path, how: SourceSettings) -> Table:
+    return _record_table(path.name, lambda: _json_records(path, how.encoding or "utf-8"), KEY_ROWS)
 
 
-def _json_array_table(path: Path, how: Format) -> Table:
+def _json_array_table(path: Path, how: SourceSettings) -> Table:
     """A list of objects; or JSON lines under this name."""
-    content = whole_text(path, how.encoding)
+    content = whole_text(path, how.encoding or "utf-8")
     if not content.lstrip().startswith("["):
         return _json_table(path, how)
     try:
@@ -281,7 +259,7 @@ def _record_table(name: str, records: Callable[[], Iterator[dict[str, Any]]], sa
     return Table(name, columns, read, records)
 
 
-def _parquet_table(path: Path, how: Format) -> Table:
+def _parquet_table(path: Path, how: SourceSettings) -> Table:
     def scan() -> pl.LazyFrame:
         if not _is_gzip(path):
             return pl.scan_parquet(path, glob=False)
@@ -299,7 +277,7 @@ def _parquet_table(path: Path, how: Format) -> Table:
     return Table(path.name, columns, read)
 
 
-FORMATS: dict[str, Callable[[Path, Format], Table]] = {
+FORMATS: dict[str, Callable[[Path, SourceSettings], Table]] = {
     ".csv": _delimited_table(","),
     ".tsv": _delimited_table("\t"),
     ".jsonl": _json_table,

@@ -19,48 +19,14 @@ from tokensieve.errors import InputError
 from tokensieve.text.columns import position
 from tokensieve.text.corpus import TEST_NAMES, TRAIN_NAMES, Corpus, Intake, Pairing
 from tokensieve.text.counts import Ints
-from tokensieve.text.formats import Format
 from tokensieve.text.labels import listed
 from tokensieve.text.rows import Rows
+from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.table import Table, once
 
 CLASSES = ("rejected", "chosen")  # the second of two is y = +1
 PROMPT_NAMES = ("prompt", "question", "instruction", "query")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairReading(Format):
-    """How pairs are read.
-
-    Attributes:
-        encoding, separator, header: of text files (`tokensieve.text.formats.Format`).
-        pairs: columns of the two answers, the preferred one first.
-        by: column of the units that belong together, such as the prompt; if None, a column named prompt, question, instruction
-            or query, where there is one; else every pair is a unit of its own.
-        split: column that says which rows are for testing.
-        test: a source of test pairs, with the same columns.
-        stream: keep the texts in files.
-
-    Raises:
-        InputError: there are not two columns, or both a split column and a test source.
-    """
-
-    pairs: tuple[str, str]
-    by: str | None = None
-    split: str | None = None
-    test: Source | None = None
-    stream: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.pairs) != 2 or not all(self.pairs) or self.pairs[0] == self.pairs[1]:
-            raise InputError(
-                "--pairs names two different columns, the preferred answer first, such as chosen,rejected, not "
-                f"{','.join(self.pairs)!r}"
-            )
-        if self.split is not None and self.test is not None:
-            raise InputError("give either a split column or a test source, not both")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +57,7 @@ class PairIntake(Intake):
         return [f"{note}: {count:,}" for count, note in notes if count]
 
 
-def read_pairs(source: Source, reading: PairReading | None = None, **options: Any) -> Corpus:
+def read_pairs(source: Source, settings: ReadSettings | None = None, **options: Any) -> Corpus:
     """Read pairs of answers.
 
     An answer is text, or a list of messages with `content`, of which the last one is taken. Pairs without two different,
@@ -99,8 +65,8 @@ def read_pairs(source: Source, reading: PairReading | None = None, **options: An
 
     Args:
         source: a file or data frame, as for `tokensieve.text.corpus.read_corpus`, with a column for each side.
-        reading: how.
-        options: fields of `PairReading` by name, in place of those in `reading`.
+        settings: how; `pairs` names the columns.
+        options: fields of `ReadSettings` by name, in place of those in `settings`.
 
     Returns:
         A corpus of classes "rejected" and "chosen" with 2n documents, in the order chosen, rejected, chosen, …
@@ -108,15 +74,24 @@ def read_pairs(source: Source, reading: PairReading | None = None, **options: An
     Raises:
         InputError: the source cannot be read, a column is missing, or fewer than two units hold a usable pair.
     """
-    how = PairReading(**options) if reading is None else replace(reading, **options)
+    how = with_options(settings or ReadSettings(), options)
+    if how.pairs is None:
+        raise InputError(
+            'name the columns of the two answers: pairs=("chosen", "rejected"), or --pairs chosen,rejected'
+        )
+    pairs = how.columns_of_pairs
+    if len(pairs) != 2 or how.winner or how.scores or how.ranks:
+        raise InputError("--winner, --scores and --ranks are not read yet")
+    if how.text is not None:
+        raise InputError("--text is for labelled documents: --pairs names the columns of the answers; leave it out")
     table = open_source(source, how).train
     by = how.by or next((c for name in PROMPT_NAMES for c in table.columns if c.strip().lower() == name), None)
-    if by in how.pairs:
+    if by in pairs:
         by = None
-    columns = [*how.pairs, *([by] if by else []), *([how.split] if how.split else [])]
+    columns = [*pairs, *([by] if by else []), *([how.split] if how.split else [])]
     parts = {"train": _Pairs(table.name, how.stream, by), "test": _Pairs(f"{table.name} (test rows)", how.stream, by)}
     _fill(parts, table, columns, by, how.split)
-    train = parts["train"].corpus(how.pairs)
+    train = parts["train"].corpus(pairs)
     if how.split is None and how.test is None:
         if len(np.unique(train.pairs.units)) < 2:  # type: ignore[union-attr]
             raise InputError(
@@ -128,7 +103,7 @@ def read_pairs(source: Source, reading: PairReading | None = None, **options: An
         held = other.train if other.test is None else other.test
         parts["test"] = _Pairs(held.name, how.stream, by)
         _fill(parts, held, columns, by, None, "test")
-    return _with_test(train, parts["test"].corpus(how.pairs))
+    return _with_test(train, parts["test"].corpus(pairs))
 
 
 def split_pairs(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:

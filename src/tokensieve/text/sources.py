@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import Format, check_regular, file_table, reading, whole_text
+from tokensieve.text.formats import check_regular, file_table, reading, whole_text
+from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import BATCH, ArrowStream, Row, Table, frame_table, list_table
 
 if TYPE_CHECKING:
@@ -49,14 +50,14 @@ class Named:
 NAMED: dict[str, Named] = {"imdb": Named("stanfordnlp/imdb"), "yelp": Named("Yelp/yelp_review_full")}
 
 
-def open_source(source: Source, how: Format | None = None, labelled: bool = True) -> Opened:
+def open_source(source: Source, how: SourceSettings | None = None, labelled: bool = True) -> Opened:
     """Open a file, a folder, a data frame, (texts, labels) lists or a named data set.
 
     An existing path wins over a data set of the same name.
 
     Args:
         source: see `tokensieve.text.corpus.read_corpus`.
-        how: text files are read; `Format()` if None.
+        how: text files are read; `SourceSettings()` if None.
         labelled: False also takes a folder that holds .txt files and no label folders.
 
     Raises:
@@ -75,10 +76,10 @@ def open_source(source: Source, how: Format | None = None, labelled: bool = True
                 "library or (texts, labels)"
             )
         return opened
-    return _open_path(source, how or Format(), labelled)
+    return _open_path(source, how or SourceSettings(), labelled)
 
 
-def _open_path(source: str | Path, how: Format, labelled: bool) -> Opened:
+def _open_path(source: str | Path, how: SourceSettings, labelled: bool) -> Opened:
     path = Path(source)
     try:
         kind = "folder" if path.is_dir() else "file" if path.exists() else "none"
@@ -86,7 +87,7 @@ def _open_path(source: str | Path, how: Format, labelled: bool) -> Opened:
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"cannot open {str(source)[:80]!r}: {reason}; check the path") from None
     if kind == "folder":
-        return _open_folder(path, how.encoding, labelled)
+        return _open_folder(path, how.encoding or "utf-8", labelled)
     if kind == "file":
         check_regular(path)
         return Opened(file_table(path, how))

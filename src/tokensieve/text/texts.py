@@ -17,9 +17,10 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.text.columns import choose_text, one_text, position
 from tokensieve.text.counts import Ints
-from tokensieve.text.formats import Format, file_table
+from tokensieve.text.formats import file_table
 from tokensieve.text.labels import label_name
 from tokensieve.text.rows import Rows
+from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.table import Table
 from tokensieve.text.tokenizers import text_series
@@ -50,7 +51,7 @@ class Texts:
     kept: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
-def table_of(source: Source, how: Format) -> Table:
+def table_of(source: Source, how: SourceSettings) -> Table:
     """The rows to answer: of a source with a train and a test part those for testing."""
     opened = open_source(source, how, labelled=False)
     return opened.train if opened.test is None else opened.test
@@ -119,7 +120,7 @@ def _written(values: list[Any]) -> pl.Series:
 
 
 @contextmanager
-def standard_input(how: Format, columns: Sequence[str]) -> Iterator[Table]:
+def standard_input(how: SourceSettings, columns: Sequence[str]) -> Iterator[Table]:
     """What comes through standard input as a table, readable as long as the context lasts.
 
     JSON, JSON lines, Parquet and gzip are recognised by how they begin. Text whose first line names one of `columns` is CSV
@@ -144,7 +145,7 @@ def standard_input(how: Format, columns: Sequence[str]) -> Iterator[Table]:
             yield _line_table(content, how)
 
 
-def _suffix(content: bytes, how: Format, columns: Sequence[str]) -> str:
+def _suffix(content: bytes, how: SourceSettings, columns: Sequence[str]) -> str:
     if content[:4] == b"PAR1":
         return ".parquet"
     if content[:2] == b"\x1f\x8b":
@@ -159,9 +160,13 @@ def _suffix(content: bytes, how: Format, columns: Sequence[str]) -> str:
     return ".csv" if how.separator or not how.header else ""
 
 
-def _line_table(content: bytes, how: Format) -> Table:
+def _line_table(content: bytes, how: SourceSettings) -> Table:
     try:
-        lines = content.decode("utf-8-sig" if how.encoding == "utf-8" else how.encoding).removesuffix("\n").split("\n")
+        lines = (
+            content.decode("utf-8-sig" if how.encoding in (None, "utf-8") else how.encoding)
+            .removesuffix("\n")
+            .split("\n")
+        )
     except (LookupError, UnicodeError) as problem:
         raise InputError(f"standard input is no {how.encoding} text ({problem}); check --encoding") from None
     return Table("standard input", ("text",), lambda which: ((line.removesuffix("\r"),) * len(which) for line in lines))

@@ -1,0 +1,234 @@
+"""How a source is read: the options that every command shares, and those of commands that need labels or preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from tokensieve.errors import InputError
+from tokensieve.options import option
+
+
+def names_from(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Names from the command line, separated by commas, from one option or from several."""
+    items = [given] if isinstance(given, str) else given
+    return tuple(name.strip() for item in items for name in item.split(",") if name.strip())
+
+
+def groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
+    """`--group NEW=OLD,OLD` as new label → old labels.
+
+    Raises:
+        InputError: an item is not of this form.
+    """
+    groups: dict[str, list[str]] = {}
+    for item in [given] if isinstance(given, str) else given:
+        new, equals, old = item.partition("=")
+        if not (new and equals and old):
+            raise InputError(f"--group {item!r} is not of the form NEW=OLD,OLD (for example negative=1,2)")
+        groups.setdefault(new, []).extend(old.split(","))
+    return groups
+
+
+def _labels_from(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for item in ([given] if isinstance(given, str) else given) for name in item.split(","))
+
+
+def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
+    """Column names, which may contain commas: one as text, several as a tuple."""
+    names = (given,) if isinstance(given, str) else tuple(given)
+    return names[0] if len(names) == 1 else names
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
+
+    Attributes:
+        columns: the answers; without a winner or scores there are two, the preferred one first. One column may hold all answers of
+            a prompt as a list; with scores and `by` it may also hold one answer per row.
+        winner: column that names the preferred answer: the answer's column, its model or position (A/B, 1/2, 0/1), or a tie.
+        scores: columns of the answers' scores, of which the higher wins.
+        ranks: columns of the answers' ranks, of which the lower wins.
+        ties: "half" counts a tie as half of each order; "drop" leaves it out.
+    """
+
+    columns: tuple[str, ...]
+    winner: str | None = None
+    scores: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
+    ties: str = "half"
+
+    def __init__(
+        self,
+        *columns: str,
+        winner: str | None = None,
+        scores: str | Sequence[str] = (),
+        ranks: str | Sequence[str] = (),
+        ties: Literal["half", "drop"] = "half",
+    ) -> None:
+        values = {"columns": columns, "winner": winner, "scores": names_from(scores), "ranks": names_from(ranks)}
+        for name, value in (values | {"ties": ties}).items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings:
+    """How the rows of a source are read. `docs/reads.md` lists what is recognised without any of these."""
+
+    text: str | Sequence[str] | None = option(
+        None, "Column that holds the text (repeatable: fields).", metavar="COLUMN", parse=_columns_from
+    )
+    role: str | None = option(None, "Of chat messages, only those of this role (assistant, user).", metavar="ROLE")
+    label: str | Sequence[str] | None = option(
+        None, "Column of the label, or of lists of labels (repeatable).", metavar="COLUMN", parse=_columns_from
+    )
+    label_separator: str | None = option(None, "Between several labels of one document, such as '|'.", metavar="MARK")
+    group: Mapping[str, Sequence[str]] | None = option(
+        None, "Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…", parse=groups_from
+    )
+    drop: Sequence[str] = option((), "Labels to leave out: OLD,OLD.", metavar="OLD,…", parse=_labels_from)
+    encoding: str | None = option(None, "Encoding of text files.", default_text="detected")
+    separator: str | None = option(
+        None, "Between the fields of .csv and .tsv files, such as ';'.", metavar="MARK", default_text="detected"
+    )
+    header: bool = option(True, "The first line of .csv and .tsv files names the columns.")
+    limits: bool = option(True, "Stop at lines or cells over 100 MB and at archives that expand over 200-fold.")
+
+    def __post_init__(self) -> None:
+        mark = self.separator
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n\0'):
+            raise InputError(f"the separator must be one character, such as ; or |, not {mark!r}")
+        if self.separator is not None and len(self.separator.encode()) > 1:
+            raise InputError(f"the separator must be an ASCII character, such as ; or |, not {mark!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSettings(SourceSettings):
+    """How labelled documents or preference pairs are read.
+
+    Attributes:
+        text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`).
+        group: final label → the labels that become it.
+        having: where the label column holds several labels for each document: the one that is asked for; the classes are then
+            "no" and "yes".
+        split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
+            "dev", "validation" or "val").
+        test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
+        by: column of what a document belongs to (prompt, author, thread), so that these are what is independent.
+        sample_weight: what a document weighs in training: a column, or one number for each row of the source. Only the model
+            uses it; importance and its tests count documents.
+        columns: other columns whose values become tokens, so that they can be found as shortcuts.
+        pairs: columns of the answers of preference data, the preferred one first unless `winner`, `scores` or `ranks` says which;
+            or a `Pairs`, which sets those fields.
+        stream: keep documents, tokens and counts in files. Everything that comes out has the same bits.
+
+    Raises:
+        InputError: the settings contradict each other.
+    """
+
+    having: str | None = option(None, "", flag="")
+    split: str | None = option(None, "Column that holds train or test for each row.", metavar="COLUMN")
+    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a seeded fraction")
+    duplicates: Literal["keep", "drop"] = option("keep", "Repeated text with the same label: keep or drop.")
+    by: str | None = option(None, "Column of what a document belongs to (author, prompt).", metavar="COLUMN")
+    sample_weight: Any = option(
+        None, "Column of each document's weight in training (≥ 0).", flag="--weight", metavar="COLUMN"
+    )
+    environments: str | None = option(
+        None, "Column of where documents come from (site, month, judge).", metavar="COLUMN"
+    )
+    columns: Sequence[str] = option(
+        (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=names_from
+    )
+    stream: bool = option(False, "Larger than memory: keep documents and counts in files under $TMPDIR.")
+    pairs: Sequence[str] | Pairs | None = option(
+        None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=names_from
+    )
+    winner: str | None = option(None, "With --pairs: column that says which answer won.", metavar="COLUMN")
+    scores: Sequence[str] = option(
+        (), "With --pairs: columns of the answers' scores.", metavar="COLUMN,…", parse=names_from
+    )
+    ranks: Sequence[str] = option(
+        (), "With --pairs: columns of the answers' ranks, best first.", metavar="COLUMN,…", parse=names_from
+    )
+    ties: Literal["half", "drop"] = option("half", "With --pairs: a tie counts half for each answer, or drop it.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.pairs, Pairs):
+            given = self.pairs
+            for name in ("winner", "scores", "ranks", "ties"):
+                object.__setattr__(self, name, getattr(given, name))
+            object.__setattr__(self, "pairs", given.columns)
+        elif self.pairs is not None:
+            object.__setattr__(
+                self, "pairs", names_from(self.pairs) if isinstance(self.pairs, str) else tuple(self.pairs)
+            )
+        for name in ("scores", "ranks", "columns"):
+            object.__setattr__(self, name, _tuple_of(name, getattr(self, name)))
+        if self.split is not None and self.test is not None:
+            raise InputError("give either a split column or a test source, not both")
+        if self.duplicates not in ("keep", "drop"):
+            raise InputError(f"duplicates is 'keep' or 'drop', not {self.duplicates!r}")
+        self._check_pairs()
+
+    @property
+    def columns_of_pairs(self) -> tuple[str, ...]:
+        """`pairs` as names; empty for labelled documents."""
+        return self.pairs.columns if isinstance(self.pairs, Pairs) else tuple(self.pairs or ())
+
+    def _check_pairs(self) -> None:
+        if self.ties not in ("half", "drop"):
+            raise InputError(f"--ties is half or drop, not {self.ties!r}")
+        judged = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
+        if self.pairs is None:
+            if judged:
+                raise InputError(f"--{judged[0]} needs the columns of the answers: add --pairs FIRST,SECOND")
+            return
+        names = list(self.columns_of_pairs)
+        if len(judged) > 1:
+            raise InputError(f"give one of --{judged[0]} and --{judged[1]}, not both")
+        if (
+            not names
+            or not all(names)
+            or len(set(names)) < len(names)
+            or (len(names) != 2 and judged in ([], ["winner"]))
+        ):
+            raise InputError(
+                "--pairs names two different columns, the preferred answer first, such as chosen,rejected, not "
+                f"{','.join(map(str, names))!r}"
+            )
+        for name in judged:
+            if name != "winner" and len(getattr(self, name)) != len(names):
+                raise InputError(f"--{name} names {len(getattr(self, name))} columns for {len(names)} of --pairs")
+        for name in ("label", "group", "drop", "having", "label_separator", "columns"):
+            if getattr(self, name):
+                flag = "--" + name.replace("_", "-")
+                raise InputError(
+                    f"{flag} is for labelled documents: --pairs names the columns that pairs need; beside it --by, --split and "
+                    "--test"
+                )
+        if self.duplicates != "keep":
+            raise InputError("--duplicates is for labelled documents: leave it out beside --pairs")
+
+
+def _tuple_of(name: str, value: Any) -> tuple[str, ...]:
+    return names_from(value) if isinstance(value, str) else tuple(value or ())
+
+
+def with_options(settings: Any, options: Mapping[str, Any]) -> Any:
+    """The settings with some of their fields replaced.
+
+    Raises:
+        InputError: there is no such field, or the values contradict each other.
+    """
+    names = list(settings.__dataclass_fields__)
+    for name in options:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
+            raise InputError(f"there is no option {name!r} for reading{hint}")
+    return type(settings)(**{name: getattr(settings, name) for name in names} | dict(options))
