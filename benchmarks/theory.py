@@ -22,19 +22,19 @@ from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 
 from machine import DATA
+from theory_docs.descent import descend
+from theory_docs.joint import joint_flow, own_margin
+from theory_docs.phases import phase_pictures, phase_table
+from theory_docs.sweep import grid, run_sweep
 from tokensieve.model.start import initialise
-from tokensieve.report.phases import phase_pictures, phase_table
 from tokensieve.text.counts import Counts
 from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.descent import descend
 from tokensieve.theory.faces import find_limit
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.joint import joint_flow, own_margin
 from tokensieve.theory.landscape import coordinates
 from tokensieve.theory.margin import max_margin
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.sweep import grid, run_sweep
 from tokensieve.theory.verify import Verification, default_step_size, verify
 
 RELAXED = {
@@ -369,8 +369,8 @@ def phases(options: argparse.Namespace) -> None:
         table.write_csv(options.out / f"phases-{x}.csv")
         fates = pl.DataFrame(found.rows, infer_schema_length=None)["limit_verdict"].value_counts().rows()
         print(x, found.outcomes, fates, flush=True)
-        for picture in phase_pictures(found, x, "leak"):
-            (options.out / f"{picture.name}-{x.replace('_', '-')}.svg").write_text(picture.svg(), encoding="utf-8")
+        for name, chart in phase_pictures(found, x, "leak").items():
+            chart.save(options.out / f"{name}-{x.replace('_', '-')}.svg")
 
 
 def highest_entries(counts: Counts, scores: np.ndarray) -> np.ndarray:

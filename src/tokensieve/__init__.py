@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tokensieve.report.charts import pictures
     from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.page import render
-    from tokensieve.report.phases import phase_pictures, phase_table
     from tokensieve.report.save import save as save
     from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
     from tokensieve.text.counts import Counts
@@ -46,12 +45,9 @@ if TYPE_CHECKING:
     from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
     from tokensieve.text.tokens import tokenize
     from tokensieve.text.vocabulary import Vocabulary, count_corpus, count_texts, learn_vocabulary
-    from tokensieve.theory.descent import Descent, descend
     from tokensieve.theory.flow import gradient_flow
-    from tokensieve.theory.joint import JointFlow, joint_flow, own_margin
     from tokensieve.theory.margin import max_margin, selection_of
     from tokensieve.theory.one_step import one_step
-    from tokensieve.theory.sweep import grid, run_sweep
     from tokensieve.theory.verify import verify
 
 _HOMES = {
@@ -78,7 +74,6 @@ _HOMES = {
     "report.charts": "pictures",
     "report.dataset_card": "dataset_card",
     "report.page": "render",
-    "report.phases": "phase_pictures phase_table",
     "report.save": "save",
     "text.corpus": "Corpus read_corpus split_corpus",
     "text.counts": "Counts",
@@ -86,12 +81,9 @@ _HOMES = {
     "text.tokenizers": "PieceTokenizer WordTokenizer",
     "text.tokens": "tokenize",
     "text.vocabulary": "Vocabulary count_corpus count_texts learn_vocabulary",
-    "theory.descent": "Descent descend",
     "theory.flow": "gradient_flow",
-    "theory.joint": "JointFlow joint_flow own_margin",
     "theory.margin": "max_margin selection_of",
     "theory.one_step": "one_step",
-    "theory.sweep": "grid run_sweep",
     "theory.verify": "verify",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

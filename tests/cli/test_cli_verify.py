@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400".split()
-FILES = {"report.html", "verdicts.tex", "summary.json", "tokens.csv", "flow.csv", "support.csv", "gaps.csv", "pictures"}
+FILES = {"report.html", "summary.json", "tokens.csv", "flow.csv", "support.csv", "gaps.csv", "pictures"}
 
 
 def test_generated_documents(run: Run, tmp_path: Path) -> None:

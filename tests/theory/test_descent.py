@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from theory_docs.descent import descend
 from tokensieve.errors import InputError
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.descent import descend
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from theory_docs.joint import joint_flow, own_margin
 from tokensieve.errors import InputError
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.flow import gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.joint import joint_flow, own_margin
 from tokensieve.theory.one_step import one_step
 
 

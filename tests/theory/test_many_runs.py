@@ -12,9 +12,9 @@ import pytest
 from joblib.parallel import ThreadingBackend
 from sklearn.model_selection import GridSearchCV
 
+from theory_docs.sweep import Case, Sweep, grid, run_sweep
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.theory.sweep import Case, Sweep, grid, run_sweep
 
 OPTIONS = {"random_state": range(2), "value_rate": [0.1, 0.2]}
 DASK = pytest.mark.filterwarnings("default")  # of Dask and its event loop

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from theory_docs.sweep import Case, grid, run_case, run_sweep
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.text.counts import Counts
@@ -18,7 +19,6 @@ from tokensieve.theory.claims import Outcome
 from tokensieve.theory.curve import FlowSettings, Verdict
 from tokensieve.theory.faces import Fate
 from tokensieve.theory.generators import independent_tokens, single_token
-from tokensieve.theory.sweep import Case, grid, run_case, run_sweep
 from tokensieve.theory.verify import default_step_size, verify
 
 

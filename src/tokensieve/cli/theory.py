@@ -160,7 +160,6 @@ def _verify(
 
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.charts import drawn
-    from tokensieve.report.latex import verdicts
     from tokensieve.report.terminal_theory import show_study
     from tokensieve.report.theory import PICTURES, draw, render_theory
     from tokensieve.theory.study import Study
@@ -188,7 +187,7 @@ def _verify(
         }
         files: dict[str, Any] = {file: csv_table(table) for file, table in tables.items()}
         pictures = draw(study)
-        files |= {"report.html": render_theory(study, pictures), "verdicts.tex": verdicts(study)}
+        files["report.html"] = render_theory(study, pictures)
         files |= {f"pictures/{file}": picture for file, picture in drawn(pictures, for_print=True).items()}
         seconds["report"] = time.perf_counter() - lap
         seconds["total"] = time.perf_counter() - start

@@ -6,9 +6,8 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from theory_docs.sweep import Sweep
 from tokensieve.errors import InputError
-from tokensieve.report.charts import INK, Picture, axis, finish
-from tokensieve.theory.sweep import Sweep
 
 FIGURES = {
     "limit_dimension_v": "dim V, directions that stay finite",
@@ -48,44 +47,43 @@ def phase_table(sweep: Sweep, x: str, by: str | None = None) -> pl.DataFrame:
     )
 
 
-def phase_pictures(sweep: Sweep, x: str, by: str | None = None) -> list[Picture]:
-    """A picture of each figure against `x`, a line for each value of `by`, with bars of one standard deviation over seeds.
+def phase_pictures(sweep: Sweep, x: str, by: str | None = None) -> dict[str, alt.LayerChart]:
+    """Charts by file name: each figure against `x`, a line for each value of `by`, with bars of one standard deviation over seeds.
 
     Args:
         sweep, x, by: as `phase_table`.
     """
     table = phase_table(sweep, x, by)
-    return [
-        _picture(table.filter(pl.col("figure") == figure).drop_nulls("mean"), figure, x, by)
-        for figure in FIGURES if table.filter(pl.col("figure") == figure)["runs"].sum()
-    ]  # fmt: skip
+    return {
+        f"phase-{figure.removeprefix('limit_').replace('_', '-')}": _chart(
+            table.filter(pl.col("figure") == figure).drop_nulls("mean"), figure, x, by
+        )
+        for figure in FIGURES
+        if table.filter(pl.col("figure") == figure)["runs"].sum()
+    }
 
 
-def _picture(table: pl.DataFrame, figure: str, x: str, by: str | None) -> Picture:
+def _chart(table: pl.DataFrame, figure: str, x: str, by: str | None) -> alt.LayerChart:
     sd = table["sd"].fill_null(0.0)
-    rows = table.select("x", "by", "mean", low=table["mean"] - sd, high=table["mean"] + sd).to_dicts()
+    rows = table.select("x", "by", "mean", low=table["mean"] - sd, high=table["mean"] + sd)
     values = np.unique(table["x"].to_numpy().astype(float))
-    far = values.min() > 0 and values.max() / values.min() >= 30
-    across = alt.X(
-        "x:Q", title=x, axis=axis(), scale=alt.Scale(type="log" if far else "linear", zero=False, padding=12)
-    )
+    wide = values.min() > 0 and values.max() / values.min() >= 30
+    across = alt.X("x:Q", title=x, scale=alt.Scale(type="log" if wide else "linear", zero=False, padding=12))
     names = table["by"].unique(maintain_order=True).to_list()
-    colour = (
-        alt.value(INK) if by is None else
-        alt.Color("by:N", legend=alt.Legend(title=by, orient="bottom"), sort=names, scale=alt.Scale(domain=names, range=SHADES))
-    )  # fmt: skip
-    base = alt.Chart(alt.NamedData("means")).encode(x=across, color=colour)
-    up = alt.Y("mean:Q", title=FIGURES[figure], axis=axis())
-    chart = alt.layer(
+    colour = alt.Color(
+        "by:N",
+        legend=None if by is None else alt.Legend(title=by, orient="bottom"),
+        scale=alt.Scale(domain=names, range=SHADES),
+    )
+    base = alt.Chart(alt.Data(values=rows.to_dicts())).encode(x=across, color=colour)
+    up = alt.Y("mean:Q", title=FIGURES[figure])
+    runs, undecided = int(table["runs"].sum()), int(table["undecided"].sum())
+    caption = f"{runs:,} runs; bars: one standard deviation over seeds"
+    return alt.layer(
         base.mark_line(strokeWidth=2).encode(y=up),
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=FIGURES[figure]), y2="high:Q"),
         base.mark_point(filled=True, size=45, opacity=1).encode(y=up),
+        title=alt.Title(FIGURES[figure], subtitle=caption + f"; {undecided:,} without this figure" * bool(undecided)),
+        width=420,
+        height=260,
     )
-    runs, undecided = int(table["runs"].sum()), int(table["undecided"].sum())
-    caption = f"{runs:,} runs; bars: one standard deviation over seeds" + (
-        f"; {undecided:,} without this figure" if undecided else ""
-    )
-    spec = finish(chart, {"means": rows}, FIGURES[figure], [caption])
-    means = table["mean"].to_numpy()
-    said = f"{FIGURES[figure]} against {x}: from {means.min():.3g} to {means.max():.3g}."
-    return Picture(f"phase-{figure.removeprefix('limit_').replace('_', '-')}", "phase", "", spec, caption, said)

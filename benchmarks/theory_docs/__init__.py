@@ -1,0 +1,1 @@
+"""What only the pages about the theory use: joint flows, fixed steps, sweeps, phase diagrams, LaTeX."""
