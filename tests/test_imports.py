@@ -13,7 +13,7 @@ import tokensieve
 ROOMS = "text evidence model theory auditing diagnose reproduce report cli".split()
 HOME = Path(tokensieve.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
-DRAWS = {"altair", "vl_convert", "rich", "jinja2", "typer"}  # for report and cli only
+DRAWS = {"altair", "vl_convert", "rich", "jinja2", "click"}  # for report and cli only
 
 
 @cache
@@ -55,4 +55,4 @@ def test_imports_go_back_only(path: Path) -> None:
 
 def test_results_reach_the_terminal_through_one_console() -> None:
     users = {p.relative_to(HOME).as_posix() for p in FILES if {"rich.console", "rich.console.Console"} & imports(p)}
-    assert users <= {"report/console.py", "cli/options.py"}  # the latter for the progress bar, which shows no data
+    assert users <= {"report/console.py", "cli/command.py"}  # the latter for the progress bar, which shows no data

@@ -54,11 +54,11 @@ def _run() -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
-    from tokensieve.cli import app  # takes a while, and may be interrupted like everything else
+    from tokensieve.cli import run  # takes a while, and may be interrupted like everything else
 
-    status = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+    status = run(sys.argv[1:] or ["--help"])
     sys.stdout.flush()
-    return status if isinstance(status, int) else 0
+    return status
 
 
 def _explain(error: BaseException) -> int:
@@ -74,8 +74,8 @@ def _explain(error: BaseException) -> int:
         return 141
     if isinstance(error, InputError):
         _say(str(error))
-    elif hasattr(error, "format_message"):  # an option or argument that typer could not read
-        from tokensieve.cli.options import advice
+    elif hasattr(error, "format_message"):  # an option or argument that click refused
+        from tokensieve.cli.command import advice
 
         _say(error.format_message().rstrip(".") + advice(error))
     elif isinstance(error, MemoryError):

@@ -25,7 +25,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
@@ -149,7 +148,7 @@ def invocation(rng: Random) -> list[str]:
     name = rng.choice(["predict", "explain"] if subject == "model" else COMMANDS)
     arguments: list[str] = []
     options: list[str] = []
-    parameters = typer.main.get_command(app).commands[name].params  # type: ignore[attr-defined]
+    parameters = app.get_command(None, name).params
     for p in parameters:
         if p.param_type_name == "argument":
             sane = {
@@ -280,7 +279,7 @@ def call(arguments: list[str], folder: Path, typed: bytes, seconds: float = SECO
             status = end.code if isinstance(end.code, int) else 0
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        return status, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+        return status, *(stream.buffer.getvalue().decode() for stream in (out, err))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
-"""The command line: reads arguments, calls the library, writes files, shows progress. A file per family of commands."""
+"""The command line: a file per command, and `command.py`, which makes commands from settings."""
 
-from tokensieve.cli import compare, diagnose, main_job, mask, predict, reproduce, theory
-from tokensieve.cli.options import app
+from tokensieve.cli.command import app, run
 
-__all__ = ["app", "compare", "diagnose", "main_job", "mask", "predict", "reproduce", "theory"]
+__all__ = ["app", "run"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve import __version__
-from tokensieve.cli.options import progress, say
+from tokensieve.cli.command import progress, say
 from tokensieve.errors import InputError
 
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer

@@ -1,30 +1,28 @@
-"""compare: what changed from one audit to another."""
+"""Compare two audits: tokens that appeared, disappeared or changed, and the accuracy."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from tokensieve.cli.command import command, out_option, quiet_option
+from tokensieve.options import option
 
-from tokensieve.cli.options import QuietOption, command, out_option
 
-
-@command
+@command(
+    before="Folder of an audit.", after="Folder of a later audit: of cleaned data, another month or another source."
+)
 def compare(
-    before: Annotated[Path, typer.Argument(help="Folder that `tokensieve audit` wrote.")],
-    after: Annotated[
-        Path, typer.Argument(help="Folder of another audit: cleaned data, another month, another source.")
-    ],
-    fail_on: Annotated[
-        str | None,
-        typer.Option("--fail-on", help="Exit 3 beyond it: appeared=0,sign=0,accuracy=1%.", metavar="LIMITS"),
-    ] = None,
-    out: Annotated[Path, out_option("tokensieve-compare")] = Path("tokensieve-compare"),
-    quiet: QuietOption = False,
-) -> None:
-    """What changed between two audits: tokens that appeared, vanished or changed sign or strength, and the accuracy."""
+    before: Path,
+    after: Path,
+    fail_on: str | None = option(
+        None, "Exit with status 3 if a limit is exceeded, such as appeared=0,sign=0,accuracy=1%.", metavar="LIMITS"
+    ),
+    out: Path = out_option("tokensieve-compare"),
+    quiet: bool = quiet_option(),
+) -> int:
+    """Compare the audits in two folders."""
     from tokensieve.auditing.compare import ChangeLimits, compare_audits
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.compare import render_comparison
@@ -44,4 +42,5 @@ def compare(
     if not quiet:
         show_comparison(found, out, exceeded)
     if exceeded:
-        raise typer.Exit(3)
+        return 3
+    return 0

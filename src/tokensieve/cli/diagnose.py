@@ -1,42 +1,36 @@
-"""diagnose: a trained transformer against the tokens that carry the label."""
+"""See what a transformer relies on, and whether the data supports it.
+
+Use documents that the model was not trained on. If SOURCE has a test part, that part is used. For a model that reads two texts
+together give --text twice.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from tokensieve.cli.options import (
-    Documents,
-    QuietOption,
-    SeedOption,
-    command,
-    out_option,
-    progress,
-    say,
-)
+from tokensieve.cli.command import command, out_option, progress, quiet_option, say
+from tokensieve.cli.options import MOST_SEED, SEED, SOURCE, Documents
 from tokensieve.cli.pairs import columns_of
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
+from tokensieve.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read(Documents):
-    """The documents: texts, pairs of texts (--text twice), or preference pairs."""
+    """Data."""
 
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            "--pairs", help="For a reward model: columns of two answers, the preferred one first; --text names the prompt.",
-            metavar="CHOSEN,REJECTED",
-        ),
-    ] = None  # fmt: skip
+    pairs: str | None = option(
+        None,
+        "For a reward model: columns of two answers, the preferred one first; --text names the prompt.",
+        metavar="CHOSEN,REJECTED",
+    )
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """As for `Documents`; preference pairs with the prompt that the model reads before each answer."""
@@ -64,27 +58,19 @@ class Read(Documents):
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
-    """Options of the model."""
+    """The model."""
 
-    label_words: Annotated[
-        str | None,
-        typer.Option(
-            "--label-words", help="Of a causal language model: the words that it answers with.",
-            metavar="CLASS=WORD,CLASS=WORD",
-        ),
-    ] = None  # fmt: skip
-    template: Annotated[
-        str | None,
-        typer.Option(
-            "--template",
-            help="With --label-words: text around {text} (and {second}).",
-            show_default="{text}, a new line, Label:",
-        ),
-    ] = None
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")] = "cpu"
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run Python code that the model brings along.")
-    ] = False
+    label_words: str | None = option(
+        None, "For a causal language model: the word it answers for each class.", metavar="CLASS=WORD,…"
+    )
+    template: str | None = option(
+        None,
+        "With --label-words: the prompt around {text} (and {second}).",
+        metavar="TEMPLATE",
+        default_text="{text}, a new line, Label:",
+    )
+    device: str = option("cpu", "cpu, cuda, cuda:1 or mps.", metavar="DEVICE")
+    trust_remote_code: bool = option(False, "Run Python code that comes with the model.")
 
     def loader(self) -> Callable[[str], tuple[Any, Any]]:
         """Check the options now; what it gives loads a model later.
@@ -102,75 +88,51 @@ class Loading:
 
 @dataclass(frozen=True, kw_only=True)
 class Measuring:
-    """Options of the measurement, with the names of `DiagnoseSettings`."""
+    """Measurement."""
 
-    min_documents: Annotated[
-        int, typer.Option("--min-documents", help="A word must occur in this many of the documents read.", min=1)
-    ] = 10
-    max_documents: Annotated[
-        int, typer.Option("--max-documents", help="The model reads at most this many, drawn at random.", min=8)
-    ] = 1000
-    max_length: Annotated[
-        int | None,
-        typer.Option("--max-length", help="Word pieces of one input.", min=3, show_default="what the model allows"),
-    ] = None
-    long: Annotated[str, typer.Option("--long", help="Longer documents: truncate, or windows.")] = "truncate"
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Inputs of one batch.", min=1)] = 16
-    deletions: Annotated[
-        int,
-        typer.Option(
-            "--deletions", help="Without gradients: leave each word out of at most this many documents.", min=1
-        ),
-    ] = 4
-    untrained: Annotated[
-        bool, typer.Option("--untrained/--no-untrained", help="Measure an untrained model of the same shape too.")
-    ] = True
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer", help="What a word is: `model` for its own pieces, or a tokenizer.json.", metavar="FILE",
-            show_default="words and punctuation",
-        ),
-    ] = None  # fmt: skip
-    seed: SeedOption = 0
+    min_documents: int = option(10, "Ignore words in fewer of the documents that the model reads.", low=1)
+    max_documents: int = option(1000, "The model reads a random sample of at most this many documents.", low=8)
+    max_length: int | None = option(None, "Tokens per input at most.", low=3, default_text="the model's limit")
+    long: str = option("truncate", "How to read longer documents.", metavar="truncate|windows")
+    batch_size: int = option(16, "Inputs per batch.", low=1)
+    deletions: int = option(4, "Without gradients: remove each word from at most this many documents.", low=1)
+    untrained: bool = option(True, "Measure an untrained model of the same shape too.")
+    tokenizer: str | None = option(
+        None,
+        "What counts as a word: `model` for the model's own tokens, or a tokenizer.json.",
+        metavar="FILE",
+        default_text="words and punctuation",
+    )
+    seed: int = option(0, SEED, low=0, high=MOST_SEED)
 
 
-@command
+@command(
+    model="Folder of a transformers classifier (safetensors, PEFT adapter or ONNX), or its name on the hub. Several models, or a "
+    "folder of checkpoints, are compared.",
+    source=SOURCE,
+)
 def diagnose(
-    model: Annotated[
-        list[str],
-        typer.Argument(
-            help="Folder of a transformers classifier (safetensors, PEFT adapters, ONNX), or its name on the hub; several, or a "
-            "folder of checkpoints, are compared."
-        ),
-    ],
+    model: tuple[str, ...],
+    source: str,
     documents: Read,
     loading: Loading,
     measuring: Measuring,
-    map_: Annotated[
-        list[str] | None,
-        typer.Option("--map", help="Which output of the model is a class (repeatable).", metavar="CLASS=OUTPUT"),
-    ] = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-on",
-            help="Exit 3 if a word has more than this share of all use (share=0.2), or more words than this are used without "
-            "support (unsupported=0) (repeatable). Of several models the last is judged.",
-            metavar="KIND=LIMIT",
-        ),
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Keep unfinished work here, and go on from it.", metavar="FILE")
-    ] = None,
-    out: Annotated[Path, out_option("tokensieve-diagnose")] = Path("tokensieve-diagnose"),
-    quiet: QuietOption = False,
-) -> None:
-    """A trained transformer: what does it use most, does the data support it, and has it learned where the label is?
-
-    Give documents that the model was not trained on; of a source with a test part that part is used. For a model that reads two
-    texts together give --text twice.
-    """
+    map_: list[str] | None = option(
+        None, "Which output of the model is a class (repeatable).", flag="--map", metavar="CLASS=OUTPUT", parse=list
+    ),
+    fail_on: list[str] | None = option(
+        None,
+        "Exit with status 3 if one word has more than this fraction of all use (share=0.2), or more words than this are used "
+        "without support (unsupported=0); repeatable. Of several models the last is judged.",
+        metavar="KIND=LIMIT",
+        parse=list,
+    ),
+    resume: Path | None = option(None, "Keep unfinished work in this file, and continue from it."),
+    out: Path = out_option("tokensieve-diagnose"),
+    quiet: bool = quiet_option(),
+) -> int:
+    """Diagnose one model, or compare several."""
+    documents = replace(documents, source=source)
     from tokensieve.diagnose.limits import Limits
     from tokensieve.diagnose.result import DiagnoseSettings
 
@@ -184,7 +146,7 @@ def diagnose(
         mapping[name] = output
     limits = Limits.parse(fail_on or [])
     settings, read = DiagnoseSettings(**asdict(measuring)), documents.reader()
-    names, load = _models(model), loading.loader()
+    names, load = _models(list(model)), loading.loader()
     if len(names) > 1:
         if resume:
             raise InputError("--resume keeps the work of one model: name one, or leave it out")
@@ -195,7 +157,8 @@ def diagnose(
     if over := limits.exceeded(found):
         for line in over:
             say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)
-        raise typer.Exit(3)
+        return 3
+    return 0
 
 
 def _models(given: list[str]) -> list[str]:

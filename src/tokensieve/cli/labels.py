@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from tokensieve.cli.options import say
+from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ def labels_to_audit(documents: Audited) -> tuple[list[Any], dict[str, int]]:
 
 def audit_labels(
     asked: list[Any], left_out: dict[str, int], documents: Audited, out: Path, quiet: bool, run: Callable[..., Any]
-) -> None:
+) -> int:
     """Audit each label, write its folder when it is done, and the index at the end.
 
     Args:
@@ -53,7 +51,6 @@ def audit_labels(
 
     Raises:
         InputError: one of the audits cannot be made.
-        typer.Exit: with status 3, where one exceeds what --fail-on allows.
     """
     from tokensieve import __version__
     from tokensieve.auditing.labels import LabelAudits, LabelRow
@@ -84,4 +81,5 @@ def audit_labels(
     over = [row.label for row in rows if row.exceeded]
     if over:
         say(quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
-        raise typer.Exit(3)
+        return 3
+    return 0

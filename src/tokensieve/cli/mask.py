@@ -1,4 +1,7 @@
-"""mask: a source without certain tokens, and without documents whose label is wrong."""
+"""Copy the data, removing the given tokens and any rows marked as mislabelled.
+
+--out may also name the file to write: .csv .tsv .jsonl or .parquet.
+"""
 
 from __future__ import annotations
 
@@ -8,56 +11,45 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from tokensieve.cli.options import Files, QuietOption, SourceArgument, Splitting, TextOption, command, out_option, say
+from tokensieve.cli.command import command, out_option, quiet_option, say
+from tokensieve.cli.options import SOURCE, Files, Splitting
 from tokensieve.cli.pairs import Answering, columns_of
 from tokensieve.errors import InputError
+from tokensieve.options import option
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """What is cut out, and which documents are left out."""
+    """What to remove."""
 
-    token: Annotated[list[str] | None, typer.Option("--token", help="Token to cut out (repeatable).")] = None
-    audit: Annotated[
-        Path | None,
-        typer.Option("--audit", help="Folder of an audit with --fail-on: cut what exceeded it.", metavar="FOLDER"),
-    ] = None
-    decisions: Annotated[
-        Path | None,
-        typer.Option("--decisions", help="What was decided on the audit's page, exported there.", metavar="FILE"),
-    ] = None
-    part: Annotated[
-        str | None,
-        typer.Option("--part", help="Which side of the audit SOURCE is, where --test gave the other.", metavar="PART"),
-    ] = None
+    token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list)
+    audit: Path | None = option(
+        None, "Folder of an audit with --fail-on: remove the tokens that exceeded the limit.", metavar="FOLDER"
+    )
+    decisions: Path | None = option(None, "Decisions exported from the audit's page.")
+    part: str | None = option(
+        None, "Whether SOURCE was the training or the test file, if the audit had --test.", metavar="train|test"
+    )
 
 
-@command
+@command(source=SOURCE)
 def mask(
-    source: SourceArgument,
+    source: str,
     what: Cut,
     splitting: Splitting,
     files: Files,
-    out: Annotated[Path, out_option("tokensieve-mask")] = Path("tokensieve-mask"),
-    text: TextOption = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            "--pairs", help="Columns of two answers: the tokens are cut from both.", metavar="CHOSEN,REJECTED"
-        ),
-    ] = None,
-    quiet: QuietOption = False,
+    out: Path = out_option("tokensieve-mask"),
+    text: list[str] | None = option(None, "Column of the text (repeatable).", metavar="COLUMN", parse=list),
+    pairs: str | None = option(
+        None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
+    ),
+    quiet: bool = quiet_option(),
 ) -> None:
-    """Write the documents again without certain tokens and without those whose label is wrong, all else as it was.
-
-    --out may also name the file to write: .csv .tsv .jsonl or .parquet.
-    """
+    """Write a copy of one source."""
     from tokensieve.auditing.decisions import Decisions
     from tokensieve.auditing.mask import mask_fields
     from tokensieve.files import check_writable, write_all

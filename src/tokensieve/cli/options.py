@@ -1,102 +1,32 @@
-"""What the commands share: the application, its options, and the progress bar.
-
-Options that belong together are a frozen dataclass. `command` turns a function that takes such dataclasses into a command that
-has one option for each of their fields, so every option is written down once.
-"""
+"""Options that several commands share, until each library package has a settings class of its own."""
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Any
 
-import typer
-
-from tokensieve import __version__
+from tokensieve.cli.command import say
 from tokensieve.errors import InputError
-from tokensieve.escape import line as printable_line
+from tokensieve.options import option
 
 LARGE = 2_000_000_000
 MOST_SEED = 2**32 - 1  # what every library takes
-
-app = typer.Typer(
-    name="tokensieve",
-    help="Which tokens decide the label, which of them does the model look at, and do the two agree?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def command(function: F) -> F:
-    """Make the function a command; each parameter whose type is a dataclass of options stands for those options."""
-    groups: dict[str, Any] = {}
-    flat: list[inspect.Parameter] = []
-    hints = get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        kind = hints[parameter.name]
-        if is_dataclass(kind):
-            groups[parameter.name] = kind
-            types = get_type_hints(kind, include_extras=True)
-            for field in fields(kind):
-                default = inspect.Parameter.empty if field.default is MISSING else field.default
-                flat.append(_keyword(field.name, types[field.name], default))
-        else:
-            flat.append(_keyword(parameter.name, kind, parameter.default))
-
-    def call(**given: Any) -> Any:
-        for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-        return function(**given)
-
-    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
-    call.__doc__ = function.__doc__
-    app.command(function.__name__)(call)
-    return function
-
-
-def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-SourceArgument = Annotated[
-    str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, `imdb` or `yelp`.")
-]
-TextOption = Annotated[
-    list[str] | None, typer.Option("--text", help="Column that holds the text (repeatable: fields).", metavar="COLUMN")
-]
-LabelsOption = Annotated[
-    list[str] | None,
-    typer.Option("--label", help="Column of the label, or of lists of labels (repeatable).", metavar="COLUMN"),
-]
-EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
-NgramsOption = Annotated[int, typer.Option("--ngrams", help="Longest run of words that is one token.", min=1, max=5)]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random draw.", min=0, max=MOST_SEED)]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result on the terminal.")]
-
-
-def out_option(default: str) -> Any:
-    return typer.Option("--out", help="Folder for the results.", metavar="FOLDER", show_default=default)
+SOURCE = "A file (.csv .tsv .jsonl .parquet, also .gz), a folder of text files, `imdb` or `yelp`."
+SEED = "Seed of every random draw."
+NGRAMS = "Longest run of words that is one token."
+FORMATTING = "Treat what a text looks like (length, spaces, marks) as tokens too."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """How text files are read."""
+    """Text files."""
 
-    encoding: EncodingOption = "utf-8"
-    separator: Annotated[
-        str | None, typer.Option("--separator", help="Of the fields of .csv and .tsv, such as ';'.", metavar="MARK")
-    ] = None
-    header: Annotated[
-        bool, typer.Option("--header/--no-header", help="The first line of .csv and .tsv names the columns.")
-    ] = True
+    encoding: str = option("utf-8", "Encoding of text files.")
+    separator: str | None = option(None, "Separator of .csv and .tsv files, such as ';'.", metavar="MARK")
+    header: bool = option(True, "The first line of .csv and .tsv files names the columns.")
 
     def form(self) -> dict[str, Any]:
         """The same as fields of `tokensieve.text.settings.SourceSettings`."""
@@ -105,17 +35,14 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """What to read from the rows of a source."""
+    """Data."""
 
-    text: TextOption = None
-    label: Annotated[str | None, typer.Option("--label", help="Column that holds the label.", metavar="COLUMN")] = None
-    group: Annotated[
-        list[str] | None,
-        typer.Option("--group", help="Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…"),
-    ] = None
-    drop: Annotated[list[str] | None, typer.Option("--drop", help="Labels to leave out: OLD,OLD.", metavar="OLD,…")] = (
-        None
+    text: list[str] | None = option(
+        None, "Column of the text; repeat it for several fields.", metavar="COLUMN", parse=list
     )
+    label: str | None = option(None, "Column of the label.", metavar="COLUMN")
+    group: list[str] | None = option(None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=list)
+    drop: list[str] | None = option(None, "Leave out these labels (repeatable).", metavar="OLD,…", parse=list)
 
     def groups(self) -> dict[str, list[str]]:
         """--group, new label → old ones.
@@ -138,15 +65,11 @@ class Columns:
 
 @dataclass(frozen=True, kw_only=True)
 class Documents(Columns, Files):
-    """A source, its parts and how it is read."""
+    """Data."""
 
-    source: SourceArgument
-    test: Annotated[
-        str | None, typer.Option("--test", help="Test documents (else a seeded share).", metavar="SOURCE")
-    ] = None
-    split: Annotated[
-        str | None, typer.Option("--split", help="Column that holds train or test for each row.", metavar="COLUMN")
-    ] = None
+    source: str = ""
+    test: str | None = option(None, "Test documents; otherwise a seeded random part of SOURCE.", metavar="SOURCE")
+    split: str | None = option(None, "Column that says train or test for each row.", metavar="COLUMN")
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """Check the options now, read later; `more` goes to `read_corpus` as it is."""
@@ -165,27 +88,13 @@ class Documents(Columns, Files):
 
 @dataclass(frozen=True, kw_only=True)
 class Intake(Documents):
-    """The documents that a classifier is trained on."""
+    """Data."""
 
-    duplicates: Annotated[
-        str, typer.Option("--duplicates", help="Repeated text with the same label: keep or drop.")
-    ] = "keep"
-    by: Annotated[
-        str | None,
-        typer.Option("--by", help="Column of the unit a document belongs to (author, source).", metavar="COLUMN"),
-    ] = None
-    weight: Annotated[
-        str | None,
-        typer.Option("--weight", help="Column of what a document weighs in training (≥ 0).", metavar="COLUMN"),
-    ] = None
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Larger than memory: keep documents and counts in files under $TMPDIR.")
-    ] = False
-
-    pairs: Annotated[
-        str | None,
-        typer.Option("--pairs", help="Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED"),
-    ] = None
+    duplicates: str = option("keep", "Keep or drop repeated texts with the same label.", metavar="keep|drop")
+    by: str | None = option(None, "Column that groups documents (author, thread, source).", metavar="COLUMN")
+    weight: str | None = option(None, "Column of training weights (0 or more).", metavar="COLUMN")
+    stream: bool = option(False, "For data larger than memory: keep documents and counts in files under $TMPDIR.")
+    pairs: str | None = option(None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED")
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """As for `Documents`, duplicates and streaming included."""
@@ -213,17 +122,17 @@ class Intake(Documents):
 
 @dataclass(frozen=True, kw_only=True)
 class Audited(Intake):
-    """The documents that are audited."""
+    """Data."""
 
-    label: LabelsOption = None  # type: ignore[assignment]  # several: an audit of each; of each alone it is a str again
-    label_separator: Annotated[
-        str | None,
-        typer.Option("--label-separator", help="Between several labels of one document, such as '|'.", metavar="MARK"),
-    ] = None
-    environments: Annotated[
-        str | None,
-        typer.Option("--environments", help="Column of where documents come from (site, month).", metavar="COLUMN"),
-    ] = None
+    label: list[str] | None = option(  # type: ignore[assignment]  # several: an audit of each
+        None, "Column of the label, or of lists of labels (repeatable).", metavar="COLUMN", parse=list
+    )
+    label_separator: str | None = option(None, "Separates several labels of one document, such as '|'.", metavar="MARK")
+    environments: str | None = option(
+        None,
+        "Column of where documents come from (site, month): finds tokens that predict in one place only.",
+        metavar="COLUMN",
+    )
 
     def reader(self, **more: Any) -> Callable[[], Any]:
         """As for `Intake`, environments included."""
@@ -238,21 +147,15 @@ class Audited(Intake):
 
 @dataclass(frozen=True, kw_only=True)
 class Splitting:
-    """How a text becomes tokens."""
+    """Tokens."""
 
-    tokenizer: Annotated[
-        str | None,
-        typer.Option("--tokenizer", help="Hugging Face tokenizer.json to use instead of words.", metavar="FILE"),
-    ] = None
-    keep_case: Annotated[bool, typer.Option("--keep-case", help="Do not fold upper and lower case.")] = False
-    pattern: Annotated[
-        str | None,
-        typer.Option("--pattern", help="What a token is, as a regular expression (Rust's).", metavar="REGEX"),
-    ] = None
-    stop_words: Annotated[
-        Path | None, typer.Option("--stop-words", help="Words to leave out, one a line.", metavar="FILE")
-    ] = None
-    html: Annotated[str, typer.Option("--html", help="Tags and entities in the texts: keep or strip.")] = "keep"
+    tokenizer: str | None = option(
+        None, "Split texts with this Hugging Face tokenizer.json, not into words.", metavar="FILE"
+    )
+    keep_case: bool = option(False, "Keep upper and lower case apart.")
+    pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
+    stop_words: Path | None = option(None, "File of words to ignore, one per line.")
+    html: str = option("keep", "Keep or strip tags and entities in the texts.", metavar="keep|strip")
 
     def splitter(self) -> Any:
         """The tokenizer meant.
@@ -289,68 +192,10 @@ class Splitting:
         return given | {"pattern": self.pattern, "stop_words": stop_words, "html": self.html}
 
 
-FORMATTING = "What a text looks like (length, spaces, marks) is a token, too."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Tokens(Splitting):
-    """Which tokens a classifier knows, and how fast it learns their values."""
+    """Tokens."""
 
-    ngrams: NgramsOption = 1
-    min_documents: Annotated[
-        int, typer.Option("--min-documents", help="A token must occur in at least this many documents.", min=1)
-    ] = 3
-    value_rate: Annotated[
-        float, typer.Option("--value-rate", help="Initial step size of the token values.", min=1e-6, max=100)
-    ] = 0.1
-
-
-@app.callback(invoke_without_command=True)
-def _main(version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False) -> None:
-    if version:
-        print(f"tokensieve {__version__}")
-        raise typer.Exit
-
-
-ONE_MORE = {  # command → where a second argument goes
-    "audit": "test documents go with --test SOURCE",
-    "train": "test documents go with --test SOURCE",
-    "diagnose": "test documents go with --test SOURCE",
-    "explain": "put the text in quotes",
-    "predict": "one source at a time",
-    "compare": "two audits at a time",
-    "mask": "one source at a time; --out names the folder or file to write",
-    "verify": "one source at a time",
-}
-
-
-def advice(error: Any) -> str:
-    """What to do about arguments that Typer refused."""
-    name = getattr(getattr(error, "ctx", None), "info_name", None)
-    if "extra argument" in error.format_message() and name in ONE_MORE:
-        return f": {ONE_MORE[name]}"
-    return f"; see tokensieve {name} --help" if name in ONE_MORE else "; see tokensieve --help"
-
-
-@contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error that vanishes when it is done, or when that is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda stage, share: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def tell(stage: str, share: float) -> None:
-            bar.update(task, description=stage, total=1.0 if share else None, completed=share)
-
-        yield tell
-
-
-def say(quiet: bool, line: str) -> None:
-    if not quiet:
-        print(printable_line(line), file=sys.stderr)
+    ngrams: int = option(1, NGRAMS, low=1, high=5)
+    min_documents: int = option(3, "Ignore tokens that occur in fewer documents.", low=1)
+    value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)

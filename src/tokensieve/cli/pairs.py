@@ -104,7 +104,7 @@ def predict_pairs(model: Any, table: Any, job: Answering, kept: list[str]) -> No
     """
     import polars as pl
 
-    from tokensieve.cli.options import say
+    from tokensieve.cli.command import say
     from tokensieve.files import csv_table, write_all
     from tokensieve.model.pairs import answer_pairs
     from tokensieve.report.pairs import score_lines

@@ -1,4 +1,4 @@
-"""predict, explain: a trained model on new documents."""
+"""Classify new documents: one CSV line each, and a score if labels are present."""
 
 from __future__ import annotations
 
@@ -8,44 +8,36 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from tokensieve.cli.options import Columns, Files, QuietOption, TextOption, command, say
-from tokensieve.cli.pairs import Answering, explain_pair, predict_pairs
+from tokensieve.cli.command import command, quiet_option, say
+from tokensieve.cli.options import Columns, Files
+from tokensieve.cli.pairs import Answering, predict_pairs
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
+from tokensieve.options import option
 
 
-@command
+@command(
+    model="Folder written by `train` or `audit`.",
+    source="A file (.csv .tsv .jsonl .parquet, also .gz), a folder, or - for standard input.",
+)
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
-    source: Annotated[
-        str, typer.Argument(help="File (.csv .tsv .jsonl .parquet, also .gz), folder, or - for standard input.")
-    ],
+    model: Path,
+    source: str,
     files: Files,
-    text: TextOption = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option("--pairs", help="Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND"),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", help="Column of the true labels, to score (else as in training).", metavar="COLUMN"),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep", help="Column to carry along (repeatable; else `id`, if there is one).", metavar="COLUMN"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results (else standard output).", metavar="FOLDER")
-    ] = None,
-    quiet: QuietOption = False,
+    text: list[str] | None = option(None, "Column of the text (repeatable).", metavar="COLUMN", parse=list),
+    pairs: str | None = option(None, "Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND"),
+    label: str | None = option(
+        None, "Column of the true labels, to score.", metavar="COLUMN", default_text="that of training"
+    ),
+    keep: list[str] | None = option(
+        None, "Column to copy to the output (repeatable).", metavar="COLUMN", default_text="id, if present", parse=list
+    ),
+    out: Path | None = option(None, "Folder for the results.", metavar="FOLDER", default_text="standard output"),
+    quiet: bool = quiet_option(),
 ) -> None:
-    """Answer new documents: a line of CSV each with class, probabilities and answer; where labels are there, score them."""
+    """Classify one source."""
     from tokensieve.auditing.score import score
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import read_model
@@ -92,45 +84,6 @@ def predict(
         sys.stdout.buffer.write(printable(answers.decode()).encode())
     if found and not quiet:
         show_score(found, brief=out is None)
-
-
-@command
-def explain(
-    model: Annotated[Path, typer.Argument(help="Folder that `train` or `audit` wrote.")],
-    text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against", help="The other answer, for a model of pairs: why this one, not that?", metavar="TEXT"
-        ),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", help="Class to explain (else the second of two, or the answer).", metavar="CLASS"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
-) -> None:
-    """Take one answer apart: the contribution of every token, which add up to the answer."""
-    from tokensieve.model.explanation import explain as take_apart
-    from tokensieve.model.storage import read_model
-    from tokensieve.report.terminal import show_explanation
-
-    classifier = read_model(model)
-    if text == "-":
-        text = sys.stdin.buffer.read().decode(errors="replace")
-    if against is not None:
-        explain_pair(classifier, (text, against), as_json)
-        return
-    classes = [str(c) for c in classifier.classes]
-    if label is not None and label not in classes:
-        same = next((f"; did you mean {name!r}?" for name in classes if name.lower() == label.strip().lower()), "")
-        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}{same}")
-    wanted = None if label is None else classifier.classes[classes.index(label)]
-    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
-    if as_json:
-        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
-    else:
-        show_explanation(classifier, text, found)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""reproduce: every figure and table of the paper."""
+"""Reproduce the paper's experiments: its claims and figures beside ours, each with a verdict.
+
+Finished runs stay in the output folder. After an interruption, run the same command again and it continues.
+"""
 
 from __future__ import annotations
 
@@ -7,69 +10,62 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tokensieve import __version__
-from tokensieve.cli.options import QuietOption, SeedOption, command, out_option, progress, say
+from tokensieve.cli.command import command, out_option, progress, quiet_option, say
+from tokensieve.cli.options import MOST_SEED, SEED
 from tokensieve.errors import InputError
+from tokensieve.options import option
 
 PAPER = "Attention with Trained Embeddings Provably Selects Important Tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """How often each experiment is run, and under which readings of the paper."""
+    """Repetitions."""
 
-    seed: SeedOption = 0
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            "--seeds", help="How many seeds, from --seed up.", min=1, max=1000, show_default="5, or 3 at scale paper"
-        ),
-    ] = None
-    reading: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reading",
-            metavar="NAME",
-            help="Another reading of what the paper leaves open, or all (repeatable; see --list).",
-        ),
-    ] = None
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Runs at a time.", min=1, show_default="one per core")] = (
-        None
-    )  # fmt: skip
+    seed: int = option(0, SEED, low=0, high=MOST_SEED)
+    seeds: int | None = option(
+        None, "Number of seeds, counted from --seed.", low=1, high=1000, default_text="5; 3 at scale paper"
+    )
+    reading: list[str] | None = option(
+        None,
+        "Another reading of what the paper leaves open, or all (repeatable; see --list).",
+        metavar="NAME",
+        parse=list,
+    )
+    jobs: int | None = option(None, "Runs at the same time.", low=1, default_text="one per core")
 
 
-@command
+@command(experiments="Experiments to run; all by default (see --list).")
 def reproduce(
     repeats: Repeats,
-    experiments: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named (see --list).")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of imdb_train.parquet, imdb_test.parquet, yelp.parquet.", metavar="FOLDER",
-                     show_default="TOKENSIEVE_DATA"),
-    ] = None,
-    scale: Annotated[str, typer.Option(help="quick: minutes; paper: the paper's sizes, hours.")] = "quick",
-    limit: Annotated[
-        int | None, typer.Option("--documents", help="At most this many documents of each data set, for a trial.", min=200)
-    ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Describe the experiments and stop.")] = False,
-    out: Annotated[Path, out_option("tokensieve-reproduce")] = Path("tokensieve-reproduce"),
-    quiet: QuietOption = False,
-) -> None:  # fmt: skip
-    """The paper's experiments: its claims and figures beside ours over seeds, each with a verdict.
-
-    What is finished stays in the folder: run the same command again after an interruption and it goes on.
-    """
+    experiments: tuple[str, ...] = (),
+    data: Path | None = option(
+        None,
+        "Folder of imdb_train.parquet, imdb_test.parquet and yelp.parquet.",
+        metavar="FOLDER",
+        default_text="$TOKENSIEVE_DATA",
+    ),
+    scale: str = option(
+        "quick", "quick takes minutes; paper has the paper's sizes and takes hours.", metavar="quick|paper"
+    ),
+    limit: int | None = option(
+        None, "Use at most this many documents of each data set, for a trial.", flag="--documents", low=200
+    ),
+    listing: bool = option(False, "Describe the experiments and stop.", flag="--list"),
+    out: Path = out_option("tokensieve-reproduce"),
+    quiet: bool = quiet_option(),
+) -> None:
+    """Run experiments and write their results."""
     from tokensieve.report.terminal_reproduce import show_experiments
     from tokensieve.reproduce.data import data_folder
     from tokensieve.reproduce.registry import check_readings, select
     from tokensieve.reproduce.result import SCALES, SEEDS
     from tokensieve.reproduce.runner import Plan
 
-    chosen = select(experiments or [])
+    chosen = select(list(experiments))
     readings = repeats.reading or []
     check_readings(chosen, readings)
     if scale not in SCALES:

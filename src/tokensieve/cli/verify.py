@@ -1,4 +1,7 @@
-"""verify: the theory's claims on one data set."""
+"""Check the theory's claims on your data, with certificates.
+
+The claims are about one gradient step, gradient flow, token selection and the max-margin direction.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +11,22 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from tokensieve import __version__
-from tokensieve.cli.options import (
-    Columns,
-    Documents,
-    QuietOption,
-    SeedOption,
-    command,
-    out_option,
-    progress,
-)
+from tokensieve.cli.command import command, out_option, progress, quiet_option
+from tokensieve.cli.options import MOST_SEED, NGRAMS, SEED, Columns, Documents
 from tokensieve.errors import InputError, check_memory
-
-
-def _whole(name: str, explained: str, default: str, most: int | None = None) -> Any:
-    """A whole number from one; None where it was not given, so that an option that does not apply is told from a default."""
-    return typer.Option(name, help=explained, min=1, max=most, show_default=default)
+from tokensieve.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Columns):
-    """Options of documents that are read."""
+    """Data."""
 
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Encoding of text files.", show_default="utf-8")
-    ] = None
-    ngrams: Annotated[int | None, _whole("--ngrams", "Longest run of words that is one token.", "1", 5)] = None
-    min_documents: Annotated[
-        int | None, _whole("--min-documents", "A token must occur in at least this many documents.", "20")
-    ] = None
+    encoding: str | None = option(None, "Encoding of text files.", default_text="utf-8")
+    ngrams: int | None = option(None, NGRAMS, low=1, high=5, default_text="1")
+    min_documents: int | None = option(None, "Ignore tokens that occur in fewer documents.", low=1, default_text="20")
 
     def reader(self, source: str) -> Callable[[], Any]:
         """Check the options now, read the source later."""
@@ -50,29 +36,23 @@ class Reading(Columns):
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """Options of documents that are generated."""
+    """Generated documents, if there is no SOURCE."""
 
-    documents: Annotated[int | None, _whole("--documents", "Generated documents.", "200")] = None
-    types: Annotated[int | None, _whole("--types", "Generated token types |S|.", "70")] = None
-    relevant: Annotated[int | None, _whole("--relevant", "Types among them that carry the label.", "20")] = None
-    length: Annotated[int | None, _whole("--length", "Tokens T of a generated document.", "8")] = None
+    documents: int | None = option(None, "Number of documents.", low=1, default_text="200")
+    types: int | None = option(None, "Number of token types |S|.", low=1, default_text="70")
+    relevant: int | None = option(None, "Types among them that predict the label.", low=1, default_text="20")
+    length: int | None = option(None, "Tokens per document T.", low=1, default_text="8")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Options of the first step and of the flow."""
+    """First step and flow."""
 
-    d: Annotated[int | None, _whole("--d", "Dimension of the embeddings.", "512; generated documents: 1024")] = None
-    eta: Annotated[
-        float | None, typer.Option("--eta", help="Size of the first step.", show_default="from the data")
-    ] = None
-    max_norm: Annotated[float, typer.Option("--max-norm", help="Follow p up to this norm.")] = 20_000.0
-    max_seconds: Annotated[
-        float, typer.Option("--max-seconds", help="Time for flow, faces and max margin together.")
-    ] = 600.0
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Keep the flow here, and go on from it.", metavar="FILE")
-    ] = None
+    d: int | None = option(None, "Dimension of the embeddings.", low=1, default_text="512; generated documents 1024")
+    eta: float | None = option(None, "Size of the first step.", default_text="from the data")
+    max_norm: float = option(20_000.0, "Follow p up to this norm.")
+    max_seconds: float = option(600.0, "Time limit for flow and max margin together.")
+    resume: Path | None = option(None, "Keep the state of the flow in this file, and continue from it.")
 
     def check(self) -> None:
         """Raises InputError for values that cannot be."""
@@ -84,17 +64,17 @@ class Budget:
             )
 
 
-@command
+@command(source="As for audit; generated documents by default.")
 def verify(
     reading: Reading,
     generated: Generated,
     budget: Budget,
-    source: Annotated[str | None, typer.Argument(help="As for audit; generated documents if none is named.")] = None,
-    seed: SeedOption = 0,
-    out: Annotated[Path, out_option("tokensieve-verify")] = Path("tokensieve-verify"),
-    quiet: QuietOption = False,
+    source: str | None = None,
+    seed: int = option(0, SEED, low=0, high=MOST_SEED),
+    out: Path = out_option("tokensieve-verify"),
+    quiet: bool = quiet_option(),
 ) -> None:
-    """The theory's claims on this data, with certificates: one step, gradient flow, selection, max margin."""
+    """Verify the claims on one source."""
     from tokensieve.theory.curve import FlowSettings
 
     for name, value in asdict(reading if source is None else generated).items():

@@ -1,0 +1,46 @@
+"""Explain one prediction: each token's contribution; they add up to the logit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tokensieve.cli.command import command
+from tokensieve.cli.pairs import explain_pair
+from tokensieve.errors import InputError
+from tokensieve.escape import printable
+from tokensieve.options import option
+
+
+@command(model="Folder written by `train` or `audit`.", text="The text, or - for standard input.")
+def explain(
+    model: Path,
+    text: str,
+    against: str | None = option(None, "The other answer, for a model of pairs.", metavar="TEXT"),
+    label: str | None = option(
+        None, "Class to explain.", metavar="CLASS", default_text="the second of two classes, else the prediction"
+    ),
+    as_json: bool = option(False, "Print JSON instead of a table.", flag="--json"),
+) -> None:
+    """Explain the prediction for one text."""
+    from tokensieve.model.explanation import explain as take_apart
+    from tokensieve.model.storage import read_model
+    from tokensieve.report.terminal import show_explanation
+
+    classifier = read_model(model)
+    if text == "-":
+        text = sys.stdin.buffer.read().decode(errors="replace")
+    if against is not None:
+        explain_pair(classifier, (text, against), as_json)
+        return
+    classes = [str(c) for c in classifier.classes]
+    if label is not None and label not in classes:
+        same = next((f"; did you mean {name!r}?" for name in classes if name.lower() == label.strip().lower()), "")
+        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}{same}")
+    wanted = None if label is None else classifier.classes[classes.index(label)]
+    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
+    if as_json:
+        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
+    else:
+        show_explanation(classifier, text, found)
