@@ -25,13 +25,17 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from machine import DATA, described
-from tokensieve.auditing.label_issues import FOLDS, confident_issues, out_of_fold
-from tokensieve.model.fit import FitSettings, fit
+from tokensieve.auditing.label_issues import confident_issues
+from tokensieve.model.fit import fit
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.interface import Part
+from tokensieve.task.labels import Labels
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
 
 TURNED = 0.02
+FOLDS = 2
 SHARES = (0.01, 0.02)
 
 
@@ -45,10 +49,11 @@ def sets() -> dict[str, tuple[pl.DataFrame, list[str]]]:
     }
 
 
-def suspects(counts: Counts, words: int, seed: int) -> dict[str, Ints]:
+def suspects(train: Part, words: int, seed: int) -> dict[str, Ints]:
     """Method → documents, the clearest suspect first."""
-    settings = FitSettings(seed=seed)
-    mine = out_of_fold(counts, fit(counts, settings), settings)
+    settings, counts = TrainSettings(seed=seed), train.counts
+    mine = Labels().out_of_fold(train, fit(counts, settings), settings)
+    assert mine is not None
     regression = make_pipeline(TfidfTransformer(sublinear_tf=True), LogisticRegression(max_iter=1000))
     plain = counts.matrix[:, :words]
 
@@ -82,7 +87,9 @@ def run(frame: pl.DataFrame, text: list[str], documents: int, seed: int) -> dict
     labels[turned] = (labels[turned] + rng.integers(1, len(corpus.classes), len(turned))) % len(corpus.classes)
     counts = Counts(counted.matrix, labels, corpus.classes, counted.vocabulary.tokens)
     out: dict[str, list[float]] = {}
-    for name, found in suspects(counts, counted.vocabulary.n_words, seed).items():
+    for name, found in suspects(
+        Part(corpus, counts, counted.unknown, counted.words), counted.vocabulary.n_words, seed
+    ).items():
         sizes = [round(share * documents) for share in SHARES]
         out[name] = [float(np.isin(found[:size], turned).sum()) / size for size in sizes]
     return out

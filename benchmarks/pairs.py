@@ -25,9 +25,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from machine import DATA, described
-from tokensieve.auditing.findings import Share
 from tokensieve.auditing.pairs import log_ratios
-from tokensieve.model.training import TrainSettings, train_corpus
+from tokensieve.evidence.shares import Share
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.training import train_corpus
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.formatting import formatting
 from tokensieve.text.pairs import draw_units, read_pairs, select_pairs

@@ -10,7 +10,7 @@ import pytest
 
 import tokensieve
 
-ROOMS = "text evidence model theory auditing diagnose reproduce report cli".split()
+ROOMS = "text evidence model task theory auditing diagnose reproduce report cli".split()
 HOME = Path(tokensieve.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
 DRAWS = {"altair", "vl_convert", "rich", "jinja2", "click"}  # for report and cli only

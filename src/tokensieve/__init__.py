@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from tokensieve.model.cluster import learn_on
     from tokensieve.model.embeddings import Training, TrainingSettings, embedding_gradient, train_embeddings
     from tokensieve.model.explanation import Explanation
-    from tokensieve.model.fit import FitSettings, fit
+    from tokensieve.model.fit import fit
     from tokensieve.model.pairs import compare, fit_pairs, pair_gradient
+    from tokensieve.model.settings import TrainSettings
     from tokensieve.model.start import initialise
     from tokensieve.model.storage import load_model, model_files, read_model, table
     from tokensieve.model.trained import Model
@@ -66,8 +67,9 @@ _HOMES = {
     "model.cluster": "learn_on",
     "model.embeddings": "Training TrainingSettings embedding_gradient train_embeddings",
     "model.explanation": "Explanation",
-    "model.fit": "FitSettings fit",
+    "model.fit": "fit",
     "model.pairs": "compare fit_pairs pair_gradient",
+    "model.settings": "TrainSettings",
     "model.start": "initialise",
     "model.storage": "load_model model_files read_model table",
     "model.trained": "Model",

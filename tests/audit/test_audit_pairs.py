@@ -13,9 +13,10 @@ import pytest
 from calls import fast_first
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.demo import demo_pairs
-from tokensieve.auditing.findings import FindingKind, Share
+from tokensieve.auditing.findings import FindingKind
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
+from tokensieve.evidence.shares import Share
 from tokensieve.report import pairs, render
 from tokensieve.report.save import audit_files
 from tokensieve.report.sentences import action, evidence, headline

@@ -8,7 +8,8 @@ from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_
 
 from tokensieve.auditing.card import BINS, ModelCard, learning_curve, model_card
 from tokensieve.model.decision import decide, probabilities
-from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.fit import fit
+from tokensieve.model.settings import TrainSettings
 from tokensieve.text.counts import Counts
 
 
@@ -56,7 +57,7 @@ def test_no_test_documents() -> None:
 
 
 def test_the_curve_ends_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    train, test, settings = made(2)[0], made(2, seed=1)[0], FitSettings()
+    train, test, settings = made(2)[0], made(2, seed=1)[0], TrainSettings()
     model = fit(train, settings)
     curve = learning_curve(train, test, model, settings)
     assert curve["documents"].to_list() == [38, 75, 150, 300]

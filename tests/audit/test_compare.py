@@ -22,9 +22,9 @@ from calls import Run, fast_first, undrawn
 from pages import check_specifications
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
 from tokensieve.auditing.compare import AuditComparison, Change, ChangeLimits, _accuracy, _differences, _mover, _p_value
-from tokensieve.auditing.findings import Share
 from tokensieve.auditing.saved import Saved
 from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.shares import Share
 from tokensieve.report.compare import alone_lines, picture, render_comparison
 from tokensieve.text.counts import Counts
 

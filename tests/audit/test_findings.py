@@ -15,14 +15,15 @@ from calls import fast_first
 from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.context import Sign, sign_of
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.findings import FindingKind, Level, Share
+from tokensieve.auditing.findings import FindingKind, Level
 from tokensieve.auditing.label_issues import confident_issues
-from tokensieve.auditing.refit import refit
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.shortcuts import information
 from tokensieve.errors import InputError
-from tokensieve.model.fit import FitSettings, fit
+from tokensieve.evidence.shares import Share
+from tokensieve.model.fit import fit, refit
+from tokensieve.model.settings import TrainSettings
 from tokensieve.report.sentences import action
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
@@ -279,7 +280,7 @@ def test_a_refit_is_the_model_that_was_fitted_but_for_what_was_chosen() -> None:
     texts, labels = reviews(300, 3)
     corpus = read_corpus((texts, labels))
     counts = count_corpus(corpus, min_documents=3).counts
-    how = FitSettings(validation_share=0.0)
+    how = TrainSettings(validation_share=0.0)
     model = fit(counts, how)
     again = refit(counts, model, counts.n_documents, how)
     np.testing.assert_array_equal(again.scores, model.scores)

@@ -12,10 +12,10 @@ from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers
-from tokensieve.model.fit import FitSettings
 from tokensieve.model.pairs import answer_pairs, compare, fit_pairs, margins, named_rightly, pair_gradient
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.storage import model_files, read_model
-from tokensieve.model.training import TrainSettings, train_corpus
+from tokensieve.task.training import train_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.pairs import read_pairs
 
@@ -102,7 +102,7 @@ def planted(n: int = 200, seed: int = 0) -> tuple[Counts, Ints]:
 
 def test_training_finds_the_planted_type_and_gives_the_same_bits() -> None:
     counts, units = planted()
-    models = [fit_pairs(counts, units, FitSettings(seed=1)) for _ in range(2)]
+    models = [fit_pairs(counts, units, TrainSettings(seed=1)) for _ in range(2)]
     assert models[0].pairs
     assert np.array_equal(models[0].values, models[1].values)
     assert models[0].values[:, 0].argmax() == 0

@@ -20,7 +20,8 @@ from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.fit import FitSettings, fit, middle
+from tokensieve.model.fit import fit, middle
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
@@ -86,7 +87,7 @@ def test_integer_weights_answer_like_repeated_documents(units: bool) -> None:
     many = repeated(counts, times)
     copies = np.repeat(np.arange(300), times)
     own = np.arange(300)
-    how = FitSettings(validation_share=0.1 if units else 0.0)
+    how = TrainSettings(validation_share=0.1 if units else 0.0)
     weighted = fit(replace(counts, weights=times.astype(float)), how, units=own if units else None)
     other = fit(many, how, units=copies if units else None)
     p, q = (1 / (1 + np.exp(-model.decide(counts.matrix)[:, 0])) for model in (weighted, other))

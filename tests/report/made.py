@@ -11,9 +11,10 @@ from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.context import Passage
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.documents import Example, Kind, Sampled
-from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
+from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report.charts import CATEGORIES
 from tokensieve.text.corpus import read_corpus

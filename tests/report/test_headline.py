@@ -8,8 +8,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.auditing.result import Audit
+from tokensieve.evidence.shares import Share
 from tokensieve.report import charts, headline, render
 
 TOKENS = ("wonderful", "terrible", "superb", "awful", "⟨ends \"!\"⟩")  # fmt: skip

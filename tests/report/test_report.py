@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import explanation, made_finding, make_audit
 
-from tokensieve.auditing.findings import Share
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown, visible
+from tokensieve.evidence.shares import Share
 from tokensieve.report import render
 from tokensieve.report.charts import PICTURED_CLASSES, draw
 from tokensieve.report.page import DOCUMENT_CHARACTERS, DOCUMENT_PIECES, cut

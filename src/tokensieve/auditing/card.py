@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.findings import Share
-from tokensieve.auditing.refit import refit
 from tokensieve.auditing.score import confusion
+from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.decision import decide, probabilities
-from tokensieve.model.fit import FitSettings
+from tokensieve.model.fit import refit
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -95,7 +95,7 @@ def model_card(f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame |
 
 
 def learning_curve(
-    train: Counts, test: Counts, model: Model, settings: FitSettings, always: bool = False
+    train: Counts, test: Counts, model: Model, settings: TrainSettings, always: bool = False
 ) -> pl.DataFrame:
     """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents, as many passes each.
 

@@ -27,11 +27,11 @@ import polars as pl
 from scipy.stats import false_discovery_control, norm
 
 from tokensieve import __version__
-from tokensieve.auditing.findings import Share
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.saved import Saved
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import LEVEL, Z95
+from tokensieve.evidence.shares import Share
 from tokensieve.text.counts import Floats
 
 

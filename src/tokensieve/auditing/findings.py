@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 import polars as pl
-from scipy.stats import binomtest
 
 from tokensieve.auditing.context import Passage
 from tokensieve.escape import html_table, shown
-from tokensieve.evidence.intervals import clustered_share
+from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Ints
 
@@ -39,47 +37,6 @@ class Level(StrEnum):
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of documents with its 95 % interval (Wilson; over units where they are known).
-
-    Attributes:
-        found, of: the documents counted, and out of how many.
-        value, low, high: between 0 and 1.
-    """
-
-    found: int
-    of: int
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def count(cls, found: int, of: int) -> Share:
-        """`found` of `of` documents."""
-        if of == 0:
-            return cls(0, 0, 0.0, 0.0, 1.0)
-        ends = binomtest(found, of).proportion_ci(method="wilson")
-        return cls(found, of, found / of, float(ends.low), float(ends.high))
-
-    @classmethod
-    def over(cls, right: Any, units: Ints | None) -> Share:
-        """Share of documents (or pairs) that are right, the interval over units where there are any (`clustered_share`).
-
-        Args:
-            right: 1, 0 or ½ for each, shape (n,).
-            units: the unit of each, shape (n,), or None.
-        """
-        x = np.asarray(right, dtype=np.float64)
-        if units is None or not len(x):
-            return cls.count(round(float(x.sum())), len(x))
-        return cls(round(float(x.sum())), len(x), *clustered_share(x, units))
-
-    def to_dict(self) -> dict[str, float]:
-        """All of it, as JSON values."""
-        return {"found": self.found, "of": self.of, "value": self.value, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True, repr=False)

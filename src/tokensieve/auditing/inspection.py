@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tokensieve.auditing.data_checks import data_checks, drifted, near_copies
-from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked
+from tokensieve.auditing.findings import Finding, FindingKind, ranked
 from tokensieve.auditing.label_issues import label_issues
 from tokensieve.auditing.shortcuts import accuracy_without, shortcuts
-from tokensieve.model.fit import FitSettings
-from tokensieve.model.trained import Model
-from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts
+from tokensieve.evidence.shares import Share
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.training import CorpusModel
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,8 @@ class Inspection:
 
 def inspect(
     table: pl.DataFrame,
-    counts: dict[str, Counts],
-    corpora: dict[str, Corpus],
-    model: Model,
-    settings: FitSettings,
+    learned: CorpusModel,
+    settings: TrainSettings,
     thorough: bool = True,
     given: bool = False,
 ) -> Inspection:
@@ -48,14 +45,15 @@ def inspect(
 
     Args:
         table: `Audit.tokens`.
-        counts: "train" and "test" → counts of the same token types.
-        corpora: the documents of each part, in the same order.
-        model: trained on the training documents.
+        learned: the model, and what it was trained and tested on.
         settings: with which it was.
         thorough: also what takes its time: near duplicates, and with models of their own label issues and accuracy without
             the shortcuts.
         given: whether the test documents were given, not split off by chance; only then drift is looked for.
     """
+    model, parts = learned.model, {"train": learned.train, "test": learned.test}
+    counts = {name: part.counts for name, part in parts.items()}
+    corpora = {name: part.corpus for name, part in parts.items()}
     train = counts["train"]
     assert model.vocabulary is not None
     splitter, words = model.vocabulary.tokenizer, model.vocabulary.n_words
@@ -66,6 +64,6 @@ def inspect(
     found += [moved] if moved else []
     if not thorough:
         return Inspection(ranked(found))
-    honest = accuracy_without([f for f in found if f.kind is FindingKind.SHORTCUT], counts, model, settings, units[1])
-    labels, issues = label_issues(train, corpora["train"], model, settings)
+    honest = accuracy_without([f for f in found if f.kind is FindingKind.SHORTCUT], learned, settings)
+    labels, issues = label_issues(learned.task, learned.train, model, settings)
     return Inspection(ranked([*found, *([labels] if labels else [])]), issues, honest)

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from tokensieve.auditing.findings import Finding, Share
+from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.result import Audit
+from tokensieve.evidence.shares import Share
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,19 @@ import scipy.sparse as sp
 from tokensieve.auditing.agreement import DIGITS
 from tokensieve.auditing.context import passage
 from tokensieve.auditing.data_checks import drifted
-from tokensieve.auditing.findings import Finding, FindingKind, Share, ranked, rows_of
+from tokensieve.auditing.findings import Finding, FindingKind, ranked, rows_of
 from tokensieve.auditing.inspection import Inspection
-from tokensieve.auditing.pair_checks import pair_accuracy_without, pair_issues
+from tokensieve.auditing.label_issues import label_issues
+from tokensieve.auditing.shortcuts import accuracy_without
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import LEVEL
 from tokensieve.evidence.pairs import differences, length_features, win_rates, wins_frame
+from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.fit import FitSettings
 from tokensieve.model.pairs import named_rightly
-from tokensieve.model.training import CorpusModel, Part
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.interface import Part
+from tokensieve.task.training import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
@@ -46,7 +49,7 @@ CLASSES = ("rejected", "chosen")
 
 
 @dataclass(frozen=True, repr=False)
-class Preferences:
+class PreferenceFacts:
     """What an audit of pairs knows beside the tables of any audit.
 
     Attributes:
@@ -86,8 +89,8 @@ class Preferences:
 
 
 def inspect_pairs(
-    learned: CorpusModel, settings: FitSettings, thorough: bool = True, given: bool = False
-) -> tuple[Preferences, Inspection]:
+    learned: CorpusModel, settings: TrainSettings, thorough: bool = True, given: bool = False
+) -> tuple[PreferenceFacts, Inspection]:
     """What pairs show, and its findings, of a model trained on a corpus of pairs.
 
     Args:
@@ -105,12 +108,12 @@ def inspect_pairs(
         findings += [moved] if moved else []
     if not thorough:
         return found, Inspection(ranked(findings))
-    honest = pair_accuracy_without([f for f in findings if f.kind is FindingKind.SHORTCUT], learned, settings)
-    labels, issues = pair_issues(train, learned.model, settings)
+    honest = accuracy_without([f for f in findings if f.kind is FindingKind.SHORTCUT], learned, settings)
+    labels, issues = label_issues(learned.task, train, learned.model, settings)
     return found, Inspection(ranked([*findings, *([labels] if labels else [])]), issues, honest)
 
 
-def preferences(learned: CorpusModel) -> Preferences:
+def preferences(learned: CorpusModel) -> PreferenceFacts:
     """Everything about pairs that is no finding.
 
     Args:
@@ -125,7 +128,7 @@ def preferences(learned: CorpusModel) -> Preferences:
     right = named_rightly(m)
     like = np.abs(ratio["test"]) <= np.log(LIKE)
     uneven = like & (ratio["test"] != 0)
-    return Preferences(
+    return PreferenceFacts(
         train.corpus.pairs.columns,
         train.corpus.pairs.by,
         {part: len(of) for part, of in units.items()},
@@ -141,7 +144,7 @@ def preferences(learned: CorpusModel) -> Preferences:
     )
 
 
-def pair_findings(found: Preferences, learned: CorpusModel, tokenizer: Tokenizer) -> list[Finding]:
+def pair_findings(found: PreferenceFacts, learned: CorpusModel, tokenizer: Tokenizer) -> list[Finding]:
     """What someone should act on: length, formatting, words, leaks across the split, contradictions.
 
     Args:
@@ -190,7 +193,7 @@ def _sure(table: pl.DataFrame, pairs: int, wins: bool) -> pl.DataFrame:
     return kept.sort(pl.col("pairs") * lead**2, "token", descending=[True, False])
 
 
-def _length(found: Preferences, train: Part) -> list[Finding]:
+def _length(found: PreferenceFacts, train: Part) -> list[Finding]:
     """The longer answer, or the shorter one, wins."""
     share = found.longer["train"]
     if share.low <= LEAN and share.high >= 1 - LEAN:

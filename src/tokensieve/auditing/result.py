@@ -14,11 +14,12 @@ from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.card import ModelCard
 from tokensieve.auditing.concordance import Concordance
 from tokensieve.auditing.documents import Example, Sampled
-from tokensieve.auditing.findings import Finding, FindingKind, Share
-from tokensieve.auditing.pairs import Preferences
+from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.auditing.pairs import PreferenceFacts
 from tokensieve.escape import html_table, shown
+from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.training import TrainSettings
+from tokensieve.model.settings import TrainSettings
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
 DOCUMENT = {"part": pl.String, "row": pl.Int64, "label": pl.String}
@@ -120,7 +121,7 @@ class Audit:
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)
     lines: Concordance = field(default_factory=dict)
     card: ModelCard | None = None
-    pairs: Preferences | None = None
+    pairs: PreferenceFacts | None = None
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import QUADRANTS, token_table
-from tokensieve.auditing.baseline import baseline_accuracy, pair_baseline
 from tokensieve.auditing.budget import rows_to_review
 from tokensieve.auditing.card import learning_curve, model_card
 from tokensieve.auditing.concordance import concordance
 from tokensieve.auditing.documents import Answered, examples, sample
-from tokensieve.auditing.findings import FindingKind, Share, ranked
+from tokensieve.auditing.findings import FindingKind, ranked
 from tokensieve.auditing.inspection import Inspection, inspect
-from tokensieve.auditing.pairs import Preferences, inspect_pairs
+from tokensieve.auditing.pairs import PreferenceFacts, inspect_pairs
 from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.shortcuts import suspicious_tokens
 from tokensieve.auditing.stability import stability
 from tokensieve.errors import InputError
-from tokensieve.evidence.formatting import importance_of_all
 from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.pairs import pair_importance
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.decision import decide
 from tokensieve.model.effects import attention_sums
-from tokensieve.model.fit import FitSettings
-from tokensieve.model.training import CorpusModel, Part, TrainSettings, train_corpus
 from tokensieve.progress import Clock, Progress, silent
+from tokensieve.task.training import CorpusModel, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source
@@ -64,13 +59,12 @@ def audit(
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
     corpus = _read(corpus, reading, clock)
-    how = {field.name: getattr(settings, field.name) for field in fields(TrainSettings)}
-    learned = train_corpus(corpus, TrainSettings(**how), tokenizer, tell, clock)
-    train, test, notes = learned.train, learned.test, list(learned.notes)
+    learned = train_corpus(corpus, settings, tokenizer, tell, clock)
+    train, test, task, notes = learned.train, learned.test, learned.task, list(learned.notes)
     f = learned.f if learned.f.shape[1] > 1 else learned.f[:, 0]
     assert learned.model.vocabulary is not None
     model = AttentionClassifier.of(learned.model, tokenizer=learned.model.vocabulary.tokenizer)
-    importance = importance_in(train)
+    importance = task.importance(train)
     clock.lap("importance")
     baseline, missing = _baseline(learned, settings, tell, clock)
     notes += missing
@@ -81,19 +75,18 @@ def audit(
     answered, summary, budget = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict(), settings.budget
     over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
     clock.lap("agreement")
-    fitting = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
-    pairs, found = _inspected(learned, table, fitting, settings.thorough, corpus.test is not None)
+    pairs, found = _inspected(learned, table, settings, corpus.test is not None)
     findings = ranked([*found.findings, *([stable.finding] if stable and stable.finding else [])])
     clock.lap("findings")
     tell("learning curve", 0.0)
-    fit_again = settings.thorough and pairs is None
-    curve = learning_curve(train.counts, test.counts, learned.model, fitting) if fit_again else None
+    fit_again = settings.thorough and task.single
+    curve = learning_curve(train.counts, test.counts, learned.model, settings) if fit_again else None
     clock.lap("learning curve")
     parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
     result = Audit(
         **{name: summary[name] for name in SHARED},
-        accuracy=Share.over(decide(f) == test.counts.labels, test.corpus.units) if pairs is None else pairs.accuracy,
-        settings=asdict(settings) | {"budget": budget and str(budget), "columns": summary["settings"]["columns"]},
+        accuracy=task.accuracy(learned.f, test),
+        settings=settings.to_dict() | {"budget": budget and str(budget), "columns": summary["settings"]["columns"]},
         baseline_accuracy=baseline,
         seconds=clock.seconds,
         notes=notes,
@@ -111,7 +104,7 @@ def audit(
         label_issues=found.label_issues,
         honest_accuracy=found.honest,
         lines=concordance(table, findings, train.counts, train.corpus, model.tokenizer, settings.seed),
-        card=None if pairs else model_card(f, test.plain, train.counts.class_sizes, curve),
+        card=None if not task.single else model_card(f, test.plain, train.counts.class_sizes, curve),
         exceeded=() if budget is None else budget.exceeded(findings),
         pairs=pairs,
     )
@@ -139,34 +132,18 @@ def _baseline(
     if isinstance(learned.train.corpus.texts, StoredTexts):
         return None, ["TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory"]
     tell("TF-IDF + logistic regression, for comparison", 0.0)
-    found = baseline_in(learned.train, learned.test, settings.seed)
+    found = learned.task.baseline(learned.train, learned.test, settings.seed)
     clock.lap("baseline")
     return found, []
 
 
 def _inspected(
-    learned: CorpusModel, table: pl.DataFrame, fitting: FitSettings, thorough: bool, test_given: bool
-) -> tuple[Preferences | None, Inspection]:
+    learned: CorpusModel, table: pl.DataFrame, settings: Settings, test_given: bool
+) -> tuple[PreferenceFacts | None, Inspection]:
     """What someone should look into, and for pairs what wins them."""
-    if learned.train.corpus.pairs is not None:
-        return inspect_pairs(learned, fitting, thorough, test_given)
-    parts = {"train": learned.train, "test": learned.test}
-    counts, texts = ({name: getattr(part, of) for name, part in parts.items()} for of in ("counts", "corpus"))
-    return None, inspect(table, counts, texts, learned.model, fitting, thorough, test_given)
-
-
-def importance_in(part: Part) -> Importance:
-    """Importance in the documents of one side of a split; in pairs by turning them round."""
-    if part.corpus.pairs is None:
-        return importance_of_all(part.counts, part.features, part.corpus.units)
-    return pair_importance(part.counts, part.corpus.pairs.units, part.features)
-
-
-def baseline_in(train: Part, test: Part, seed: int) -> float:
-    """Test accuracy of TF-IDF + logistic regression on the same counts; of pairs on their differences."""
-    if train.corpus.pairs is None:
-        return baseline_accuracy(train.plain, test.plain, seed)
-    return pair_baseline(train.plain, test.plain, train.corpus.pairs.units, seed)
+    if not learned.task.single:
+        return inspect_pairs(learned, settings, settings.thorough, test_given)
+    return None, inspect(table, learned, settings, settings.thorough, test_given)
 
 
 def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:

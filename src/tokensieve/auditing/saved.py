@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tokensieve.auditing.findings import Finding, FindingKind, Share
+from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.errors import InputError
+from tokensieve.evidence.shares import Share
 from tokensieve.model.schema import parsed, read_regular
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.findings import Share
+from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints

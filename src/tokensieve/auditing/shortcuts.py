@@ -16,18 +16,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.context import Sign, holders, passage, sign_of
-from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
-from tokensieve.auditing.refit import refit
+from tokensieve.auditing.findings import Finding, FindingKind, rows_of
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import LEVEL, token_importance
-from tokensieve.model.decision import decide
-from tokensieve.model.fit import FitSettings
-from tokensieve.model.trained import Model
+from tokensieve.evidence.shares import Share
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.training import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
@@ -227,50 +225,20 @@ def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: 
 
 
 def accuracy_without(
-    findings: list[Finding], parts: dict[str, Counts], model: Model, settings: FitSettings, units: Ints | None = None
+    findings: list[Finding], learned: CorpusModel, settings: TrainSettings
 ) -> tuple[Share, Share] | None:
-    """Accuracy with all token types, and of the same model trained without those of the shortcuts; None without shortcuts, or where
-    nothing else is left, or no type is one (a phrase, for a model of single words).
-
-    Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
+    """Test accuracy with all token types, and of the same model trained without those of the shortcuts (`Task.accuracy_without`),
+    bins of length included if length is a shortcut.
 
     Args:
         findings: of kind shortcut.
-        parts: "train" and "test" → counts of the same types.
-        model: trained with all of them.
+        learned: the model, and what it was trained and tested on.
         settings: with which it was.
-        units: the unit of each test document, where documents belong together.
     """
-    train, test = parts["train"], parts["test"]
-    keep = types_without(train, {token for finding in findings for token in finding.tokens})
-    if keep is None:
-        return None
-    matrices = [sp.csr_array(c.matrix[:, keep]) for c in (train, test)]
-    names = np.asarray(train.tokens, dtype=object)[keep]
-    part = replace(train, matrix=matrices[0], tokens=names)
-    without = refit(part, model, train.n_documents, settings)
-    answers = decide(model.decide(test.matrix)), decide(without.decide(matrices[1]))
-    return Share.over(answers[0] == test.labels, units), Share.over(answers[1] == test.labels, units)
-
-
-def types_without(train: Counts, tokens: set[str]) -> Ints | None:
-    """The token types that contain none of the tokens; None where all do, or none does."""
-    if not tokens:
-        return None
-    every = pl.Series(train.tokens, dtype=pl.String)
-    # as text first: of half a million types a few are left to be looked into
-    likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
-    gone = [i for i in likely.tolist() if _contains(every[i], tokens)]
-    keep = np.setdiff1d(np.arange(train.n_types), gone)
-    return None if len(keep) in (0, train.n_types) else keep
-
-
-def _contains(token: str, others: set[str]) -> bool:
-    if is_formatting(token):
-        return token in others
-    words = token.split(" ")
-    runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
-    return any(run in others for run in runs)
+    tokens = {token for finding in findings for token in finding.tokens}
+    if any(not finding.tokens for finding in findings):
+        tokens |= {str(token) for token in learned.train.counts.tokens if str(token).startswith("⟨length ")}
+    return learned.task.accuracy_without(tokens, learned.train, learned.test, learned.model, learned.f, settings)
 
 
 def suspicious_tokens(findings: list[Finding], table: pl.DataFrame, n: int) -> list[tuple[str, str, str]]:

@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import DIGITS, FLOOR
-from tokensieve.auditing.findings import Finding, FindingKind, Share, rows_of
+from tokensieve.auditing.findings import Finding, FindingKind, rows_of
 from tokensieve.errors import InputError
 from tokensieve.evidence.environments import Environments, Stability, environments
 from tokensieve.evidence.importance import LEVEL, Importance
-from tokensieve.model.training import Part
+from tokensieve.evidence.shares import Share
+from tokensieve.task.interface import Part
 from tokensieve.text.counts import Ints
 
 MOST_ENVIRONMENTS = 100

@@ -52,8 +52,9 @@ def train(
 def _train(job: Job, table: bool) -> None:
     """Read, train, write everything or nothing."""
     from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model.settings import TrainSettings
     from tokensieve.model.storage import model_files
-    from tokensieve.model.training import TrainSettings, train_corpus
+    from tokensieve.task.training import train_corpus
 
     clock = Clock()
     splitter = job.tokens.splitter()
@@ -69,9 +70,9 @@ def _train(job: Job, table: bool) -> None:
         tell("writing", 0.0)
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
-            from tokensieve.auditing.run import importance_in, token_frame
+            from tokensieve.auditing.run import token_frame
 
-            files["tokens.csv"] = csv_table(token_frame(importance_in(learned.train), learned)[0])
+            files["tokens.csv"] = csv_table(token_frame(learned.task.importance(learned.train), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= job.documents | job.tokens.as_given()

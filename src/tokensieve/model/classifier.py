@@ -23,7 +23,8 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.effects import effects
 from tokensieve.model.explanation import Explanation, explain
-from tokensieve.model.fit import FitSettings, fit
+from tokensieve.model.fit import fit
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.labels import missing
@@ -166,13 +167,12 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.tokenizer
         return WordTokenizer() if self.tokenizer is None else PieceTokenizer(self.tokenizer)
 
-    def _settings(self) -> FitSettings:
+    def _settings(self) -> TrainSettings:
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
-        return FitSettings(
-            self.batch_size, self.score_rate, self.value_rate, self.max_epochs, self.validation_share, int(seed)
-        )
+        names = "ngrams min_documents formatting batch_size score_rate value_rate max_epochs validation_share".split()
+        return TrainSettings(**{name: getattr(self, name) for name in names}, seed=int(seed))
 
     @classmethod
     def of(cls, model: Model, tokenizer: Any = None) -> Self:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, best_scale, choose, held_out_values
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
@@ -22,51 +22,15 @@ from tokensieve.text.split import folds, split_units, stratified, unit_folds
 from tokensieve.text.vocabulary import Vocabulary
 
 LEAST_STEPS = 500
+FASTER = 2.0  # step size of the values of pairs, as f of a difference has twice the range; chosen on held-out prompts
 LEAST_PER_CLASS = (
     10  # of many documents, of which a share is held out once; of few a part of each class is in every fold
 )
 
 
-@dataclass(frozen=True)
-class FitSettings:
-    """How a table of scores and values is trained.
-
-    Attributes:
-        batch_size: documents per step.
-        score_rate: initial step size of Adam for the scores u.
-        value_rate: initial step size of Adam for the values w.
-        max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
-        validation_share: share of the documents on which the length of training is chosen; the model is then trained on all
-            of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
-            start is chosen, too. With fewer than 5 documents in a class (10 of many documents), or a share of 0, nothing is chosen.
-        seed: of the held-out documents and of the order of documents.
-
-    Raises:
-        InputError: a value outside its range.
-    """
-
-    batch_size: int = 64
-    score_rate: float = 0.01
-    value_rate: float = 0.1
-    max_epochs: int = 4
-    validation_share: float = 0.1
-    seed: int = 0
-
-    def parameters(self) -> dict[str, Any]:
-        """The same as parameters of `AttentionClassifier`."""
-        return {("random_state" if name == "seed" else name): value for name, value in asdict(self).items()}
-
-    def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("max_epochs", 1), ("score_rate", 0), ("value_rate", 0)):
-            if not getattr(self, name) >= least:
-                raise InputError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
-        if not 0 <= self.validation_share < 1:
-            raise InputError(f"validation_share must be at least 0 and below 1, not {self.validation_share!r}")
-
-
 def fit(
     counts: Counts,
-    settings: FitSettings | None = None,
+    settings: TrainSettings | None = None,
     vocabulary: Vocabulary | None = None,
     progress: Progress | None = None,
     units: Ints | None = None,
@@ -76,7 +40,7 @@ def fit(
     Args:
         counts: n labelled documents over |S| types, of at least two classes. Their weights, if any, weigh the loss: of training,
             of the choice by held-out documents, and of the start. Only ratios matter; a document of weight 0 is left out.
-        settings: `FitSettings()` if None.
+        settings: `TrainSettings()` if None.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
         units: the unit of each document, where documents belong together: none is both learned from and held out, shape (n,).
@@ -84,12 +48,11 @@ def fit(
     Raises:
         InputError: the weights leave no document of a class.
     """
-    settings, tell = settings or FitSettings(), progress or silent
+    settings, tell = settings or TrainSettings(), progress or silent
     if counts.weights is not None:
         counts, units = _weighed(counts, units)
     prior = prior_of(counts.weighed[1])
-    steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
-    schedule = Schedule(steps, settings.batch_size, settings.score_rate, settings.value_rate, settings.seed)
+    schedule = schedule_of(counts.n_documents, settings)
     choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
     tell("training", 0.0)
     taken, u, w = next(train(counts, *first_table(counts, prior, choice.strength), schedule, choice.steps))
@@ -97,6 +60,50 @@ def fit(
         np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(),
     )  # fmt: skip
+
+
+def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
+    """Scores and values learned from `counts`, in as many passes over them as `model` took over its documents.
+
+    Args:
+        counts: documents over any token types, of the same classes.
+        model: whose length of training is taken over, so that none has to be chosen again.
+        of: documents that it was trained on.
+        settings: with which it was.
+    """
+    if counts.weights is not None:
+        counts = counts.weighing()[0]
+    prior = prior_of(counts.weighed[1])
+    schedule = schedule_of(counts.n_documents, settings)
+    stop = length_of(counts.n_documents, schedule, model, of)
+    taken, u, w = next(train(counts, *first_table(counts, prior, 1.0), schedule, stop))
+    return with_table(model, counts, taken, u, w, prior)
+
+
+def schedule_of(documents: int, settings: TrainSettings, pairs: bool = False) -> Schedule:
+    """How a table is trained on so many documents; of pairs the values take larger steps (`tokensieve.model.pairs`)."""
+    steps = max(settings.max_epochs * math.ceil(documents / settings.batch_size), LEAST_STEPS)
+    value_rate = settings.value_rate * (FASTER if pairs else 1)
+    return Schedule(steps, settings.batch_size, settings.score_rate, value_rate, settings.seed, pairs)
+
+
+def length_of(documents: int, schedule: Schedule, model: Model, of: int) -> int:
+    """The step at which a training on so many documents has taken as many passes as that of `model` on `of` of them."""
+    return min(schedule.steps, max(1, round(model.steps * (documents / of if model.steps > LEAST_STEPS else 1))))
+
+
+def with_table(model: Model, counts: Counts, taken: int, u: Floats, w: Floats, prior: Floats) -> Model:
+    """The model with other numbers, the sink's in the last place, for other token types."""
+    return replace(
+        model,
+        scores=u[:-1],
+        values=w[:-1],
+        sink=float(u[-1]),
+        prior=prior,
+        tokens=counts.tokens,
+        vocabulary=None,
+        steps=taken,
+    )
 
 
 def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
@@ -110,7 +117,7 @@ def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
     return part, None if units is None else units[kept]
 
 
-def _held_out(counts: Counts, settings: FitSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
+def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
     if settings.validation_share <= 0 or counts.class_sizes.min() < (FOLDS if n <= FEW else LEAST_PER_CLASS):

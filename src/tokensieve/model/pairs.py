@@ -37,7 +37,8 @@ from tokensieve.model.attention import (
 )
 from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, best_scale, choose, held_out_values
 from tokensieve.model.explanation import Explanation, explain
-from tokensieve.model.fit import LEAST_STEPS, FitSettings
+from tokensieve.model.fit import length_of, schedule_of, with_table
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import initial_table
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
@@ -45,7 +46,6 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import Vocabulary
 
 LONGER = 3.0  # of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
-FASTER = 2.0  # step size of the values, as f of a difference has twice the range; chosen there, too, among ½, 1 and 2
 FOLDED = 20_000  # pairs: up to so many each is held out once
 LEAST_PAIRS = 20
 _NO_PRIOR = np.zeros(1)
@@ -92,7 +92,7 @@ def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
 def fit_pairs(
     counts: Counts,
     units: Ints,
-    settings: FitSettings | None = None,
+    settings: TrainSettings | None = None,
     vocabulary: Vocabulary | None = None,
     progress: Progress | None = None,
 ) -> Model:
@@ -101,14 +101,12 @@ def fit_pairs(
     Args:
         counts: 2n documents over |S| types.
         units: unit (prompt) of each pair, shape (n,): the length of training is chosen on whole units held out.
-        settings: `FitSettings()` if None; `batch_size` counts pairs, and an epoch is as many pairs as there are documents.
+        settings: `TrainSettings()` if None; `batch_size` counts pairs, and an epoch is as many pairs as there are documents.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
     """
-    settings, tell = settings or FitSettings(), progress or silent
-    steps = max(settings.max_epochs * math.ceil(counts.n_documents / settings.batch_size), LEAST_STEPS)
-    rates = settings.score_rate, FASTER * settings.value_rate
-    schedule = Schedule(steps, settings.batch_size, *rates, settings.seed, pairs=True)
+    settings, tell = settings or TrainSettings(), progress or silent
+    schedule = schedule_of(counts.n_documents, settings, pairs=True)
     choice = _choose(counts, units, schedule, settings.validation_share, tell)
     tell("training", 0.0)
     taken, u, w = next(train(counts, *first_pairs(counts, choice.strength), schedule, choice.steps))
@@ -116,6 +114,14 @@ def fit_pairs(
         np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, taken,
         choice.validation, float(u[-1]), settings.parameters(), pairs=True,
     )  # fmt: skip
+
+
+def refit_pairs(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
+    """As `tokensieve.model.fit.refit`, of pairs."""
+    schedule = schedule_of(counts.n_documents, settings, pairs=True)
+    stop = length_of(counts.n_documents, schedule, model, of)
+    taken, u, w = next(train(counts, *first_pairs(counts, 1.0), schedule, stop))
+    return with_table(model, counts, taken, u, w, model.prior)
 
 
 def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.findings import Finding, Share
+from tokensieve.auditing.findings import Finding
 from tokensieve.escape import shown
+from tokensieve.evidence.shares import Share
 from tokensieve.report import pairs
 from tokensieve.report.charts import strongest
 from tokensieve.text.formatting import is_formatting

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 from rich.text import Text
 
-from tokensieve.auditing.findings import Finding, FindingKind, Share
-from tokensieve.auditing.pairs import LIKE, Preferences
+from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.auditing.pairs import LIKE, PreferenceFacts
 from tokensieve.escape import shown
+from tokensieve.evidence.shares import Share
 from tokensieve.model.pairs import Comparison
 from tokensieve.model.trained import Model
 from tokensieve.report.console import Console
@@ -147,7 +148,7 @@ def win_tables(audit: Audit) -> list[dict[str, Any]]:
     return [table for table in tables if table["rows"]]
 
 
-def win_rows(found: Preferences, wins: bool, rows: int) -> list[dict[str, Any]]:
+def win_rows(found: PreferenceFacts, wins: bool, rows: int) -> list[dict[str, Any]]:
     """Token, pairs, win rate, and at equal length with its interval."""
     return found.top(wins, rows).select(pl.exclude("p_value")).to_dicts()
 

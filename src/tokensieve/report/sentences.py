@@ -13,8 +13,9 @@ from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.findings import Finding, Share
+    from tokensieve.auditing.findings import Finding
     from tokensieve.auditing.result import Audit
+    from tokensieve.evidence.shares import Share
 
 NAMED = 5
 MORE_TIME = "to decide more, give more time with --max-seconds; --resume FILE goes on where a run stopped"

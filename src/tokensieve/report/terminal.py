@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tokensieve.auditing.demo import Reviews
 from tokensieve.auditing.findings import Finding, Level
-from tokensieve.auditing.pairs import Preferences
+from tokensieve.auditing.pairs import PreferenceFacts
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.explanation import Explanation, pieces
@@ -95,7 +95,7 @@ def show_over_budget(audit: Audit, source: str, out: Path) -> None:
     console.print(Text(f"  tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"))
 
 
-def _wins(found: Preferences) -> Table:
+def _wins(found: PreferenceFacts) -> Table:
     """What wins and what loses at equal length."""
     table = Table(box=None, pad_edge=False, expand=False)
     for i, name in enumerate(("wins at equal length", "pairs", "wins", "at equal length (95%)")):

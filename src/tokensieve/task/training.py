@@ -2,73 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from tokensieve import __version__
 from tokensieve.model.decision import accuracy, decide
-from tokensieve.model.fit import FitSettings, fit
-from tokensieve.model.pairs import against_other, fit_pairs
+from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.text.corpus import Corpus, split_corpus
-from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.pairs import split_pairs
+from tokensieve.task.interface import Part, Task
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts, Floats
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import Vocabulary, count_corpus
 
-FEW = 20  # test documents of a class
+FEW = 20  # test documents of a class, below which accuracy says little
 
 
-@dataclass(frozen=True)
-class TrainSettings:
-    """How a corpus is split, counted and learned.
+def task_of(corpus: Corpus) -> Task:
+    """What is learned from a corpus: the only place that asks."""
+    if corpus.pairs is not None:
+        from tokensieve.task.preferences import Preferences
 
-    Attributes:
-        ngrams: longest run of words that is a token type.
-        min_documents: a type must occur in that many training documents.
-        seed: of the split and of training.
-        value_rate: initial step size of the values.
-        test_share: share of the documents set aside for testing where the corpus has no test set.
-        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
-    """
+        return Preferences()
+    from tokensieve.task.labels import Labels
 
-    ngrams: int = 1
-    min_documents: int = 3
-    seed: int = 0
-    value_rate: float = 0.1
-    test_share: float = 0.2
-    formatting: bool = False
-
-
-@dataclass(frozen=True)
-class Part:
-    """One side of the split.
-
-    Attributes:
-        corpus: its texts and labels.
-        counts: as the model reads them.
-        unknown: words of each document that are no token type, shape (n,).
-        words: of all documents.
-        features: how many types, the last ones, are formatting.
-    """
-
-    corpus: Corpus
-    counts: Counts
-    unknown: Ints
-    words: int
-    features: int = 0
-
-    @property
-    def plain(self) -> Counts:
-        """The counts without formatting."""
-        c = self.counts
-        size = c.n_types - self.features
-        matrix = sp.csr_array(c.matrix[:, :size])
-        return replace(c, matrix=matrix, tokens=c.tokens[:size]) if self.features else c
+    return Labels()
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +42,7 @@ class CorpusModel:
         f: decision values of the test documents, shape (n, H); of pairs each less that of the other side.
         notes: what was counted on the way in, in plain words.
         settings: as given.
+        task: what was learned.
         seconds: of each stage.
     """
 
@@ -90,6 +52,7 @@ class CorpusModel:
     f: Floats
     notes: list[str]
     settings: TrainSettings
+    task: Task
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -116,10 +79,10 @@ class CorpusModel:
             "unknown_share": float(self.test.unknown.sum() / max(self.test.words, 1)),
             "seconds": self.seconds,
             "seed": self.settings.seed,
-            "settings": asdict(self.settings) | {"columns": [intake.text_column, intake.label_column]},
+            "settings": self.settings.to_dict() | {"columns": [intake.text_column, intake.label_column]},
             "version": __version__,
             "notes": self.notes,
-        } | pairs_entry(self.train.corpus, self.test.corpus)
+        } | self.task.summary(self.train.corpus, self.test.corpus)
 
 
 def train_corpus(
@@ -142,34 +105,18 @@ def train_corpus(
         InputError: the corpus cannot be split, or no token is frequent enough.
     """
     settings, tell, clock = settings or TrainSettings(), progress or silent, clock or Clock()
-    notes = corpus.intake.lines()
+    task, notes = task_of(corpus), corpus.intake.lines()
     if corpus.test is not None:
         notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
     else:
-        split = split_corpus if corpus.pairs is None else split_pairs
-        corpus = split(corpus, share=settings.test_share, seed=settings.seed)
-    notes += unit_notes(corpus) + weight_notes(corpus)
+        corpus = task.split(corpus, settings.test_share, settings.seed)
+    notes += _group_notes(corpus) + _weight_notes(corpus)
     train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
-    how = FitSettings(value_rate=settings.value_rate, seed=settings.seed)
-    if corpus.pairs is None:
-        model = fit(train.counts, how, vocabulary, tell, train.corpus.units)
-        f = model.decide(test.counts.matrix)
-    else:
-        model = fit_pairs(train.counts, corpus.pairs.units, how, vocabulary, tell)
-        f = against_other(model.decide(test.counts.matrix))
+    model = task.fit(train, settings, vocabulary, tell)
+    f = task.decide(model, test.counts.matrix)
     clock.lap("training")
-    own = {name: getattr(settings, name) for name in ("ngrams", "min_documents", "formatting")}
-    model = replace(model, settings=own | model.settings)
-    return CorpusModel(model, train, test, f, notes + _few(test.counts), settings, clock.seconds)
-
-
-def pairs_entry(train: Corpus, test: Corpus) -> dict[str, Any]:
-    """The entry `pairs` of summary.json for a corpus of pairs; nothing for any other."""
-    if train.pairs is None or test.pairs is None:
-        return {}
-    sizes = {"train": len(train.pairs.units), "test": len(test.pairs.units)}
-    return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.by, **sizes}}
+    return CorpusModel(model, train, test, f, notes + _few(test.counts), settings, task, clock.seconds)
 
 
 def _count(
@@ -187,7 +134,7 @@ def _count(
     return parts[0], parts[1], train.vocabulary
 
 
-def unit_notes(corpus: Corpus) -> list[str]:
+def _group_notes(corpus: Corpus) -> list[str]:
     """How many units there are, and whether some are on both sides of the split."""
     if corpus.by is None:
         return []
@@ -198,7 +145,7 @@ def unit_notes(corpus: Corpus) -> list[str]:
     return notes
 
 
-def weight_notes(corpus: Corpus) -> list[str]:
+def _weight_notes(corpus: Corpus) -> list[str]:
     """What weighs in what, where documents have weights."""
     if corpus.weights is None:
         return []

@@ -1,0 +1,75 @@
+"""How a model is trained: one settings object, passed unchanged from the command line down to the optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tokensieve.errors import InputError
+from tokensieve.options import option
+from tokensieve.text.settings import ReadSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(ReadSettings):
+    """Tokens and training.
+
+    Attributes:
+        ngrams: longest run of words that is a token type.
+        min_documents: a type must occur in that many training documents.
+        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
+        test_share: fraction of the documents set aside for testing if the corpus has no test set.
+        value_rate: initial step size of Adam for the values w.
+        seed: of the split, of the held-out documents and of the order of documents.
+        score_rate: initial step size of Adam for the scores u.
+        batch_size: documents (of pairs, pairs) per step.
+        max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
+        validation_share: fraction of the documents on which the length of training is chosen; the model is then trained on all
+            of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
+            start is chosen, too. With fewer than 5 documents in a class (10 of many documents), or a fraction of 0, nothing is
+            chosen.
+
+    Raises:
+        InputError: a value is outside its range.
+    """
+
+    ngrams: int = option(1, "Longest run of words that is a token.", low=1, high=100)
+    min_documents: int = option(3, "A token must occur in at least this many documents.", low=1)
+    formatting: bool = option(False, "What a text looks like (length, spaces, marks) is a token, too.")
+    value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
+    seed: int = option(0, "Seed of everything random.", low=0)
+    test_share: float = option(0.2, "", flag="")
+    score_rate: float = option(0.01, "", flag="")
+    batch_size: int = option(64, "", flag="")
+    max_epochs: int = option(4, "", flag="")
+    validation_share: float = option(0.1, "", flag="")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("ngrams", "min_documents", "batch_size", "max_epochs"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+        for name in ("score_rate", "value_rate"):
+            value = getattr(self, name)
+            if not hasattr(value, "__float__") or not value >= 0:
+                raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+        if not 0 <= self.validation_share < 1:
+            raise InputError(f"validation_share must be at least 0 and below 1, not {self.validation_share!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a summary reports of them: all but how the source is read, and what has no option and its default value."""
+        inherited = {field.name for field in fields(ReadSettings)}
+        own = [field for field in fields(self) if field.name not in inherited]
+        return {
+            field.name: getattr(self, field.name)
+            for field in own
+            if field.name == "test_share"
+            or field.metadata.get("option", {}).get("flag") != ""
+            or getattr(self, field.name) != field.default
+        }
+
+    def parameters(self) -> dict[str, Any]:
+        """The same as parameters of `AttentionClassifier`, for model.json."""
+        names = "ngrams min_documents formatting batch_size score_rate value_rate max_epochs validation_share".split()
+        return {name: getattr(self, name) for name in names} | {"random_state": self.seed}

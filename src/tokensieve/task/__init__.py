@@ -1,0 +1,1 @@
+"""What is learned from a corpus: labels, or preferences between two texts."""
