@@ -1,23 +1,29 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Both make .venv from the locked dependencies first.
+# On a fresh machine start with `make demo` or `make test`. Both create .venv from the locked dependencies first.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all docs gallery bench reproduced lock clean
+.PHONY: demo test test-browser test-all docs gallery bench reproduced lock clean
 
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
 
-# read without pytest's explanations of assertions, half of the time before the first test; what fails runs again with them
+# without pytest's rewriting of assertions the first test starts in half the time; tests that fail run again with it
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
-test: .deps-test chromium
+
+# lint, types, the fast tests, and the eighth of the slow tests that this commit chooses
+test: .deps-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) --assert=plain || { $(PYTEST) --last-failed; false; }
+	$(PYTEST) --eighth --assert=plain || { $(PYTEST) --eighth --last-failed; false; }
 
-# the slow tests too, and every property on eight times as many examples
-test-all: test
+# pages in a real browser; where none can be installed these tests are skipped and say so
+test-browser: .deps-test chromium
+	$(PYTEST) --eighth -m browser --assert=plain || { $(PYTEST) --eighth -m browser --last-failed; false; }
+
+# everything: all slow tests, and every property on eight times as many examples
+test-all: test test-browser
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails
@@ -49,7 +55,6 @@ reproduced: .deps-test
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements-test.lock
 	touch $@
 
-# the page is tested in a real browser where one can be had; without it those tests skip and say so
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

@@ -19,11 +19,41 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from artefacts import Artefact
     from calls import Run
 
 settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True)  # of `make test-all`
 settings.load_profile("fast")
+FAST = "not slow and not browser"  # as in pyproject.toml
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--eighth", action="store_const", const="auto", help="Of the slow tests, run this commit's eighth too."
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("eighth") == "auto":  # workers are told the number
+        from rotation import current_eighth
+
+        config.option.eighth = current_eighth()
+    if config.getoption("eighth") is not None:
+        config.option.markexpr = {FAST: "not browser"}.get(config.option.markexpr, config.option.markexpr)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    part = config.getoption("eighth")
+    if part is not None:
+        terminalreporter.write_line(f"of the slow tests part {part + 1} of 8 ran, chosen by the commit")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from rotation import select
+
+    select(config, items)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,6 +99,41 @@ def without_pictures() -> Iterator[None]:
 
     with undrawn():
         yield
+
+
+@pytest.fixture(scope="session")
+def shared_audit(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+    import artefacts
+
+    return artefacts.shared(tmp_path_factory, "audit", artefacts.audit_of_reviews)
+
+
+@pytest.fixture(scope="session")
+def shared_pair_audit(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+    import artefacts
+
+    return artefacts.shared(tmp_path_factory, "pairs", artefacts.audit_of_pairs)
+
+
+@pytest.fixture(scope="session")
+def shared_multiclass_audit(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+    import artefacts
+
+    return artefacts.shared(tmp_path_factory, "topics", artefacts.audit_of_topics)
+
+
+@pytest.fixture(scope="session")
+def shared_verification(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+    import artefacts
+
+    return artefacts.shared(tmp_path_factory, "verification", artefacts.verification)
+
+
+@pytest.fixture(scope="session")
+def shared_diagnosis(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+    import artefacts
+
+    return artefacts.shared(tmp_path_factory, "diagnosis", artefacts.diagnosis)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,126 @@
+"""Results that many tests look at, made once per session and shared between the workers of a run.
+
+Each is a folder with the source, what its command writes for it, and the result itself. A test must not change any of them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+
+
+class Artefact(NamedTuple):
+    """A source, the folder that a command wrote for it, and the result (None where the command is the only way)."""
+
+    source: Path
+    folder: Path
+    result: Any
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    import fcntl
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def shared(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Artefact]) -> Artefact:
+    """What `make` returns for its folder; the first worker that asks makes it, the others wait for it and read it."""
+    base = factory.getbasetemp()
+    home = base.parent if base.name.startswith("popen-") else base
+    folder = home / f"shared-{name}"
+    with locked(home / f"shared-{name}.lock"):
+        if not (folder / "artefact").exists():
+            folder.mkdir(exist_ok=True)
+            (folder / "artefact").write_bytes(pickle.dumps(make(folder)))
+    found = pickle.loads((folder / "artefact").read_bytes())
+    assert isinstance(found, Artefact)
+    return found
+
+
+def command_line(*arguments: str | Path) -> None:
+    """A command that must succeed."""
+    from tokensieve.cli import run
+
+    assert run([*map(str, arguments), "--quiet"]) == 0
+
+
+def saved_audit(folder: Path, source: Path, **how: Any) -> Artefact:
+    from tokensieve import Settings, audit, save
+    from tokensieve.text.corpus import read_corpus
+    from tokensieve.text.pairs import read_pairs
+
+    settings = Settings(ngrams=how.pop("ngrams", 1))
+    found = audit((read_pairs if "pairs" in how else read_corpus)(source, **how), settings)
+    save(found, folder / "out")
+    return Artefact(source, folder / "out", found)
+
+
+def audit_of_reviews(folder: Path) -> Artefact:
+    """1,000 generated reviews, two classes, words and pairs of words."""
+    from reviews import write_reviews
+
+    return saved_audit(folder, write_reviews(folder / "reviews.csv", 1000), ngrams=2)
+
+
+def audit_of_pairs(folder: Path) -> Artefact:
+    """600 generated preference pairs."""
+    from tokensieve import demo_pairs
+
+    source = folder / "pairs.csv"
+    demo_pairs(600).frame.write_csv(source)
+    return saved_audit(folder, source, pairs=("chosen", "rejected"))
+
+
+def audit_of_topics(folder: Path) -> Artefact:
+    """Four classes with words of their own, and a mark that gives one of them away."""
+    rng = np.random.default_rng(0)
+    words = {
+        "account": "login password",
+        "billing": "invoice refund",
+        "orders": "parcel tracking",
+        "product": "screen battery",
+    }
+    labels = [list(words)[i % 4] for i in range(480)]
+    common = "the a please help with my about today hello thanks since".split()
+    texts = [
+        " ".join(rng.permutation([*rng.choice(words[label].split(), 2), *rng.choice(common, 8), f"n{i % 60}"]))
+        + (f" [INV-{1000 + i}]" if label == "billing" else "")
+        for i, label in enumerate(labels)
+    ]
+    source = folder / "topics.csv"
+    pl.DataFrame({"text": texts, "label": labels}).write_csv(source)
+    return saved_audit(folder, source)
+
+
+def verification(folder: Path) -> Artefact:
+    """The theory's claims on generated documents that satisfy its assumption."""
+    small = "--documents 60 --types 24 --length 5 --relevant 6 --d 256 --max-norm 400 --seed 2".split()
+    command_line("verify", *small, "--out", folder / "out")
+    return Artefact(folder, folder / "out", None)
+
+
+def diagnosis(folder: Path) -> Artefact:
+    """A transformer of two layers that learnt a planted shortcut, on reviews in which the word says nothing."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from diagnose.diagnose_models import build, fit, planted_reviews, save
+
+    train, held = planted_reviews(600, 5, planted=True), planted_reviews(200, 9, planted=False)
+    model, tokenizer = build("modernbert", train.texts.to_list())
+    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
+    save(model, tokenizer, folder / "model", {0: "negative", 1: "positive"})
+    source = folder / "held.csv"
+    names = np.where(held.labels == 1, "positive", "negative")
+    pl.DataFrame({"text": held.texts, "label": names}).write_csv(source)
+    command_line("diagnose", folder / "model", source, "--min-documents", "5", "--out", folder / "out")
+    return Artefact(source, folder / "out", None)

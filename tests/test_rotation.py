@@ -1,0 +1,33 @@
+"""Eight commits in a row run every slow test, and shared artefacts are what their commands write."""
+
+from __future__ import annotations
+
+import json
+
+from artefacts import Artefact
+from rotation import PARTS, eighth_of, in_eighth
+
+
+def test_eight_commits_run_everything() -> None:
+    parts = {eighth_of(str(1000 + k), "") for k in range(8)}
+    assert parts == set(range(PARTS))
+    names = [f"tests/test_x.py::test_{k}" for k in range(400)]
+    assert all(sum(in_eighth(name, part) for part in parts) == 1 for name in names)
+    assert max(sum(in_eighth(name, part) for name in names) for part in parts) < 2 * 400 / PARTS
+
+
+def test_without_history_the_hash_decides() -> None:
+    assert eighth_of("", "ff3") == 0xFF3 % 8 and eighth_of("", "") == 0
+
+
+def test_shared_audits_are_whole(
+    shared_audit: Artefact, shared_pair_audit: Artefact, shared_multiclass_audit: Artefact
+) -> None:
+    for artefact in (shared_audit, shared_pair_audit, shared_multiclass_audit):
+        summary = json.loads((artefact.folder / "summary.json").read_text())
+        assert summary["classes"] == list(artefact.result.classes)
+        assert (artefact.folder / "report.html").exists()
+
+
+def test_a_verification_is_shared(shared_verification: Artefact) -> None:
+    assert (shared_verification.folder / "summary.json").exists()
