@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tokensieve.model.adam import BETA1, BETA2, EPSILON, Schedule, train
 from tokensieve.model.attention import answers, gradient, loss_and_slope, with_sink
+from tokensieve.model.fit import fit
 from tokensieve.text.counts import Counts
 
 HEADS = [1, 3]
@@ -133,3 +134,16 @@ def test_empty_documents_pass_and_huge_values_stay_finite() -> None:
     scores, values = last(counts, 1e3 * u, 1e3 * w, Schedule(20, 4))
     assert np.isfinite(scores).all()
     assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize(
+    "n", [60, 2_400]
+)  # cross-validation in five parts; one part, and the training on all beside it
+def test_trainings_side_by_side_have_the_bits_that_they_have_alone(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    counts, _, _ = problem(5, 1, n)
+    tables = []
+    for cores in (1, 2, 4):
+        monkeypatch.setattr("tokensieve.model.choice.cpu_count", lambda cores=cores: cores)
+        model = fit(counts)
+        tables.append((model.steps, model.scores.tobytes(), model.values.tobytes()))
+    assert tables[0] == tables[1] == tables[2]

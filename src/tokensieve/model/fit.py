@@ -12,7 +12,7 @@ import numpy as np
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, best_scale, choose, held_out_values
+from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, Table, best_scale, choose, held_out_values
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
@@ -55,9 +55,9 @@ def fit(
     schedule = schedule_of(counts.n_documents, settings)
     choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
     tell("training", 0.0)
-    taken, u, w = next(train(counts, *first_table(counts, prior, choice.strength), schedule, choice.steps))
+    u, w = choice.table or next(train(counts, *first_table(counts, prior, choice.strength), schedule, choice.steps))[1:]
     return Model(
-        np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, taken,
+        np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, choice.steps,
         choice.validation, float(u[-1]), settings.parameters(),
     )  # fmt: skip
 
@@ -144,12 +144,17 @@ def _choose(
     labels = np.concatenate([part.labels for _, part in held])
     weights = None if counts.weights is None else np.concatenate([counts.weights[outside] for _, outside in parts])
 
-    def judged(strength: float) -> Iterator[tuple[int, float, float]]:
+    def judged(strength: float) -> Iterator[tuple[int, float, float, Table | None]]:
         start = partial(first_table, counts, prior, strength)
-        for steps, f in held_out_values(counts, start, schedule, held):
+        for steps, f, table in held_out_values(counts, start, schedule, held):
             scale = best_scale(f, prior, labels, weights)
             losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
-            yield steps, float(np.mean(losses) if weights is None else np.average(losses, weights=weights)), scale
+            yield (
+                steps,
+                float(np.mean(losses) if weights is None else np.average(losses, weights=weights)),
+                scale,
+                table,
+            )
 
     return choose(STRENGTHS if len(parts) > 1 else STRENGTHS[-1:], schedule.steps, judged, tell)
 

@@ -35,7 +35,7 @@ from tokensieve.model.attention import (
     loss_and_slope,
     sum_by_type,
 )
-from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, best_scale, choose, held_out_values
+from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, Table, best_scale, choose, held_out_values
 from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import length_of, schedule_of, with_table
 from tokensieve.model.settings import TrainSettings
@@ -109,9 +109,9 @@ def fit_pairs(
     schedule = schedule_of(counts.n_documents, settings, pairs=True)
     choice = _choose(counts, units, schedule, settings.validation_share, tell)
     tell("training", 0.0)
-    taken, u, w = next(train(counts, *first_pairs(counts, choice.strength), schedule, choice.steps))
+    u, w = choice.table or next(train(counts, *first_pairs(counts, choice.strength), schedule, choice.steps))[1:]
     return Model(
-        np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, taken,
+        np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, choice.steps,
         choice.validation, float(u[-1]), settings.parameters(), pairs=True,
     )  # fmt: skip
 
@@ -198,11 +198,11 @@ def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell:
         parts = [np.isin(units, names[: max(round(min(share, HELD_OUT / n) * len(names)), 1)])]
     held = [(np.flatnonzero(~part), counts.rows(np.repeat(part, 2))) for part in parts]
 
-    def judged(strength: float) -> Iterator[tuple[int, float, float]]:
-        for steps, f in held_out_values(counts, partial(first_pairs, counts, strength), schedule, held):
+    def judged(strength: float) -> Iterator[tuple[int, float, float, Table | None]]:
+        for steps, f, table in held_out_values(counts, partial(first_pairs, counts, strength), schedule, held):
             m = margins(f)
             scale = best_scale(m[:, None], _NO_PRIOR, np.ones(len(m), dtype=np.int64))
-            yield steps, float(np.mean(_loss(scale * m)[0])), scale
+            yield steps, float(np.mean(_loss(scale * m)[0])), scale, table
 
     return choose(STRENGTHS if n <= FEW else STRENGTHS[-1:], schedule.steps, judged, tell)
 
