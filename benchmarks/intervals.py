@@ -30,8 +30,7 @@ import polars as pl
 from scipy import stats
 
 from machine import DATA, described
-from tokensieve.evidence.groups import merged
-from tokensieve.evidence.importance import Importance, token_importance
+from tokensieve.evidence.importance import Importance, merged, token_importance
 from tokensieve.evidence.intervals import Z95, false_discovery
 from tokensieve.text.counts import Counts
 from tokensieve.text.split import unit_index

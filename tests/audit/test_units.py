@@ -15,8 +15,7 @@ from tokensieve.auditing.result import Audit, Settings
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.stability import MOST_ENVIRONMENTS
 from tokensieve.errors import InputError
-from tokensieve.evidence.groups import merged
-from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.importance import merged, token_importance
 from tokensieve.report.sentences import headline
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.counts import Counts

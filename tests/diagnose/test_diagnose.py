@@ -36,7 +36,8 @@ from tokensieve.diagnose.outputs import Outputs
 from tokensieve.diagnose.pieces import PieceSubject
 from tokensieve.diagnose.reading import FIRST, LAST, MEAN, RIGHT, Reader, prepared
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Z95, token_importance
+from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.intervals import Z95
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 

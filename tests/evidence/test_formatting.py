@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
 
 from tokensieve.evidence.drift import drift
-from tokensieve.evidence.formatting import beside, formatting_importance, importance_of_all, with_formatting
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import FORMATTING, formatting
@@ -30,15 +30,23 @@ def planted() -> tuple[Counts, pl.Series]:
     return Counts.from_matrix(matrix, labels, ("neg", "pos"), [f"w{i}" for i in range(30)]), pl.Series("text", texts)
 
 
+def with_features(counts: Counts, texts: pl.Series) -> tuple[Counts, int]:
+    """The counts with one more column for each feature that holds in three documents, and how many these are."""
+    present = formatting(texts)
+    kept = np.flatnonzero(np.asarray(present.sum(axis=0)).ravel() >= 3)
+    tokens = np.concatenate([counts.tokens.astype(object), np.asarray(FORMATTING, dtype=object)[kept]])
+    matrix = sp.csr_array(sp.hstack([counts.matrix, present[:, kept]], format="csr"))
+    return Counts(matrix, counts.labels, counts.classes, tokens), len(kept)
+
+
 def test_planted_formatting_is_found_and_words_keep_their_numbers() -> None:
     counts, texts = planted()
     words = token_importance(counts)
-    marks = formatting_importance(formatting(texts), counts.labels, counts.classes, float(counts.lengths.mean()))
-    table = beside(words, marks)
+    table = token_importance(*with_features(counts, texts))
     found = {str(t) for t, q in zip(table.tokens, table.q_value[:, 1], strict=True) if q < 0.05}
     assert found == {"⟨trailing spaces⟩", "⟨3+ spaces⟩", '⟨ends "..."⟩', "⟨...⟩", '⟨ends "."⟩'}
     n = counts.n_types
-    for name in ("alpha", "effect", "effect_low", "posterior_difference", "p_value"):
+    for name in ("alpha", "effect", "posterior_difference", "p_value"):
         np.testing.assert_array_equal(getattr(table, name)[:n], getattr(words, name))
     at = table.tokens.tolist().index("⟨trailing spaces⟩")
     assert table.documents[at] == 30
@@ -47,42 +55,22 @@ def test_planted_formatting_is_found_and_words_keep_their_numbers() -> None:
     assert table.to_frame().height == 2 * len(table.tokens)
 
 
-def test_features_enter_the_model_as_tokens_that_occur_once() -> None:
-    counts, texts = planted()
-    present = formatting(texts)
-    more, kept = with_formatting(counts, present, min_documents=10)
-    assert more.n_types == counts.n_types + len(kept)
-    assert (np.asarray(present.sum(axis=0)).ravel()[kept] >= 10).all()
-    np.testing.assert_array_equal(more.matrix[:, : counts.n_types].toarray(), counts.matrix.toarray())
-    np.testing.assert_array_equal(more.matrix[:, counts.n_types :].toarray(), present[:, kept].toarray())
-    assert more.matrix.has_sorted_indices
-    assert [str(t) for t in more.tokens[counts.n_types :]] == [FORMATTING[i] for i in kept]
-
-
-def test_counts_with_formatting_have_both_tables_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts, texts = planted()
-    more, kept = with_formatting(counts, formatting(texts), min_documents=3)
-    length = float(counts.lengths.mean())
-    marks = formatting_importance(formatting(texts), counts.labels, counts.classes, length)
+def test_blocks_and_groups_of_one_document_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    more, features = with_features(*planted())
+    found = token_importance(more, features)
+    groups = token_importance(more, features, np.arange(more.n_documents))
     monkeypatch.setattr("tokensieve.text.counts.BLOCK", 1000)  # several blocks
-    found = importance_of_all(more, len(kept))
-    words = token_importance(counts)
-    n = counts.n_types
-    np.testing.assert_array_equal(found.alpha[:n], words.alpha)
-    np.testing.assert_array_equal(found.p_value[:n], words.p_value)
-    place = [marks.tokens.tolist().index(token) for token in found.tokens[n:]]
-    np.testing.assert_allclose(found.effect[n:], marks.effect[place], rtol=1e-12)
-    np.testing.assert_array_equal(found.posterior_low[n:], marks.posterior_low[place])
-    assert importance_of_all(counts, 0).to_frame().equals(words.to_frame())
+    assert token_importance(more, features).to_frame().equals(found.to_frame())
+    assert groups.to_frame().drop("units").sort("token", "class").equals(found.to_frame().sort("token", "class"))
 
 
 def test_drift_of_formatting_is_that_of_its_share_of_documents() -> None:
     counts, texts = planted()
-    more, kept = with_formatting(counts, formatting(texts), min_documents=3)
+    more, features = with_features(counts, texts)
     ends = np.arange(600) % 3 > 0  # after: all that end in spaces, and a third of the others
     spaces = (more.matrix[:, [more.tokens.tolist().index("⟨3+ spaces⟩")]].toarray() > 0).ravel()
     side = ~ends | spaces
-    table = drift(more.rows(~side), more.rows(side), len(kept))
+    table = drift(more.rows(~side), more.rows(side), features)
     words = drift(counts.rows(~side), counts.rows(side))
     assert table.head(counts.n_types).drop("q_value").equals(words.drop("q_value"))
     row = table.filter(pl.col("token") == "⟨3+ spaces⟩").row(0, named=True)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import LEVEL, Category, Importance, signed_frequency, token_importance
-from tokensieve.evidence.intervals import permutation_p
+from tokensieve.evidence.importance import Category, Importance, signed_frequency, token_importance
+from tokensieve.evidence.intervals import LEVEL, permutation_p
 from tokensieve.text.counts import Counts
 
 QUIET = settings(deadline=None, derandomize=True)
@@ -27,6 +27,11 @@ PER_CLASS = [
     "q_value",
     *INTERVALS,
 ]
+
+
+def column(found: Importance, name: str) -> np.ndarray:
+    """A column of the table by type and class, shape (|S|, K)."""
+    return found.to_frame()[name].to_numpy().reshape(len(found.classes), -1).T
 
 
 def random_counts(seed: int, classes: int = 2, n: int = 30, types: int = 8, sizes: tuple[int, ...] = ()) -> Counts:
@@ -133,8 +138,8 @@ def test_every_column_by_brute_force(classes: int, sizes: tuple[int, ...]) -> No
     for s in range(counts.n_types):
         for k in range(classes):
             for name, expected in brute_force(counts, s, k).items():
-                column = getattr(found, name)
-                mine = column[s, k] if column.ndim == 2 else column[k] if name == "neutral" else column[s]
+                values = column(found, name) if name in PER_CLASS else getattr(found, name)
+                mine = values[s, k] if values.ndim == 2 else values[k] if name == "neutral" else values[s]
                 if name.startswith("effect_") and disagree(found, counts, s, k):
                     continue
                 assert mine == pytest.approx(expected, rel=1e-9, abs=1e-12), (name, s, k)
@@ -152,8 +157,8 @@ def test_posterior_interval_is_wilsons_on_documents_that_hold_the_type_once() ->
         stats.norm.sf(stats.t.isf(0.025, 43))
     )  # Wilson's with Student's quantile for 40 documents and 3
     interval = stats.binomtest(31, 40).proportion_ci(level, method="wilson")
-    assert found.posterior_low[0, 1] == pytest.approx(2 * interval.low - 1, rel=1e-9)
-    assert found.posterior_high[0, 1] == pytest.approx(2 * interval.high - 1, rel=1e-9)
+    assert found.posterior_interval.low[0, 1] == pytest.approx(2 * interval.low - 1, rel=1e-9)
+    assert found.posterior_interval.high[0, 1] == pytest.approx(2 * interval.high - 1, rel=1e-9)
 
 
 def enumerated(counts: Counts, s: int, k: int) -> tuple[np.ndarray, float]:
@@ -302,10 +307,8 @@ def test_two_classes_mirror_each_other(seed: int) -> None:
     found = token_importance(random_counts(seed))
     for name in ("posterior", "alpha", "effect"):
         point = "posterior_difference" if name == "posterior" else name
-        np.testing.assert_allclose(getattr(found, point)[:, 0], -getattr(found, point)[:, 1], atol=1e-15)
-        np.testing.assert_allclose(
-            getattr(found, f"{name}_low")[:, 0], -getattr(found, f"{name}_high")[:, 1], atol=1e-14
-        )
+        np.testing.assert_allclose(column(found, point)[:, 0], -column(found, point)[:, 1], atol=1e-15)
+        np.testing.assert_allclose(column(found, f"{name}_low")[:, 0], -column(found, f"{name}_high")[:, 1], atol=1e-14)
     np.testing.assert_allclose(found.p_value[:, 0], found.p_value[:, 1], rtol=1e-6)
 
 
@@ -319,9 +322,7 @@ def test_the_order_of_documents_and_types_does_not_matter(seed: int, classes: in
     other = Counts.from_matrix(counts.matrix.toarray()[rows][:, types], counts.labels[rows], counts.classes)
     found = token_importance(other)
     for name in PER_CLASS:
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name
-        )
+        np.testing.assert_allclose(column(found, name), column(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name)
 
 
 @QUIET
@@ -332,7 +333,7 @@ def test_renaming_the_classes_renames_the_columns(seed: int, classes: int) -> No
     base = token_importance(counts)
     found = token_importance(Counts.from_matrix(counts.matrix, order[counts.labels], counts.classes))
     for name in PER_CLASS:
-        np.testing.assert_allclose(getattr(found, name)[:, order], getattr(base, name), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(column(found, name)[:, order], column(base, name), rtol=1e-9, atol=1e-14)
 
 
 @QUIET
@@ -344,11 +345,11 @@ def test_duplicated_documents_leave_effects_and_scaled_documents_leave_everythin
     base = token_importance(counts)
     twice = token_importance(counts.rows(np.tile(np.arange(counts.n_documents), 2)))
     for name in ("alpha", "effect", "posterior_difference"):
-        np.testing.assert_allclose(getattr(twice, name), getattr(base, name), atol=1e-14)
+        np.testing.assert_allclose(column(twice, name), column(base, name), atol=1e-14)
     scaled = token_importance(Counts.from_matrix(3 * counts.matrix.toarray(), counts.labels, counts.classes))
     for name in PER_CLASS:
         if name != "count_difference":
-            np.testing.assert_allclose(getattr(scaled, name), getattr(base, name), rtol=1e-6, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(column(scaled, name), column(base, name), rtol=1e-6, atol=1e-12, err_msg=name)
 
 
 def test_a_word_repeated_in_one_document_is_one_piece_of_evidence() -> None:
@@ -362,9 +363,9 @@ def test_a_word_repeated_in_one_document_is_one_piece_of_evidence() -> None:
     few, more = (token_importance(Counts.from_matrix(x, labels)) for x in (once, many))
     assert more.count_difference[0, 1] == 40
     assert more.p_value[0, 1] == pytest.approx(few.p_value[0, 1], rel=1e-6)
-    assert more.posterior_low[0, 1] == pytest.approx(few.posterior_low[0, 1], rel=1e-9)
+    assert more.posterior_interval.low[0, 1] == pytest.approx(few.posterior_interval.low[0, 1], rel=1e-9)
     assert more.q_value[0, 1] > 0.3
-    assert more.alpha_low[0, 1] < 0 < more.alpha_high[0, 1]
+    assert more.alpha_interval.low[0, 1] < 0 < more.alpha_interval.high[0, 1]
 
 
 def test_alpha_is_the_papers_with_equal_lengths() -> None:
@@ -436,7 +437,7 @@ def test_categories_and_the_frame_hold_the_same_table() -> None:
     assert frame["documents"].to_list() == [30, 30, 32, 30, 60, 1] * 2
     assert frame["count"].to_list() == [30, 30, 32, 30, 60, 1] * 2
     for name in PER_CLASS:
-        np.testing.assert_array_equal(frame[name].to_numpy(), getattr(found, name).T.ravel())
+        np.testing.assert_array_equal(frame[name].to_numpy(), column(found, name).T.ravel())
 
 
 def test_irrelevant_needs_evidence_and_a_lack_of_it_is_called_so() -> None:
@@ -453,20 +454,20 @@ def test_irrelevant_needs_evidence_and_a_lack_of_it_is_called_so() -> None:
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_effect_intervals_exclude_zero_exactly_where_the_test_does(seed: int, classes: int) -> None:
     found = token_importance(random_counts(seed, classes, n=40))
-    excluded = (found.effect_low > 0) | (found.effect_high < 0)
+    excluded = (found.effect_interval.low > 0) | (found.effect_interval.high < 0)
     np.testing.assert_array_equal(excluded, found.p_value < LEVEL)
-    assert ((found.effect_low <= found.effect) & (found.effect <= found.effect_high)).all()
-    assert ((found.alpha_low <= found.alpha) & (found.alpha <= found.alpha_high)).all()
+    assert ((found.effect_interval.low <= found.effect) & (found.effect <= found.effect_interval.high)).all()
+    assert ((found.alpha_interval.low <= found.alpha) & (found.alpha <= found.alpha_interval.high)).all()
     assert (np.abs(found.effect) <= found.reach * (1 + 1e-9) + 1e-12).all()
 
 
 def test_a_type_without_documents_is_no_evidence() -> None:
     counts = Counts.from_matrix(np.array([[1, 0], [2, 0], [1, 0], [3, 0]]), [0, 1, 1, 0])
     found = token_importance(counts)
-    assert all(np.isfinite(getattr(found, name)).all() for name in PER_CLASS)
+    assert all(np.isfinite(column(found, name)).all() for name in PER_CLASS)
     assert (found.p_value[1] == 1).all()
-    np.testing.assert_allclose(found.posterior_low[1], -1, rtol=1e-14)
-    np.testing.assert_allclose(found.posterior_high[1], 1, rtol=1e-14)
+    np.testing.assert_allclose(found.posterior_interval.low[1], -1, rtol=1e-14)
+    np.testing.assert_allclose(found.posterior_interval.high[1], 1, rtol=1e-14)
     assert (found.category()[1] == Category.RARE).all()
 
 
@@ -475,7 +476,7 @@ def test_a_class_without_documents_is_left_out_of_the_evidence() -> None:
     three = Counts.from_matrix(counts.matrix, counts.labels, ["a", "b", "c"])
     found: Importance = token_importance(three)
     assert (found.p_value[:, 2] == 1).all()
-    assert all(np.isfinite(getattr(found, name)).all() for name in PER_CLASS)
+    assert all(np.isfinite(column(found, name)).all() for name in PER_CLASS)
     with pytest.raises(InputError, match="at least two classes"):
         token_importance(Counts.from_matrix(np.ones((3, 2)), [1, 1, 1]))
 

@@ -147,7 +147,7 @@ def test_intervals_of_many_classes_hold_the_truth() -> None:
             filled = np.column_stack([chance, 1 - chance.sum(axis=1)])
             found = token_importance(Counts.from_matrix(rng.multinomial(50, filled[labels]), labels, "abc"))
             for name in names:
-                low, high = getattr(found, f"{name}_low")[:12].T, getattr(found, f"{name}_high")[:12].T
+                low, high = (end[:12].T for end in getattr(found, f"{name}_interval"))
                 hits[name].append((low <= truth[name]) & (truth[name] <= high))
     for name, inside in hits.items():
         assert 0.935 < np.mean(inside) < 0.985, (name, np.mean(inside))
@@ -163,7 +163,7 @@ def test_occurrences_that_pile_up_in_few_documents_are_few_pieces_of_evidence() 
         counts = rng.poisson(rate)
         matrix = np.column_stack([counts, np.maximum(400 - counts.sum(axis=1), 0)])
         found = token_importance(Counts.from_matrix(matrix, labels))
-        posterior.append((found.posterior_low[:5, 1] <= 0.2) & (found.posterior_high[:5, 1] >= 0.2))
+        posterior.append((found.posterior_interval.low[:5, 1] <= 0.2) & (found.posterior_interval.high[:5, 1] >= 0.2))
         share = (found.posterior_difference[:5, 1] + 1) / 2
         naive.append(2 * abs(share - 0.6) < 2 * 1.96 * np.sqrt(share * (1 - share) / found.count[:5]))
     assert 0.93 < np.mean(posterior) < 0.98

@@ -18,10 +18,9 @@ from tokensieve.auditing.pairs import log_ratios
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import share_interval
 from tokensieve.evidence.pairs import (
-    Moments,
-    flipped_p,
+    _flipped_p,
+    _length_weights,
     length_features,
-    length_weights,
     pair_importance,
     win_rates,
     wins_frame,
@@ -32,10 +31,10 @@ from tokensieve.text.vocabulary import count_corpus
 
 
 def p_of(d: Floats) -> float:
-    """`flipped_p` of one type's differences."""
+    """`_flipped_p` of one type's differences."""
     x = d[d != 0]
     sums = [np.array([float(y.sum())]) for y in (x, np.abs(x), x**2, x**4)]
-    return float(flipped_p(Moments(*sums, np.array([len(x)])))[0])
+    return float(_flipped_p(*sums, np.array([len(x)]))[0])
 
 
 def every_swap(d: Floats) -> float:
@@ -88,7 +87,7 @@ def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
     assert np.array_equal(found.class_documents, plain.class_documents)
     assert np.allclose(found.posterior_difference, plain.posterior_difference)
     assert np.allclose(found.reach, plain.reach)
-    assert np.all((found.p_value < 0.05) == ((found.effect_low > 0) | (found.effect_high < 0)))
+    assert np.all((found.p_value < 0.05) == ((found.effect_interval.low > 0) | (found.effect_interval.high < 0)))
 
 
 @given(st.integers(0, 10_000))
@@ -102,7 +101,7 @@ def test_swapping_all_sides_mirrors_everything(seed: int) -> None:
     a, b = pair_importance(counts, units), pair_importance(turned, units)
     assert np.allclose(a.effect, -b.effect)
     assert np.allclose(a.p_value, b.p_value)
-    assert np.allclose(a.posterior_low, -b.posterior_high)
+    assert np.allclose(a.posterior_interval.low, -b.posterior_interval.high)
     rates = [win_rates(c.matrix, units) for c in (counts, turned)]
     assert np.allclose(rates[0].rate, 1 - rates[1].rate)
     assert np.allclose(rates[0].low, 1 - rates[1].high)
@@ -151,7 +150,7 @@ def test_rates_are_those_of_a_logistic_regression_with_length() -> None:
     assert np.allclose(features.sum(axis=1), log_ratio)
     found = win_rates(matrix, np.arange(n), features)
     assert found.pairs.tolist() == [0, int(np.abs(delta).sum())]
-    offset = features @ length_weights(features)
+    offset = features @ _length_weights(features)
     # θ alone, offset fixed, half a win and half a loss: by a scan of the likelihood
     grid = np.linspace(-3, 3, 60_001)
     used = delta != 0
@@ -167,12 +166,12 @@ def test_weights_of_length_are_scikit_learns() -> None:
     x = length_features(rng.normal(size=3000))
     x *= np.where(rng.random(3000) < expit(1.5 * x.sum(axis=1)), 1, -1)[:, None]
     both = LogisticRegression(C=1e9, fit_intercept=False, tol=1e-10).fit(np.vstack([x, -x]), np.repeat([1, 0], 3000))
-    assert np.allclose(length_weights(x), both.coef_[0], atol=0.02)
+    assert np.allclose(_length_weights(x), both.coef_[0], atol=0.02)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_few_pairs_have_finite_weights(rows: int) -> None:
-    assert np.isfinite(length_weights(length_features(np.full(rows, 2.0)))).all()
+    assert np.isfinite(_length_weights(length_features(np.full(rows, 2.0)))).all()
 
 
 @pytest.mark.slow

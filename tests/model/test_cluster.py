@@ -26,7 +26,8 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import LEVEL, Category, Importance, token_importance
+from tokensieve.evidence.importance import Category, Importance, token_importance
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.effects import attention_sums

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import polars.selectors
 
-from tokensieve.evidence.importance import LEVEL, Category, Importance
+from tokensieve.evidence.importance import Category, Importance
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.decision import both
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Floats, Ints

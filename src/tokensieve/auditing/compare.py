@@ -30,7 +30,7 @@ from tokensieve import __version__
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.saved import Saved
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import LEVEL, Z95
+from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.evidence.shares import Share
 from tokensieve.text.counts import Floats
 

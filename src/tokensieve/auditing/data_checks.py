@@ -10,8 +10,8 @@ from tokensieve.auditing.context import AROUND, Passage
 from tokensieve.auditing.findings import Finding, FindingKind, rows_of
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.duplicates import Duplicates, near_duplicates
-from tokensieve.evidence.groups import merged
-from tokensieve.evidence.importance import LEVEL
+from tokensieve.evidence.importance import merged
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints

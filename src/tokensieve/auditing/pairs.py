@@ -23,7 +23,7 @@ from tokensieve.auditing.inspection import Inspection
 from tokensieve.auditing.label_issues import label_issues
 from tokensieve.auditing.shortcuts import accuracy_without
 from tokensieve.escape import shown
-from tokensieve.evidence.importance import LEVEL
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.pairs import differences, length_features, win_rates, wins_frame
 from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope

@@ -22,7 +22,8 @@ from tokensieve.auditing.context import Sign, holders, passage, sign_of
 from tokensieve.auditing.findings import Finding, FindingKind, rows_of
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.importance import LEVEL, token_importance
+from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.training import CorpusModel

@@ -11,7 +11,8 @@ from tokensieve.auditing.agreement import DIGITS, FLOOR
 from tokensieve.auditing.findings import Finding, FindingKind, rows_of
 from tokensieve.errors import InputError
 from tokensieve.evidence.environments import Environments, Stability, environments
-from tokensieve.evidence.importance import LEVEL, Importance
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.task.interface import Part
 from tokensieve.text.counts import Ints

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.diagnose.measuring import Measured
-from tokensieve.evidence.importance import Z95
+from tokensieve.evidence.intervals import Z95
 from tokensieve.text.counts import Counts, Floats, Ints
 
 SHUFFLES = 200

@@ -22,7 +22,7 @@ from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
 from tokensieve.diagnose.sample import Documents
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import LEVEL, Z95
+from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats

@@ -25,7 +25,8 @@ from scipy import stats
 from tokensieve.diagnose.measuring import Measured, Subject, Work, choose, companions, leave_out, put_in
 from tokensieve.diagnose.outputs import Outputs
 from tokensieve.diagnose.use import Use, use_of
-from tokensieve.evidence.importance import LEVEL, Importance
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 

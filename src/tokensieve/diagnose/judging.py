@@ -32,7 +32,8 @@ from scipy import stats
 from tokensieve.diagnose.confirming import FEWEST, Confirmed
 from tokensieve.diagnose.measuring import Measured
 from tokensieve.diagnose.use import Use
-from tokensieve.evidence.importance import LEVEL, Importance
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.text.counts import Floats, Ints
 
 LEAST = 0.25
@@ -110,9 +111,11 @@ def judged(measured: Measured, use: Use, seen: Confirmed, found: Importance) -> 
         margin, half[i] = t * error, single * error
         helps = use.helps[s] - t / single * (use.helps[s] - use.helps_low[s])
         k = column[i]
-        support = max(0.0, float(found.posterior_high[s, k] - found.neutral[k])) * slope
+        support = max(0.0, float(found.posterior_interval.high[s, k] - found.neutral[k])) * slope
         excess[i] = (effect[i] - margin - support) / typical
-        low, high = (float(end[s, k] - found.neutral[k]) for end in (found.posterior_low, found.posterior_high))
+        low, high = (
+            float(end[s, k] - found.neutral[k]) for end in (found.posterior_interval.low, found.posterior_interval.high)
+        )
         if not is_shown[i]:
             status.append(Status.NOT_SHOWN)
         elif found.q_value[s, k] < LEVEL and side[s, k] > 0:

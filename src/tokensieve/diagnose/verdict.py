@@ -14,7 +14,7 @@ from scipy import stats
 from tokensieve.diagnose.agreement import Correlation
 from tokensieve.diagnose.judging import Status
 from tokensieve.escape import shown
-from tokensieve.evidence.importance import Z95
+from tokensieve.evidence.intervals import Z95
 from tokensieve.model.decision import decide
 from tokensieve.text.counts import Counts, Floats, Ints
 

@@ -37,7 +37,7 @@ def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
     Args:
         before, after: two sets of documents over the same |S| types and K classes; without labels, all of class 0.
         features: how many of the types, the last ones, are formatting: presences, in units of one token of a document of mean
-            length (`tokensieve.evidence.formatting`).
+            length (`tokensieve.evidence.importance`).
 
     Returns:
         Columns: token; documents_before, documents_after, that contain it; share_before, share_after, mean c/T at the common mix of

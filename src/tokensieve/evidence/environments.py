@@ -28,9 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.formatting import beside
-from tokensieve.evidence.groups import merged
-from tokensieve.evidence.importance import Importance, importance_of
+from tokensieve.evidence.importance import Importance, beside, importance_of, merged
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
 from tokensieve.evidence.sums import TokenSums, as_floats
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -106,8 +104,8 @@ def environments(
         of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
         names: the E environments.
         overall: importance in all of them together.
-        features: how many of the types, the last ones, are formatting (`tokensieve.evidence.formatting`).
-        units: the unit of each document, where documents belong together (`tokensieve.evidence.groups`), shape (n,).
+        features: how many of the types, the last ones, are formatting (`tokensieve.evidence.importance`).
+        units: the unit of each document, where documents belong together (`tokensieve.evidence.importance`), shape (n,).
 
     Returns:
         A type is `UNSTABLE` where q < 0.05; `STABLE` where it is not, its overall q is, at least two environments contain it, and

@@ -12,28 +12,40 @@ For class k and type s, with x_{X,s} = c_{X,s}/T_X, n_k documents and K classes:
 Documents are the independent units, not occurrences: a word used nine times in one review is one piece of evidence (compare
 the token-level z-test of Gardner et al. 2021). Intervals and the test are those of `tokensieve.evidence.intervals`; q-values are
 Benjamini–Hochberg over all types of a class. docs/statistics.md explains each in words and shows how often they hold.
+
+**Formatting** (`tokensieve.text.formatting` has the features) is in the same table, behind the words. A feature enters as a
+presence: its test, q-value and posterior difference are those of a type with c = 1 in the documents that have it; its α and
+effect are its difference in share of documents divided by the mean length T̄ in words, i.e. it weighs as one token of a document
+of average length. The lengths T_X of documents, and with them every number of a word but its q-value, do not change.
+
+**Groups**: documents that belong together (one source sentence, author, thread, template) are one piece of evidence. Parts of
+one sentence share words and label; counted one by one they make chance look like evidence. The documents of a group with the
+same label are merged into one before anything is computed: c and T are sums over the group, x = c/T is its share, and every
+statistic, interval and q-value is over groups. A group whose documents have different labels is one merged document in each of
+its classes; these share what the group shares, which makes the test cautious, never bold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import (
     LEVEL,
-    Z95,
     agreeing,
     combined,
     dispersion,
     false_discovery,
     length_excess,
     mean_interval,
+    mirrored,
     permutation_p,
     quantile,
     share_interval,
@@ -41,13 +53,15 @@ from tokensieve.evidence.intervals import (
 from tokensieve.evidence.sums import TokenSums, as_floats
 from tokensieve.text.counts import Counts, Floats, Ints
 
-__all__ = ["LEVEL", "Z95", "Category", "Importance", "importance_of", "signed_frequency", "token_importance"]
-
+_Interval = tuple[Floats, Floats, Floats]
 TIGHT = 0.2  # of the reach: a frequency in one class of at most (1 + 0.2)/(1 − 0.2) = 1.5 times that in the others
-PER_CLASS = (
-    "class_documents count_difference posterior_difference posterior_low posterior_high alpha alpha_low alpha_high "
-    "effect effect_low effect_high p_value q_value"
-).split()
+
+
+class Bounds(NamedTuple):
+    """Both ends of 95 % intervals, arrays of the shape of what they are about."""
+
+    low: Floats
+    high: Floats
 
 
 class Category(StrEnum):
@@ -74,44 +88,50 @@ class Importance:
     Attributes:
         tokens: the types as text, shape (|S|,).
         classes: the K class names.
-        documents: documents that contain the type, shape (|S|,).
-        count: its occurrences, shape (|S|,).
         class_documents: documents of the class that contain the type.
-        count_difference: N_k − N_rest.
-        posterior_difference, posterior_low, posterior_high: in [−1, 1], with the 95 % interval for documents drawn at random
-            together with their labels. A type in no document has difference 0 and the interval [−1, 1].
+        class_count: its occurrences in the class, N_k.
+        posterior_difference: in [−1, 1]; 0 for a type in no document.
+        posterior_interval: 95 % interval for documents drawn at random together with their labels; [−1, 1] for a type in none.
         neutral: posterior difference of a type spread evenly over documents, 2 n_k/n − 1, shape (K,).
-        alpha, alpha_low, alpha_high: average signed frequency; 95 % interval for classes as large as they are.
-        effect, effect_low, effect_high: the same corrected for unequal classes; the interval excludes zero exactly where
-            p < 0.05.
+        alpha, alpha_interval: average signed frequency; 95 % interval for classes as large as they are.
+        effect, effect_interval: the same corrected for unequal classes; the interval excludes zero exactly where p < 0.05.
         reach: the effect that a type as frequent as this one would have if it occurred in the class only (half of one's
             m_k + m_rest for two classes): |effect| ≤ reach.
         p_value: two-sided, against "the type's frequency does not depend on the class".
         q_value: Benjamini–Hochberg over the types of each class.
-        units: units that contain the type, shape (|S|,), where these, not documents, are independent
-            (`tokensieve.evidence.groups`); else None.
+        units: groups that contain the type, shape (|S|,), if these, not documents, are independent; else None.
     """
 
     tokens: NDArray[Any]
     classes: tuple[str, ...]
-    documents: Ints
-    count: Floats
     class_documents: Ints
-    count_difference: Floats
+    class_count: Floats
     posterior_difference: Floats
-    posterior_low: Floats
-    posterior_high: Floats
+    posterior_interval: Bounds
     neutral: Floats
     alpha: Floats
-    alpha_low: Floats
-    alpha_high: Floats
+    alpha_interval: Bounds
     effect: Floats
-    effect_low: Floats
-    effect_high: Floats
+    effect_interval: Bounds
     reach: Floats
     p_value: Floats
     q_value: Floats
     units: Ints | None = None
+
+    @property
+    def documents(self) -> Ints:
+        """Documents that contain each type, shape (|S|,)."""
+        return np.asarray(self.class_documents.sum(axis=1))
+
+    @property
+    def count_difference(self) -> Floats:
+        """N_k − N_rest, shape (|S|, K)."""
+        return np.asarray(2 * self.class_count - self.count[:, None])
+
+    @property
+    def count(self) -> Floats:
+        """Occurrences of each type, shape (|S|,)."""
+        return np.asarray(self.class_count.sum(axis=1))
 
     def category(self, level: float = LEVEL) -> NDArray[np.object_]:
         """The `Category` of each type for each class, as text, shape (|S|, K).
@@ -121,7 +141,9 @@ class Importance:
         most 1.5 times as frequent in the class as in the others, and at least 1/1.5 times (effect within TIGHT · reach of
         zero), and otherwise `RARE`: these documents cannot tell.
         """
-        tight = (np.maximum(-self.effect_low, self.effect_high) <= TIGHT * self.reach) & (self.documents > 0)[:, None]
+        tight = (np.maximum(-self.effect_interval.low, self.effect_interval.high) <= TIGHT * self.reach) & (
+            self.documents > 0
+        )[:, None]
         names = np.where(tight, Category.IRRELEVANT.value, Category.RARE.value).astype(object)
         found, up = self.q_value < level, self.effect > 0
         names[found & up] = Category.FOR.value
@@ -139,7 +161,22 @@ class Importance:
             "documents": np.tile(self.documents, k),
             "count": np.tile(self.count, k),
         }
-        columns |= {name: getattr(self, name).T.ravel() for name in PER_CLASS}
+        of_classes = {
+            "class_documents": self.class_documents,
+            "count_difference": self.count_difference,
+            "posterior_difference": self.posterior_difference,
+            "posterior_low": self.posterior_interval.low,
+            "posterior_high": self.posterior_interval.high,
+            "alpha": self.alpha,
+            "alpha_low": self.alpha_interval.low,
+            "alpha_high": self.alpha_interval.high,
+            "effect": self.effect,
+            "effect_low": self.effect_interval.low,
+            "effect_high": self.effect_interval.high,
+            "p_value": self.p_value,
+            "q_value": self.q_value,
+        }
+        columns |= {name: x.T.ravel() for name, x in of_classes.items()}
         if self.units is not None:
             columns["units"] = np.tile(self.units, k)
         columns["category"] = pl.Series(self.category().T.ravel().astype(str), dtype=pl.String)
@@ -167,14 +204,92 @@ def signed_frequency(counts: Counts, outputs: int = 1) -> Floats:
     return alpha[:, 0] if outputs == 1 else alpha
 
 
-def token_importance(counts: Counts) -> Importance:
-    """All statistics of every type and class, in O(nonzeros + |S| K).
+def token_importance(counts: Counts, features: int = 0, units: Ints | None = None) -> Importance:
+    """All statistics of every type and class, in O(nonzeros + |S| K), a block of documents at a time.
+
+    Args:
+        counts: n documents; the last columns may be formatting.
+        features: how many of them.
+        units: the group of each document, if documents belong together: every statistic but the numbers of documents and
+            occurrences is then over groups; a feature's share of a group is that of its documents.
 
     Raises:
         InputError: fewer than two classes have documents.
     """
-    sums = TokenSums.of(counts.matrix, counts.labels, counts.n_classes)
-    return importance_of(sums, counts.tokens, counts.classes)
+    words, k = counts.n_types - features, counts.n_classes
+    sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
+    sizes = np.ones(counts.n_documents)
+    whole = counts
+    if units is not None:
+        whole, documents = merged(counts, units)
+        sizes = documents.astype(np.float64)
+    length, start = 0.0, 0
+    for part in whole.blocks():
+        rest = sp.csr_array(part.matrix[:, :words]) if features else part.matrix
+        sums += TokenSums.of(rest, part.labels, k)
+        if features:
+            of_part = sizes[start : start + part.n_documents]
+            marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths=of_part)
+            length += float(rest.sum())
+        start += part.n_documents
+    found = importance_of(sums, counts.tokens[:words], counts.classes)
+    if features:
+        mean = length / max(counts.n_documents, 1)
+        found = beside(found, importance_of(marks, counts.tokens[words:], counts.classes), mean)
+    if units is None:
+        return found
+    return replace(
+        found,
+        class_documents=counts.present,
+        neutral=2 * counts.class_sizes / max(counts.n_documents, 1) - 1,
+        units=found.documents,
+    )
+
+
+def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
+    """One document for every group and label that occur together, in order of group and label, its counts sums; and the number
+    of documents that each is made of.
+
+    Args:
+        counts: n documents.
+        units: the group of each document, shape (n,), not negative.
+
+    Raises:
+        InputError: there is not one group for each document.
+    """
+    if units.shape != (counts.n_documents,):
+        raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
+    cells, where = np.unique(units * np.int64(counts.n_classes) + counts.labels, return_inverse=True)
+    member = sp.csr_array((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(cells), len(where)))
+    matrix = sp.csr_array(member @ counts.matrix)
+    matrix.sort_indices()
+    whole = Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
+    return whole, np.bincount(where, minlength=len(cells)).astype(np.int64)
+
+
+def beside(words: Importance, features: Importance, length: float = 1.0) -> Importance:
+    """Words and formatting in one table, words first; q-values are over all types of both.
+
+    Args:
+        words: of the words.
+        features: of formatting, as presences.
+        length: T̄, tokens of a document in the mean: α, effect and reach of a presence are divided by it.
+    """
+    both: dict[str, Any] = {}
+    for name in vars(words).keys() - {"classes", "neutral", "units"}:
+        first, second = getattr(words, name), getattr(features, name)
+        scale = (
+            1.0 / max(length, 1.0)
+            if name in ("alpha", "alpha_interval", "effect", "effect_interval", "reach")
+            else None
+        )
+        if isinstance(first, Bounds):
+            ends = (np.concatenate([x, y if scale is None else y * scale]) for x, y in zip(first, second, strict=True))
+            both[name] = Bounds(*ends)
+        else:
+            both[name] = np.concatenate([first, second if scale is None else second * scale])
+    both["q_value"] = false_discovery(both["p_value"])
+    return replace(words, **both)
 
 
 def importance_of(sums: TokenSums, tokens: NDArray[Any], classes: tuple[str, ...]) -> Importance:
@@ -208,24 +323,31 @@ def importance_of(sums: TokenSums, tokens: NDArray[Any], classes: tuple[str, ...
     alpha, effect, reach = _differences(first, second, sums, documents, columns)
     bounds = agreeing(*effect, p)
     q = false_discovery(p)
+    difference = effect[0], *bounds
     if k == 2:
-        posterior, alpha = _mirrored(*posterior), _mirrored(*alpha)
-        effect = _mirrored(effect[0], *bounds)
+        posterior, alpha, difference = mirrored(*posterior), mirrored(*alpha), mirrored(*difference)
         reach, p, q = (np.repeat(x, 2, axis=1) for x in (reach, p, q))
-    else:
-        effect = effect[0], *bounds
     return Importance(
-        tokens, classes, documents, count, sums.present, 2 * sums.count - count[:, None], *posterior, 2 * sizes / n - 1,
-        *alpha, *effect, reach, p, q,
-    )  # fmt: skip
-
-
-Interval = tuple[Floats, Floats, Floats]
+        tokens=tokens,
+        classes=classes,
+        class_documents=sums.present,
+        class_count=sums.count,
+        posterior_difference=posterior[0],
+        posterior_interval=Bounds(*posterior[1:]),
+        neutral=2 * sizes / n - 1,
+        alpha=alpha[0],
+        alpha_interval=Bounds(*alpha[1:]),
+        effect=difference[0],
+        effect_interval=Bounds(*difference[1:]),
+        reach=reach,
+        p_value=p,
+        q_value=q,
+    )
 
 
 def _differences(
     first: Floats, second: Floats, sums: TokenSums, documents: Ints, columns: Ints
-) -> tuple[Interval, Interval, Floats]:
+) -> tuple[_Interval, _Interval, Floats]:
     """α and effect of some classes with their intervals, and the reach of the effect.
 
     Args:
@@ -237,7 +359,7 @@ def _differences(
     sizes, n, k = sums.class_sizes.astype(np.float64), sums.documents, len(sums.class_sizes)
     inverse = as_floats(sums.inverse_lengths)
 
-    def means(f: Floats, s: Floats, m: Floats, inv: Floats) -> Interval:
+    def means(f: Floats, s: Floats, m: Floats, inv: Floats) -> _Interval:
         phi = dispersion(f, s, m, inv / np.maximum(m, 1.0))
         return mean_interval(f, phi, m, quantile(documents[:, None], m))
 
@@ -257,12 +379,3 @@ def _differences(
         )
     middle, low, high, reach = (np.concatenate(parts, axis=1) for parts in zip(*pairs, strict=True))
     return alpha, (middle, low, high), reach
-
-
-def _mirrored(middle: Floats, low: Floats, high: Floats) -> Interval:
-    """Both columns of two classes from that of the second, each of shape (|S|, 1)."""
-    return (
-        np.concatenate([-middle, middle], axis=1),
-        np.concatenate([-high, low], axis=1),
-        np.concatenate([-low, high], axis=1),
-    )

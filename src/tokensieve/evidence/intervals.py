@@ -267,13 +267,12 @@ def _upper_tail(z: Floats, skew: Floats) -> Floats:
 
 
 def false_discovery(p: Floats) -> Floats:
-    """Benjamini–Hochberg q-values of each column of p, shape (m, C): min over larger p of p · m/rank."""
-    m = len(p)
-    if not m:
-        return p
-    order = np.argsort(-p, axis=0, kind="stable")
-    ranks = np.arange(m, 0, -1, dtype=np.float64)[:, None]
-    q = np.minimum.accumulate(np.take_along_axis(p, order, axis=0) * m / ranks, axis=0)
-    out = np.empty_like(q)
-    np.put_along_axis(out, order, np.minimum(q, 1.0), axis=0)
-    return out
+    """Benjamini–Hochberg q-values of each column of p, shape (m, C)."""
+    from scipy.stats import false_discovery_control  # takes half a second to import
+
+    return np.asarray(false_discovery_control(p, axis=0)) if len(p) else p
+
+
+def mirrored(middle: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """An estimate and its interval for both of two classes from those of the second, each of shape (|S|, 1)."""
+    return np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high])

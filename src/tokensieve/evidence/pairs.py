@@ -6,9 +6,9 @@ round; pairs of one unit (prompt) are turned together:
 
     D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u², fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
 
-`flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments; where that range is shorter than ±Σ |D_u|,
-as where one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less
-than 2^{1−m}, the smallest p that m units can give. Importance is then that of `tokensieve.evidence.importance` for the classes
+`_flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments; where that range is shorter than
+±Σ |D_u|, as where one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding
+1963); and never less than 2^{1−m}, the smallest p that m units can give. Importance is then that of `tokensieve.evidence.importance` for the classes
 "rejected" and "chosen", of equal size: effect = α = ½ mean (x_A − x_B).
 
 **What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
@@ -24,7 +24,7 @@ test is the score test of θ_s = 0, corrected for the estimate of β, turned by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import beta as beta_curve
 
-from tokensieve.evidence.importance import Importance
-from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, quantile, share_interval
+from tokensieve.evidence.importance import Bounds, Importance
+from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, mirrored, quantile, share_interval
 from tokensieve.text.counts import Counts, Floats, Ints
 
 NEWTON = 25
@@ -68,7 +68,7 @@ def differences(matrix: Any) -> sp.csr_array:
     return out
 
 
-def by_unit(rows: sp.csr_array, units: Ints) -> sp.csr_array:
+def _by_unit(rows: sp.csr_array, units: Ints) -> sp.csr_array:
     """Σ over the pairs of each unit, shape (U, |S|)."""
     names, where = np.unique(units, return_inverse=True)
     member = sp.csr_array((np.ones(len(units)), (where, np.arange(len(units)))), shape=(len(names), len(units)))
@@ -91,29 +91,38 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     shares = sp.csr_array(
         (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
     )
-    flips = by_unit(differences(shares), units)
-    moments = _moments(flips)
-    total, second, m, p = moments.total, moments.second, moments.units, flipped_p(moments)
+    flips = _by_unit(differences(shares), units)
+    total, reach, second, fourth, m = _moments(flips)
+    p = _flipped_p(total, reach, second, fourth, m)
     t = quantile(m)
     half = t * np.sqrt(np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + _one(second, m))
     mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
     low, high = (x[:, None] for x in agreeing(mean, *ends, p))
-    effect = mean[:, None], low, high
-    sides = [by_unit(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
+    sides = [_by_unit(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
     inside, outside = (_column(side.sum(axis=0)) for side in sides)
     squares = [_column(side.power(2).sum(axis=0)) for side in sides]
     shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
     present = counts.present
-    documents = present.sum(axis=1)
     posterior = share_interval(inside, outside, (squares[0], squares[1]), t[:, None], shared)
-    both = np.concatenate([outside, inside], axis=1)
     q = false_discovery(p[:, None])
     reach, p, q = (np.repeat(x, 2, axis=1) for x in (_column(shares.sum(axis=0)) / (2 * n), p[:, None], q))
-    signed = _mirrored(effect)
+    posterior, effect = mirrored(*posterior), mirrored(mean[:, None], low, high)
     return Importance(
-        counts.tokens, counts.classes, documents, both.sum(axis=1), present, both - both[:, ::-1], *_mirrored(posterior),
-        np.zeros(2), *signed, *signed, reach, p, q,
-    )  # fmt: skip
+        tokens=counts.tokens,
+        classes=counts.classes,
+        class_documents=present,
+        class_count=np.concatenate([outside, inside], axis=1),
+        posterior_difference=posterior[0],
+        posterior_interval=Bounds(*posterior[1:]),
+        neutral=np.zeros(2),
+        alpha=effect[0],
+        alpha_interval=Bounds(*effect[1:]),
+        effect=effect[0],
+        effect_interval=Bounds(*effect[1:]),
+        reach=reach,
+        p_value=p,
+        q_value=q,
+    )
 
 
 def length_features(log_ratio: Floats) -> Floats:
@@ -122,7 +131,7 @@ def length_features(log_ratio: Floats) -> Floats:
     return np.column_stack([inner, middle - inner, log_ratio - middle])
 
 
-def length_weights(features: Floats) -> Floats:
+def _length_weights(features: Floats) -> Floats:
     """β of P(A preferred) = σ(B β), with half a win and half a loss of each feature alone added: finite for any data.
 
     Args:
@@ -150,7 +159,7 @@ def win_rates(matrix: Any, units: Ints, features: Floats | None = None) -> WinRa
     delta = differences(present)
     n, n_types = delta.shape
     x = np.zeros((n, 0)) if features is None else features
-    offset = x @ length_weights(x)
+    offset = x @ _length_weights(x)
     pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
     theta = _log_odds(types, sign, offset[pair], n_types)
     miss = expit(-offset)
@@ -158,13 +167,13 @@ def win_rates(matrix: Any, units: Ints, features: Floats | None = None) -> WinRa
     lean = np.asarray(sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x)
     k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
     information = np.bincount(types, spread[pair], n_types) - (k * lean).sum(axis=1)
-    scores = by_unit(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
+    scores = _by_unit(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
     common = np.zeros((scores.shape[0], x.shape[1]))
     np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
-    moments = _moments(scores)
-    second = moments.second - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
-    second = np.maximum(second, 1e-9 * moments.second)
-    p = flipped_p(moments._replace(second=second))
+    total, reach, plain, fourth, units_with = _moments(scores)
+    second = plain - 2 * (k * (scores.T @ common)).sum(axis=1) + ((k @ (common.T @ common)) * k).sum(axis=1)
+    second = np.maximum(second, 1e-9 * plain)
+    p = _flipped_p(total, reach, second, fourth, units_with)
     pairs, q = np.bincount(types, minlength=n_types), np.ones(n_types)
     q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
     se = np.sqrt(second + 0.25) / (np.maximum(information, 0.0) + 0.25)
@@ -192,26 +201,21 @@ def _log_odds(types: Ints, sign: Floats, offset: Floats, n_types: int) -> Floats
     return theta
 
 
-class Moments(NamedTuple):
-    """What is known of D_u, for each type, shape (|S|,): Σ D, Σ |D|, Σ D², Σ D⁴, and m, how many are not zero."""
+def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, units: Ints) -> Floats:
+    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,) (module docstring).
 
-    total: Floats
-    reach: Floats
-    second: Floats
-    fourth: Floats
-    units: Ints
-
-
-def flipped_p(moments: Moments) -> Floats:
-    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,) (module docstring)."""
-    flat = moments.second <= 0
-    var = np.where(flat, 1.0, moments.second)
-    crowd = np.clip(np.where(flat, 1.0, moments.fourth / var**2), 1e-12, 0.99)
+    Args:
+        total, reach, second, fourth: Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,).
+        units: how many D_u are not zero, shape (|S|,).
+    """
+    flat = second <= 0
+    var = np.where(flat, 1.0, second)
+    crowd = np.clip(np.where(flat, 1.0, fourth / var**2), 1e-12, 0.99)
     shape, end = (3 / crowd - 3) / 2, np.sqrt(var * (3 / crowd - 2))
-    normal = 2 * ndtr(-np.abs(moments.total) / np.sqrt(var))
-    curve = 2 * beta_curve.sf((np.minimum(np.abs(moments.total) / end, 1.0) + 1) / 2, shape, shape)
-    p = np.where((crowd < 1e-5) | (end < moments.reach), normal, curve)
-    least = np.exp2(1.0 - np.minimum(moments.units, 1000))
+    normal = 2 * ndtr(-np.abs(total) / np.sqrt(var))
+    curve = 2 * beta_curve.sf((np.minimum(np.abs(total) / end, 1.0) + 1) / 2, shape, shape)
+    p = np.where((crowd < 1e-5) | (end < reach), normal, curve)
+    least = np.exp2(1.0 - np.minimum(units, 1000))
     return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, least), 0.0, 1.0)))
 
 
@@ -234,7 +238,8 @@ def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataF
     return frame.sort("equal_length_low", "token", descending=[True, False])
 
 
-def _moments(flips: sp.csr_array) -> Moments:
+def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Floats, Ints]:
+    """Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,), and how many D_u are not zero."""
     flips.eliminate_zeros()
     d, n = flips.data, flips.shape[1]
 
@@ -242,7 +247,7 @@ def _moments(flips: sp.csr_array) -> Moments:
         return np.asarray(np.bincount(flips.indices, x, n), dtype=np.float64)
 
     units = np.bincount(flips.indices, minlength=n).astype(np.int64)
-    return Moments(sums(d), sums(np.abs(d)), sums(d**2), sums(d**4), units)
+    return sums(d), sums(np.abs(d)), sums(d**2), sums(d**4), units
 
 
 def _one(second: Floats, m: Ints) -> Floats:
@@ -252,9 +257,3 @@ def _one(second: Floats, m: Ints) -> Floats:
 
 def _column(x: Any) -> Floats:
     return np.asarray(x, dtype=np.float64).reshape(-1, 1)
-
-
-def _mirrored(interval: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
-    """Columns of "rejected" and "chosen" from that of "chosen", each of shape (|S|, 1)."""
-    middle, low, high = interval
-    return np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high])

@@ -11,7 +11,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from tokensieve.text.counts import Floats, Ints
 
@@ -49,9 +48,14 @@ class TokenSums:
         """The sums over no documents."""
         table, whole = (types, classes), np.int64
         return cls(
-            np.zeros(classes, whole), np.zeros((classes, WORDS), whole), np.zeros(table, whole), np.zeros(table),
-            np.zeros(table), np.zeros((*table, 2, WORDS), whole), np.zeros((types, WORDS), whole),
-        )  # fmt: skip
+            class_sizes=np.zeros(classes, whole),
+            inverse_lengths=np.zeros((classes, WORDS), whole),
+            present=np.zeros(table, whole),
+            count=np.zeros(table),
+            squares=np.zeros(table),
+            shares=np.zeros((*table, 2, WORDS), whole),
+            cubes=np.zeros((types, WORDS), whole),
+        )
 
     @classmethod
     def of(cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None) -> TokenSums:
@@ -68,9 +72,10 @@ class TokenSums:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
         out.class_sizes[:] = np.bincount(labels, minlength=classes)
         _add_up(
-            matrix.indptr, matrix.indices, matrix.data, np.asarray(labels, np.int64), lengths,
-            out.inverse_lengths, out.present, out.count, out.squares, out.shares, out.cubes,
-        )  # fmt: skip
+            (matrix.indptr, matrix.indices, matrix.data, np.asarray(labels, np.int64), lengths),
+            (out.inverse_lengths, out.present, out.shares, out.cubes),
+            (out.count, out.squares),
+        )
         return out
 
     def __add__(self, other: TokenSums) -> TokenSums:
@@ -92,9 +97,12 @@ def as_floats(words: Ints) -> Floats:
 
 @numba.njit(cache=True)
 def _add_up(
-    indptr: Any, indices: Any, data: Any, labels: Any, lengths: Any,
-    inverse: Any, present: Any, count: Any, squares: Any, shares: Any, cubes: Any,
-) -> None:  # fmt: skip
+    rows: tuple[Ints, Ints, Floats, Ints, Floats], whole: tuple[Ints, Ints, Ints, Ints], real: tuple[Floats, Floats]
+) -> None:
+    """Add documents (indptr, indices, counts, labels, lengths) to the sums."""
+    indptr, indices, data, labels, lengths = rows
+    inverse, present, shares, cubes = whole
+    count, squares = real
     for k in range(len(labels)):
         y, length = labels[k], lengths[k]
         if length > 0:
@@ -111,7 +119,7 @@ def _add_up(
 
 
 @numba.njit(cache=True)
-def _add_words(words: NDArray[Any], x: float) -> None:
+def _add_words(words: Ints, x: float) -> None:
     """Add x in [0, 1] to a fixed-point number; every step but the last is exact."""
     for i in range(WORDS - 1):
         x *= 2.0**WORD

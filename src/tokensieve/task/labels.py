@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.evidence.formatting import importance_of_all
-from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.choice import best_scale
 from tokensieve.model.decision import both, decide, probabilities
@@ -61,7 +60,7 @@ class Labels(Task):
         return np.asarray(decide(f) == counts.labels, dtype=np.float64)
 
     def importance(self, part: Part) -> Importance:
-        return importance_of_all(part.counts, part.features, part.corpus.units)
+        return token_importance(part.counts, part.features, part.corpus.units)
 
     def baseline(self, train: Part, test: Part, seed: int) -> float:
         from tokensieve.task.baseline import logistic_accuracy
