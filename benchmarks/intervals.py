@@ -138,7 +138,8 @@ def old_intervals(counts: Counts) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 def new_intervals(found: Importance) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Ours, for class 1."""
-    return {name: tuple(getattr(found, f"{name}_{end}")[:, 1] for end in ("low", "high")) for name in STATISTICS}  # type: ignore[misc]
+    ends = {name: getattr(found, f"{name}_interval") for name in STATISTICS}
+    return {name: (low[:, 1], high[:, 1]) for name, (low, high) in ends.items()}
 
 
 def coverage(

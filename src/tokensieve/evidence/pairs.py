@@ -8,8 +8,8 @@ round; pairs of one unit (prompt) are turned together:
 
 `_flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments; where that range is shorter than
 ±Σ |D_u|, as where one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding
-1963); and never less than 2^{1−m}, the smallest p that m units can give. Importance is then that of `tokensieve.evidence.importance` for the classes
-"rejected" and "chosen", of equal size: effect = α = ½ mean (x_A − x_B).
+1963); and never less than 2^{1−m}, the smallest p that m units can give. Importance is then that of
+`tokensieve.evidence.importance` for the classes "rejected" and "chosen", of equal size: effect = α = ½ mean (x_A − x_B).
 
 **What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
 how often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al.
