@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import tokensieve
-from tokensieve import _HOMES
 
 HERE = Path(__file__).parent
 ROOMS = {
     "text": ("Text in, counts out", "Sources, columns, labels, tokenizers, the vocabulary and the counts."),
-    "data": ("What the data alone shows", "Token importance with document-level uncertainty; no model needed."),
+    "evidence": ("What the data alone shows", "Token importance with document-level uncertainty; no model needed."),
     "model": ("The model", "The classifier, its exact gradients, explanations and files."),
     "theory": ("The theory", "One step, gradient flow, selection, max margin, hypotheses."),
     "auditing": ("The audit", "Data against model: the main job and what follows from it."),
@@ -83,8 +82,10 @@ def bridge(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
 def write_api(app: Any) -> None:
     """One page per room from the public names, so that none is missing and none is listed by hand."""
     listed: dict[str, list[str]] = {room: [] for room in ROOMS}
-    for home, names in _HOMES.items():
-        listed[home.split(".")[0]] += [f"tokensieve.{home}.{name}" for name in names.split()]
+    for name in tokensieve.__all__:
+        if name != "__version__":
+            home = getattr(tokensieve, name).__module__
+            listed[home.split(".")[1]].append(f"{home}.{name}")
     for room, (title, text) in ROOMS.items():
         page = [HEAD.format(title=title, text=text, first=listed[room][0].rsplit(".", 1)[1]) if listed[room] else ""]
         page += [_entry(path) for path in sorted(listed[room], key=lambda path: path.rsplit(".", 1)[1].lower())]

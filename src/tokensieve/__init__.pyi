@@ -1,0 +1,95 @@
+"""Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
+
+from .auditing.budget import Budget as Budget
+from .auditing.compare import AuditComparison as AuditComparison
+from .auditing.compare import compare_audits as compare_audits
+from .auditing.demo import demo_pairs as demo_pairs
+from .auditing.demo import demo_reviews as demo_reviews
+from .auditing.mask import mask_texts as mask_texts
+from .auditing.result import Audit as Audit
+from .auditing.result import Settings as Settings
+from .auditing.run import audit as audit
+from .diagnose.result import DiagnoseSettings as DiagnoseSettings
+from .diagnose.result import Diagnosis as Diagnosis
+from .errors import InputError as InputError
+from .evidence.importance import (
+    Category as Category,
+)
+from .evidence.importance import (
+    Importance as Importance,
+)
+from .evidence.importance import (
+    importance_of as importance_of,
+)
+from .evidence.importance import (
+    token_importance as token_importance,
+)
+from .evidence.sums import TokenSums as TokenSums
+from .model.attention import Gradient as Gradient
+from .model.attention import answers as answers
+from .model.attention import gradient as gradient
+from .model.classifier import AttentionClassifier as AttentionClassifier
+from .model.cluster import learn_on as learn_on
+from .model.embeddings import (
+    Training as Training,
+)
+from .model.embeddings import (
+    TrainingSettings as TrainingSettings,
+)
+from .model.embeddings import (
+    embedding_gradient as embedding_gradient,
+)
+from .model.embeddings import (
+    train_embeddings as train_embeddings,
+)
+from .model.explanation import Explanation as Explanation
+from .model.fit import fit as fit
+from .model.pairs import compare as compare
+from .model.pairs import fit_pairs as fit_pairs
+from .model.pairs import pair_gradient as pair_gradient
+from .model.settings import TrainSettings as TrainSettings
+from .model.start import initialise as initialise
+from .model.storage import (
+    load_model as load_model,
+)
+from .model.storage import (
+    model_files as model_files,
+)
+from .model.storage import (
+    read_model as read_model,
+)
+from .model.storage import (
+    table as table,
+)
+from .model.trained import Model as Model
+from .report.charts import pictures as pictures
+from .report.dataset_card import dataset_card as dataset_card
+from .report.page import render as render
+from .report.save import save as save
+from .text.corpus import Corpus as Corpus
+from .text.corpus import read_corpus as read_corpus
+from .text.corpus import split_corpus as split_corpus
+from .text.counts import Counts as Counts
+from .text.pairs import read_pairs as read_pairs
+from .text.tokenizers import PieceTokenizer as PieceTokenizer
+from .text.tokenizers import WordTokenizer as WordTokenizer
+from .text.tokens import tokenize as tokenize
+from .text.vocabulary import (
+    Vocabulary as Vocabulary,
+)
+from .text.vocabulary import (
+    count_corpus as count_corpus,
+)
+from .text.vocabulary import (
+    count_texts as count_texts,
+)
+from .text.vocabulary import (
+    learn_vocabulary as learn_vocabulary,
+)
+from .theory.flow import gradient_flow as gradient_flow
+from .theory.margin import max_margin as max_margin
+from .theory.margin import selection_of as selection_of
+from .theory.one_step import one_step as one_step
+from .theory.verify import verify as verify
+
+__version__: str
