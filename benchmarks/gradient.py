@@ -39,12 +39,13 @@ class Problem:
 
     def __init__(self, documents: int, d: int) -> None:
         from tokensieve.model.start import Start
+        from tokensieve.text.corpus import Corpus
         from tokensieve.text.tokens import tokenize
-        from tokensieve.text.vocabulary import Documents, count_corpus
+        from tokensieve.text.vocabulary import count_corpus
 
         frame = pl.read_parquet(DATA / "imdb_train.parquet").sample(documents, seed=0)
         labels = (frame["label"] == "positive").to_numpy().astype(np.int64)
-        counted = count_corpus(Documents(frame["text"], labels, ("-1", "+1")))
+        counted = count_corpus(Corpus.of(frame["text"], labels, ("-1", "+1")))
         self.counts, stream = counted.counts, tokenize(frame["text"], counted.vocabulary.tokenizer)
         self.ids = counted.vocabulary.positions(stream)[:, 0].astype(np.int64)
         self.starts, self.document = stream.starts, stream.documents

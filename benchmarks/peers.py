@@ -74,15 +74,16 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def ours(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[Any]:
     from tokensieve.model.classifier import AttentionClassifier
+    from tokensieve.text.corpus import Corpus
     from tokensieve.text.tokenizers import text_series
-    from tokensieve.text.vocabulary import Documents, count_corpus
+    from tokensieve.text.vocabulary import count_corpus
 
     texts, labels, unseen = split
     classes = sorted(set(labels))
     model = AttentionClassifier(ngrams=n, random_state=seed, **setting)
     index = {name: k for k, name in enumerate(classes)}
     y = np.array([index[label] for label in labels])
-    documents = Documents(text_series(texts), y, tuple(map(str, classes)))
+    documents = Corpus.of(text_series(texts), y, tuple(map(str, classes)))
     counted = count_corpus(documents, ngrams=n, min_documents=model.min_documents)
     lap("features")
     model.fit_counts(counted.counts, counted.vocabulary)

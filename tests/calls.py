@@ -6,17 +6,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import polars as pl
 import pytest
 
+from tokensieve.text.fields import join_fields
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.texts import Texts, table_of, texts_of
+from tokensieve.text.sources import open_source
+from tokensieve.text.texts import read_rows
 
 Run = Callable[..., tuple[int, str, str]]
 
 
-def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: Any) -> Texts:
-    """Every row of a source, whatever its labels."""
-    return texts_of(table_of(source, SourceSettings(**how)), text)
+def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: Any) -> pl.Series:
+    """The text of every row of a source, whatever its labels."""
+    table = open_source(source, SourceSettings(**how), labelled=False).held_out
+    return read_rows(table, text)[0]["text"].fill_null("")
+
+
+def joined(fields: Sequence[str], parts: Sequence[str | None]) -> str | None:
+    """The parts of one document as one text."""
+    text: str | None = join_fields(fields, [pl.Series([part], dtype=pl.String) for part in parts])[0]
+    return text
 
 
 def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:

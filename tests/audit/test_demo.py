@@ -10,12 +10,12 @@ from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews
 from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.vocabulary import Documents, count_corpus
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.vocabulary import count_corpus
 
 
 def importance(reviews: Reviews, ngrams: int = 1) -> Importance:
-    documents = Documents(reviews.texts, reviews.labels, ("negative", "positive"))
+    documents = Corpus.of(reviews.texts, reviews.labels, ("negative", "positive"))
     return token_importance(count_corpus(documents, ngrams=ngrams, min_documents=3).counts)
 
 

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 from calls import Run
+from tokensieve.cli.labels import folder_name
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.multilabel import Asked, Having, asked_labels, labels_of
+from tokensieve.text.multilabel import label_settings, labels_of
 from tokensieve.text.settings import ReadSettings
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -53,20 +54,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["lists.jsonl", "lists.parquet", "cells.csv"])
 def test_lists_and_separated_cells_ask_the_same(files: Path, name: str) -> None:
     separator = "|" if name == "cells.csv" else None
-    asked, left_out = asked_labels(files / name, ReadSettings(), (), separator)
-    assert {one.label for one in asked} == {"billing", "bug/s"} and left_out == {"rare": 3}
+    asked, left_out = label_settings(files / name, ReadSettings(label_separator=separator))
+    assert {label for label, _ in asked} == {"billing", "bug/s"} and left_out == {"rare": 3}
     truth = posts()
-    for one in asked:
-        assert one.having == Having(one.label, separator)
-        corpus = read_corpus(files / name, having=one.having.label, label_separator=one.having.separator)
+    for label, how in asked:
+        assert how.having == label
+        corpus = read_corpus(files / name, how)
         assert corpus.classes == ("no", "yes") and len(corpus.labels) == 160
-        np.testing.assert_array_equal(corpus.labels, truth[one.label].cast(pl.Int64))
-        assert one.documents == corpus.labels.sum()
+        np.testing.assert_array_equal(corpus.labels, truth[label].cast(pl.Int64))
 
 
 def test_an_ordinary_label_asks_nothing(files: Path) -> None:
-    assert asked_labels(files / "columns.csv", ReadSettings(), ["billing"]) == ([], {})
-    assert [one.label for one in asked_labels(files / "columns.csv", ReadSettings(), ["billing", "bug/s"])[0]] == [
+    assert label_settings(files / "columns.csv", ReadSettings(label="billing")) == ([], {})
+    assert [
+        label for label, _ in label_settings(files / "columns.csv", ReadSettings(label=["billing", "bug/s"]))[0]
+    ] == [
         "billing",
         "bug/s",
     ]
@@ -87,7 +89,7 @@ def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]
 
 
 def test_folders_have_safe_names() -> None:
-    names = [Asked(name, "c").folder for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)]
+    names = [folder_name(name) for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)]
     assert names == ["etc", "a-b-c", "label", "label", "hidden", "label", "x" * 60]
 
 

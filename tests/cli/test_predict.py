@@ -17,8 +17,8 @@ from calls import Run
 from reviews import write_reviews
 from tokensieve.auditing.score import score
 from tokensieve.model.storage import load_model
-from tokensieve.text.settings import SourceSettings
-from tokensieve.text.texts import table_of, texts_of
+from tokensieve.text.sources import open_source
+from tokensieve.text.texts import read_rows
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_standard_input_of_every_kind(model: Path, run: Run, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "decompress it first"), (b"\xff\xfe", [], "utf-8"),
+        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "damaged or no gzip file"), (b"\xff\xfe\x00", [], "is no text"),
         (b"id,review\n1,x\n", ["--keep", "other"], "standard input: there is no column 'other'"),
         (b"row,review\n1,x\n", ["--keep", "row"], "the results have a column of that name"),
         (b"stars,review\n9,x\n", ["--label", "stars"], "holds no label that the model knows"),
@@ -123,7 +123,7 @@ def test_a_damaged_memory_is_no_memory(model: Path, run: Run, tmp_path: Path, su
 
 
 def test_labels_and_kept_columns_beside_several_fields() -> None:
-    table = table_of(pl.DataFrame({"title": ["a"], "body": ["b"], "id": [4], "y": [1.0]}), SourceSettings())
-    found = texts_of(table, ["title", "body"], "y", ["id"])
-    assert found.texts.to_list() == ["⟦title⟧ a\n⟦body⟧ b"]
-    assert found.labels is not None and found.labels.to_list() == ["1"] and found.kept["id"].to_list() == ["4"]
+    table = open_source(pl.DataFrame({"title": ["a"], "body": ["b"], "id": [4], "y": [1.0]})).train
+    found, _ = read_rows(table, ["title", "body"], "y", ["id"])
+    assert found["text"].to_list() == ["⟦title⟧ a\n⟦body⟧ b"]
+    assert found["label"].to_list() == ["1"] and found["kept"].struct.field("id").to_list() == ["4"]

@@ -30,9 +30,10 @@ from tokensieve.model.decision import both, probabilities
 from tokensieve.model.explanation import SINK
 from tokensieve.model.fit import best_scale
 from tokensieve.model.start import initial_table
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer, text_series
-from tokensieve.text.vocabulary import Documents, count_corpus
+from tokensieve.text.vocabulary import count_corpus
 
 FILLER = [f"word{i}" for i in range(30)]
 MARKS = ["awful", "superb", "middling"]
@@ -87,7 +88,7 @@ def test_decision_and_probability_agree_on_their_order_for_counts() -> None:
 def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngrams: int) -> None:
     texts, labels = reviews(1, sizes)
     names = tuple(str(k) for k in range(len(sizes)))
-    counted = count_corpus(Documents(text_series(texts), np.asarray(labels), names), ngrams=ngrams, min_documents=3)
+    counted = count_corpus(Corpus.of(text_series(texts), np.asarray(labels), names), ngrams=ngrams, min_documents=3)
     matrix = counted.counts.matrix
     from_texts = AttentionClassifier(ngrams).fit(texts, labels)
     others = [

@@ -31,9 +31,9 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.effects import attention_sums
-from tokensieve.text.corpus import read_corpus, split_corpus
+from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.vocabulary import Documents, count_corpus
+from tokensieve.text.vocabulary import count_corpus
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -91,7 +91,7 @@ def part(number: int, of: int, wait: float = 0.0) -> pl.DataFrame:
 
 def counts_of(frame: pl.DataFrame, ngrams: int) -> Counts:
     labels = (frame["label"] == "pos").to_numpy().astype(np.int64)
-    return count_corpus(Documents(frame["text"], labels, ("neg", "pos")), ngrams=ngrams, min_documents=3).counts
+    return count_corpus(Corpus.of(frame["text"], labels, ("neg", "pos")), ngrams=ngrams, min_documents=3).counts
 
 
 def same_importance(found: Importance, ngrams: int) -> None:
@@ -203,7 +203,7 @@ TWICE = pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"])
 REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     ([], {}, "no partitions"),
     ([[("a b", "x"), ("c", "x")]], {}, "has one value only, 'x'"),
-    ([[("a", "x"), ("c", "y")], [("a", "x")]], {}, "'y' in one document only"),
+    ([[("a", "x"), ("c", "y")], [("a", "x")]], {}, "'y' occurs once"),
     ([[("a", "x"), ("c", "y")]] * 2, {"min_documents": 3}, "lower --min-documents"),
     ([[("a b", "x")], pl.DataFrame({"text": ["a"]})], {}, "partition 2: there is no column 'label' for the label"),
     ([TWICE], {}, "partition 1: the column name 'text' occurs more than once"),

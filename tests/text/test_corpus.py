@@ -70,13 +70,12 @@ def test_columns_are_guessed_when_unambiguous(columns: dict[str, list[Any]], opt
 
 
 def test_unclear_and_wrong_columns_are_listed() -> None:
-    say = "--text COLUMN --label COLUMN"
-    fails(frame(text=TEXTS, stars=[1, 2, 1, 2], category=LABELS), say, "'stars', 'category'")
-    fails(frame(review=TEXTS, comment=TEXTS, label=LABELS), say, "'review', 'comment'")
-    fails(frame(a=TEXTS, b=TEXTS), say, "'a', 'b'")
-    fails(frame(a=LABELS, b=LABELS), say, "'a', 'b'")
-    fails(frame(a=TEXTS, b=LABELS, c=LABELS), say, "candidates for the text are 'a'")
-    fails(frame(text=TEXTS, b=LABELS, c=LABELS), say, "candidates for the label are 'b', 'c'")
+    fails(frame(text=TEXTS, stars=[1, 2, 1, 2], category=LABELS), "'stars', 'category'", "--text text --label stars")
+    fails(frame(review=TEXTS, comment=TEXTS, label=LABELS), "'review', 'comment'", "--text review")
+    fails(frame(a=TEXTS, b=TEXTS), "which column holds the text: 'a', 'b'", "--text a")
+    fails(frame(a=LABELS, b=LABELS), "'a', 'b'")
+    fails(frame(a=TEXTS, b=LABELS, c=LABELS), "which column holds the label: 'b', 'c'", "--text a --label b")
+    fails(frame(text=TEXTS, b=LABELS, c=LABELS), "which column holds the label: 'b', 'c'")
     fails(frame(text=TEXTS), "no label column")
     fails(
         frame(text=TEXTS, label=LABELS), "no column 'lable'", "'text', 'label'", "did you mean 'label'?", label="lable"
@@ -84,9 +83,9 @@ def test_unclear_and_wrong_columns_are_listed() -> None:
     fails(frame(text=TEXTS, label=LABELS), "different columns", text="text", label="text")
     fails(frame(text=[1, 2], label=[1, 2]), "row 1", "not text")
     fails(pd.DataFrame([["a", "b"]], columns=["text", "text"]), "more than once")
-    with pytest.raises(InputError, match="candidates for the text are 'a', 'b'"):
+    with pytest.raises(InputError, match="which column holds the text: 'a', 'b'"):
         read_texts(frame(a=TEXTS, b=TEXTS))
-    assert read_texts(frame(only=["a", None, ""])).texts.to_list() == ["a", "", ""]
+    assert read_texts(frame(only=["a", None, ""])).to_list() == ["a", "", ""]
 
 
 # ---- labels
@@ -175,7 +174,8 @@ def test_json_keys_may_be_missing(tmp_path: Path) -> None:
 
 def test_labels_that_cannot_be_classes() -> None:
     fails(labelled(["x"] * 5), "'label' has one value only, 'x'", "5 documents", "two classes")
-    fails(labelled(["x", "y", "x"]), "'y' in one document only, row 2", "--drop 'y'")
+    fails(labelled(["x", "y", "x"]), "'y' occurs once (row 2)", "--drop y")
+    fails(labelled(["Billing", "billing", "bug", "billing", "bug"]), "--group billing=billing,Billing")
     fails(labelled(["x", "y", "z", "x"]), "'z' too")
     fails(
         labelled([i / 7 for i in range(60)]), "60 different values", "continuous numbers", "--label COLUMN", "--group"
@@ -324,7 +324,7 @@ def data() -> Path:
 
 
 def test_yelp_reviews(data: Path) -> None:
-    fails(data / "yelp.parquet", "'stars', 'category'", "--label COLUMN")
+    fails(data / "yelp.parquet", "'stars', 'category'", "--text text --label stars")
     corpus: Corpus = read_corpus(
         data / "yelp.parquet",
         label="stars",

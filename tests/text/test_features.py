@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.text.fields import join_fields
+from calls import joined
 from tokensieve.text.formatting import (
     FEATURES,
     FORMATTING,
@@ -107,8 +107,8 @@ def test_texts_in_many_blocks_are_those_of_one_by_one() -> None:
 def test_texts_in_files_have_the_formatting_of_those_in_memory() -> None:
     texts, writer = ["One.", "two  ", "3!!", "A **b** c"] * 5, TextWriter()
     for text in texts:
-        writer.append(text)
-    stored, _ = writer.finish()
+        writer.extend([text])
+    stored = writer.finish()
     np.testing.assert_array_equal(formatting(stored).toarray(), formatting(pl.Series("text", texts)).toarray())
 
 
@@ -122,7 +122,7 @@ def test_bits_are_the_features_eight_to_a_byte() -> None:
 
 def test_each_field_has_its_own_features() -> None:
     rows = [("Why?", "It is.\nYes."), ("", "no"), (None, "A!"), ("Two\nlines", "x")]
-    texts = pl.Series("text", [join_fields(("title", "body"), row) for row in rows])
+    texts = pl.Series("text", [joined(("title", "body"), row) for row in rows])
     found, names = formatting(texts, ("title", "body")).toarray(), formatting_names(("title", "body"))
     assert len(names) == 2 * len(FORMATTING) == found.shape[1]
     for row, (title, body) in zip(found, rows, strict=True):
@@ -168,11 +168,11 @@ def test_a_word_that_looks_like_a_feature_has_another_name() -> None:
 
 @pytest.mark.parametrize("fields", [(), ("title", "body")])
 def test_texts_in_files_are_counted_alike(fields: tuple[str, ...]) -> None:
-    texts = [join_fields(fields, (t, t[::-1])) or "" for t in TEXTS] if fields else TEXTS
+    texts = [joined(fields, (t, t[::-1])) or "" for t in TEXTS] if fields else TEXTS
     writer = TextWriter()
     for text in texts:
-        writer.append(text)
-    stored, _ = writer.finish()
+        writer.extend([text])
+    stored = writer.finish()
     tokenizer = with_fields(WordTokenizer(), fields)
     one, other = (count_texts(t, tokenizer=tokenizer, ngrams=2, formatting=True) for t in (pl.Series(texts), stored))
     assert one.vocabulary.tokens.tolist() == other.vocabulary.tokens.tolist()

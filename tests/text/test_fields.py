@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers
 
-from calls import Run, read_texts
+from calls import Run, joined, read_texts
 from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files
-from tokensieve.text.corpus import read_corpus
-from tokensieve.text.fields import join_fields, split_fields
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.fields import split_fields
 from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict, with_fields
-from tokensieve.text.vocabulary import Documents, count_corpus
+from tokensieve.text.vocabulary import count_corpus
 
 QUIET = settings(deadline=None, derandomize=True)
 FIELDS = ("title", "body")
@@ -40,7 +40,7 @@ ROWS = [
 @given(st.tuples(part, part))
 @example(("⟦body⟧ a", "⟦title⟧"))
 def test_parts_come_back_whatever_is_in_them(parts: tuple[str | None, str | None]) -> None:
-    text = join_fields(FIELDS, parts)
+    text = joined(FIELDS, parts)
     if text is None:
         assert parts == (None, None)
     elif not "".join(x or "" for x in parts).strip():
@@ -59,7 +59,7 @@ def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
 @QUIET
 @given(st.lists(st.tuples(part, part), min_size=1, max_size=5))
 def test_spans_are_the_tokens_of_split_at_their_place(rows: list[tuple[str | None, str | None]]) -> None:
-    tokenizer, texts = FieldTokenizer(WordTokenizer(), FIELDS), [join_fields(FIELDS, row) or "" for row in rows]
+    tokenizer, texts = FieldTokenizer(WordTokenizer(), FIELDS), [joined(FIELDS, row) or "" for row in rows]
     lists = tokenizer.split(pl.Series("text", texts, dtype=pl.String)).to_list()
     assert len(lists) == len(texts)
     for text, tokens in zip(texts, lists, strict=True):
@@ -70,7 +70,7 @@ def test_spans_are_the_tokens_of_split_at_their_place(rows: list[tuple[str | Non
 
 def test_tokens_know_their_field_and_n_grams_stay_within_it() -> None:
     corpus = read_corpus(pl.DataFrame(ROWS), text=FIELDS, label="y")
-    assert corpus.fields == FIELDS and corpus.intake.text_column == "title + body"
+    assert corpus.fields == FIELDS and corpus.intake.columns[0] == "title + body"
     counted = count_corpus(corpus, ngrams=2, min_documents=2)
     tokens = counted.vocabulary.tokens.tolist()
     assert "title:refund" in tokens and "title:refund title:please" in tokens and "body:the body:text" in tokens
@@ -79,7 +79,7 @@ def test_tokens_know_their_field_and_n_grams_stay_within_it() -> None:
     assert crossing == 0
     # the same as counting each field alone
     title = count_corpus(
-        Documents(pl.Series([r["title"] for r in ROWS]), corpus.labels, corpus.classes), ngrams=2, min_documents=2
+        Corpus.of(pl.Series([r["title"] for r in ROWS]), corpus.labels, corpus.classes), ngrams=2, min_documents=2
     )
     own = [tokens.index(" ".join(f"title:{w}" for w in t.split(" "))) for t in title.vocabulary.tokens]
     assert (counted.matrix[:, own] != title.matrix).nnz == 0
@@ -92,7 +92,7 @@ def test_missing_and_empty_parts() -> None:
     corpus = read_corpus(frame, text=list(FIELDS), label="y")
     assert corpus.rows.tolist() == [1, 2, 5, 6]
     assert (corpus.intake.missing_text, corpus.intake.empty) == (1, 1)
-    assert read_texts(frame, text=FIELDS).texts.to_list()[1] == "⟦title⟧ \n⟦body⟧ b"
+    assert read_texts(frame, text=FIELDS).to_list()[1] == "⟦title⟧ \n⟦body⟧ b"
     for wrong, message in (
         (frame.with_columns(body=pl.lit(3)), "row 1: column 'body' holds int values"),
         (frame.drop("body"), "no column 'body'"),

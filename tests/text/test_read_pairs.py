@@ -63,12 +63,14 @@ def test_files_of_every_kind_hold_the_same_pairs(tmp_path: Path, suffix: str, st
 
 
 def test_messages_are_read_for_their_last_content() -> None:
-    chat = [
-        [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": text}] for text in ("hello", "go away")
+    both = [
+        [[{"role": "user", "content": asked}, {"role": "assistant", "content": text}] for text in ("hello", "go away")]
+        for asked in ("Hi?", "Hello?")
     ]
-    rows = pl.DataFrame({"chosen": [chat[0], chat[1]], "rejected": [chat[1], chat[0]]})
+    rows = pl.DataFrame({"chosen": [both[0][0], both[1][1]], "rejected": [both[0][1], both[1][0]]})
     corpus = read_pairs(rows, pairs=PAIRS)
     assert corpus.texts.to_list() == ["hello", "go away", "go away", "hello"]
+    assert corpus.pairs is not None and corpus.pairs.names == ("Hi?", "Hello?")
 
 
 @pytest.mark.parametrize(

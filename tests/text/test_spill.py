@@ -150,8 +150,8 @@ def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_pat
 
 def test_an_empty_stream_and_an_empty_matrix() -> None:
     writer = TextWriter()
-    texts, keys = writer.finish()
-    assert len(texts) == len(keys) == 0 and texts.to_list() == [] and characters(texts).tolist() == []
+    texts = writer.finish()
+    assert len(texts) == 0 and texts.to_list() == [] and characters(texts).tolist() == []
     matrix = MatrixWriter(writer.folder, 10)
     matrix.append(sp.csr_array((2, 5)))
     found = matrix.finish(5)
@@ -299,7 +299,7 @@ def test_reading_that_ends_early_closes_its_files() -> None:
     from tokensieve.text.spill import TextWriter
 
     writer = TextWriter()
-    writer.append("a text")
+    writer.extend(["a text"])
     file = writer._file
     del writer
     gc.collect()

@@ -13,8 +13,9 @@ import pytest
 from theory_docs.sweep import Case, grid, run_case, run_sweep
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.vocabulary import Documents, count_corpus
+from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.curve import FlowSettings, Verdict
 from tokensieve.theory.faces import Fate
@@ -125,7 +126,7 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
         pytest.skip(f"no IMDB reviews in {folder}; set TOKENSIEVE_DATA")
     reviews = pl.read_parquet(folder / "imdb_train.parquet").sample(300, shuffle=True, seed=0)
     labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
-    counts = count_corpus(Documents(reviews["text"], labels, ("negative", "positive")), min_documents=20).counts
+    counts = count_corpus(Corpus.of(reviews["text"], labels, ("negative", "positive")), min_documents=20).counts
     found = verify(counts, d=8)
     assert found.flow.verdict == Verdict.FINITE and found.flow.limit is not None
     assert found.claims[-1].outcome is Outcome.UNMET and found.limit.fate is Fate.POINT

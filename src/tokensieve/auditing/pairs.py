@@ -34,7 +34,6 @@ from tokensieve.task.training import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
-from tokensieve.text.pairs import PairIntake
 from tokensieve.text.spill import characters
 from tokensieve.text.tokenizers import Tokenizer
 
@@ -286,9 +285,8 @@ def _rate(row: dict[str, Any], prefix: str, wins: bool) -> Share:
 def _intake(train: Corpus, test: Corpus) -> list[Finding]:
     """Units on both sides of the split, and pairs preferred both ways."""
     intake = train.intake
-    assert isinstance(intake, PairIntake)
     out = []
-    shared = max(intake.shared_units, intake.test_overlap)
+    shared = max(intake.counts.get("shared_units", 0), intake.test_overlap)
     if shared:
         share = Share.count(shared, len(_units(test)))
         evidence = {"pairs": share, "identical": Share.count(intake.test_overlap, len(_units(test)))}

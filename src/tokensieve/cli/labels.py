@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 LISTS = (".jsonl", ".ndjson", ".json", ".parquet")  # files whose cells may be lists
 
 
+def folder_name(label: str) -> str:
+    """A name for the folder of a label: letters, digits, dot, dash and underscore."""
+    return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
+
+
 def labels_to_audit(documents: Audited) -> tuple[list[Any], dict[str, int]]:
     """The audits that are asked for, where it is more than one, and labels left out; nothing where one label is read as it is.
 
@@ -27,11 +33,11 @@ def labels_to_audit(documents: Audited) -> tuple[list[Any], dict[str, int]]:
     suffix = Path(documents.source.removesuffix(".gz")).suffix.lower()
     if documents.pairs or not (len(names) > 1 or documents.label_separator or suffix in LISTS):
         return [], {}
-    from tokensieve.text.multilabel import asked_labels
+    from tokensieve.text.multilabel import label_settings
     from tokensieve.text.settings import ReadSettings
 
-    how = ReadSettings(text=documents.text, **documents.form())
-    asked, left_out = asked_labels(documents.source, how, names, documents.label_separator)
+    how = ReadSettings(text=documents.text, label=names, label_separator=documents.label_separator, **documents.form())
+    asked, left_out = label_settings(documents.source, how)
     if asked and (documents.group or documents.drop):
         raise InputError("--group and --drop are for one label column of one value: leave them out for several labels")
     return asked, left_out
@@ -62,13 +68,14 @@ def audit_labels(
     out.mkdir(parents=True, exist_ok=True)
     rows: list[LabelRow] = []
     taken: set[str] = set()
-    for number, one in enumerate(asked, 1):
-        folder = one.folder if one.folder.lower() not in taken else f"{one.folder}-{number}"
+    for number, (label, how) in enumerate(asked, 1):
+        folder = folder_name(label)
+        folder = folder if folder.lower() not in taken else f"{folder}-{number}"
         taken.add(folder.lower())
-        say(quiet, f"label {number} of {len(asked)}: {one.label}")
-        more = {} if one.having is None else {"having": one.having.label, "label_separator": one.having.separator}
-        found = run(replace(documents, label=one.column), more, out / folder, f"{documents.source}: {one.label}")
-        rows.append(LabelRow.of(one.label, folder, found))
+        say(quiet, f"label {number} of {len(asked)}: {label}")
+        more = {} if how.having is None else {"having": how.having, "label_separator": how.label_separator}
+        found = run(replace(documents, label=how.label), more, out / folder, f"{documents.source}: {label}")
+        rows.append(LabelRow.of(label, folder, found))
     found = LabelAudits(documents.source, __version__, tuple(rows), left_out)
     files: dict[str, Any] = {
         "report.html": render_labels(found),

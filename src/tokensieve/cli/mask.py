@@ -191,14 +191,14 @@ def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tu
         fields: the columns that are wanted; guessed if None.
         must: whether they have to be there; otherwise one is guessed where they are not.
     """
-    from tokensieve.text.columns import choose_text
+    from tokensieve.text.columns import text_columns
     from tokensieve.text.settings import SourceSettings
     from tokensieve.text.sources import open_source
 
     opened = open_source(source, SourceSettings(**files.form()))
     columns = opened.train.columns
     wanted: list[str | None] = [*fields] if fields and (must or set(fields) <= set(columns)) else [None]
-    chosen = [columns[choose_text(opened.train, name)] for name in wanted]
+    chosen = [text_columns(opened.train, name)[0] for name in wanted]
     rows: list[tuple[str, int, dict[str, Any]]] = []
     for part, table in (("train", opened.train), ("test", opened.test)):
         if table is not None:

@@ -108,15 +108,18 @@ def predict_pairs(model: Any, table: Any, job: Answering, kept: list[str]) -> No
     from tokensieve.files import csv_table, write_all
     from tokensieve.model.pairs import answer_pairs
     from tokensieve.report.pairs import score_lines
-    from tokensieve.text.texts import texts_of
+    from tokensieve.text.texts import read_rows
 
     columns = job.columns()
-    sides = [texts_of(table, columns[0]), texts_of(table, columns[1], keep=kept)]
-    answered = answer_pairs(model, sides[0].texts, sides[1].texts, columns)
+    sides = [read_rows(table, columns[0])[0], read_rows(table, columns[1], keep=kept)[0]]
+    answered = answer_pairs(model, sides[0]["text"].fill_null(""), sides[1]["text"].fill_null(""), columns)
     for name in kept:
         if name == "row" or name in answered.columns:
             raise InputError(f"--keep {name!r}: the results have a column of that name: rename it in the source")
-    frame = pl.concat([pl.DataFrame({"row": sides[0].rows}), sides[1].kept, answered], how="horizontal")
+    frame = pl.concat(
+        [sides[1].select("row"), sides[1].select(pl.col("kept").struct.field(name) for name in kept), answered],
+        how="horizontal",
+    )
     answers = csv_table(frame)
     lines, score = score_lines(frame, columns)
     if job.out:

@@ -42,7 +42,7 @@ def predict(
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal_predict import show_score
-    from tokensieve.text.texts import texts_of
+    from tokensieve.text.texts import read_rows
 
     if out:
         check_writable(out)
@@ -62,18 +62,21 @@ def predict(
         likely = trained.text if set(trained.text) <= there else None
         labelled = label or (trained.label if trained.label in there and trained.label not in (text or []) else None)
         kept = _kept(table.columns, keep, labelled)
-        texts = texts_of(table, text or likely, labelled, kept)
-    matrix, unknown = classifier.count(texts.texts)
+        rows, _ = read_rows(table, text or likely, labelled, kept)
+        name = table.name
+    matrix, unknown = classifier.count(rows["text"].fill_null(""))
     f = classifier.decide(matrix)
-    found = None if texts.labels is None else score(f, trained.named(texts.labels), list(map(str, classifier.classes)))
+    found = None if labelled is None else score(f, trained.named(rows["label"]), list(map(str, classifier.classes)))
     if label and found is None:
-        raise InputError(
-            f"{texts.name}: column {label!r} holds no label that the model knows: choose another with --label"
-        )
-    frame = _answers(texts, classifier, matrix, unknown, f, found is not None)
+        raise InputError(f"{name}: column {label!r} holds no label that the model knows: choose another with --label")
+    frame = _answers(rows, kept, classifier, matrix, unknown, f, found is not None)
     answers = csv_table(frame)
     if out:
-        summary = {"documents": len(frame), "missing_texts": texts.missing, "score": found and found.to_dict()}
+        summary = {
+            "documents": len(frame),
+            "missing_texts": rows["text"].null_count(),
+            "score": found and found.to_dict(),
+        }
         written: dict[str, Any] = {
             "predictions.csv": answers,
             "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
@@ -126,14 +129,10 @@ class _Training:
 def _table(source: str, files: Files, columns: Sequence[str]) -> Iterator[Any]:
     from tokensieve.text.columns import TEXT_NAMES
     from tokensieve.text.settings import SourceSettings
-    from tokensieve.text.texts import standard_input, table_of
+    from tokensieve.text.sources import open_source
 
     how = SourceSettings(**files.form())
-    if source == "-":
-        with standard_input(how, [*columns, *TEXT_NAMES]) as table:
-            yield table
-    else:
-        yield table_of(source, how)
+    yield open_source(source, how, labelled=False, columns=[*columns, *TEXT_NAMES]).held_out
 
 
 def _kept(columns: Sequence[str], keep: list[str] | None, label: str | None) -> list[str]:
@@ -144,19 +143,19 @@ def _kept(columns: Sequence[str], keep: list[str] | None, label: str | None) -> 
     return [name for name in dict.fromkeys(wanted) if name != label]
 
 
-def _answers(texts: Any, model: Any, matrix: Any, unknown: Any, f: Any, labelled: bool) -> Any:
+def _answers(rows: Any, kept: Sequence[str], model: Any, matrix: Any, unknown: Any, f: Any, labelled: bool) -> Any:
     """A row per document: row, columns carried along, label, class, probability, answer, unknown_words, P(…) of each class."""
     import polars as pl
 
     from tokensieve.model.decision import probabilities
 
     frame, p = model.answer(matrix, unknown), probabilities(f)
-    beside = {"row": pl.Series(texts.rows)} | {name: texts.kept[name] for name in texts.kept.columns}
+    beside = {"row": rows["row"]} | {name: rows["kept"].struct.field(name) for name in kept}
     own = {name: frame[name] for name in frame.columns}
     own |= {f"P({name})": pl.Series(p[:, k]) for k, name in enumerate(map(str, model.classes))}
     if labelled:
-        own = {"label": texts.labels} | own
-    taken = [name for name in texts.kept.columns if name in own or name == "row"]
+        own = {"label": rows["label"]} | own
+    taken = [name for name in kept if name in own or name == "row"]
     if taken:
         raise InputError(f"--keep {taken[0]!r}: the results have a column of that name: rename it in the source")
     return pl.DataFrame(beside | own)

@@ -90,7 +90,7 @@ def documents_from(corpus: Corpus, prompted: bool = False) -> Documents:
             f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: give --text once or twice"
         )
     texts = pl.Series("text", [_joined(corpus.fields, text) for text in corpus.texts.to_list()], dtype=pl.String)
-    return Documents(replace(corpus, texts=texts, fields=()), True, notes=notes)
+    return Documents(corpus.with_texts(texts), True, notes=notes)
 
 
 def _one_side(text: Any) -> str:

@@ -32,12 +32,13 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.effects import attention_sums
 from tokensieve.model.start import prior_of, start_of
 from tokensieve.progress import Progress, silent
-from tokensieve.text.columns import one_text, position
+from tokensieve.text.columns import text_columns
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.documents import check_kept, collect, left_out_lines
 from tokensieve.text.labels import classes_of
-from tokensieve.text.rows import Account, collect
+from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import frame_table, list_table
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, text_series, tokenizer_from_dict, with_fields
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
 from tokensieve.text.tokens import Chunks, TokenStream, tokenize
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
@@ -87,7 +88,7 @@ class _Part:
 
     stream: TokenStream
     labels: list[str]
-    account: Account
+    counts: Counter[str]
 
 
 def learn_on(
@@ -133,7 +134,7 @@ def learn_on(
         cluster.run(_tokenized, part, f"partition {number}", text, label, splitter.to_dict())
         for number, part in enumerate(client.compute(pieces, sync=False), 1)
     ]
-    account, sizes = _accounts(client.gather(cluster.each(_accounted, parts)))
+    found, sizes = _accounts(client.gather(cluster.each(_accounted, parts)))
     classes = classes_of(sizes, f"the partitions: the label column {label!r}")
     tell("vocabulary", 0.0)
     vocabulary = learn_vocabulary(_Partitions(cluster, cluster.each(_stream, parts)), splitter, ngrams, min_documents)
@@ -149,7 +150,7 @@ def learn_on(
     sent = model.scores_.nbytes + model.values_.nbytes
     documents = int(sums.class_sizes.sum())
     return Learned(
-        importance, model, received, documents, len(parts), rounds, validation, sent, account.lines()
+        importance, model, received, documents, len(parts), rounds, validation, sent, left_out_lines(found)
     )  # fmt: skip
 
 
@@ -196,11 +197,12 @@ def _tokenized(
     try:
         table = frame_table(part, name) or list_table(_pairs(part, name), name)
         names: tuple[Any, ...] = (text, label) if hasattr(part, "columns") else table.columns
-        table, whole, _ = one_text(table, names[0])
-        rows = collect(table, [position(table, str(whole), "text"), position(table, names[1], "label")])
+        texts, column = text_columns(table, names[0]), table.position(names[1], "label")
+        rows = collect(table, texts, column, SourceSettings())[0]
     except InputError as problem:
         return problem
-    return _Part(tokenize(text_series(rows.texts), tokenizer_from_dict(tokenizer)), rows.label_names(), rows.account())
+    frame = rows.finish()[0]
+    return _Part(tokenize(frame["text"], tokenizer_from_dict(tokenizer)), frame["label"].to_list(), rows.counts)
 
 
 def _pairs(part: Any, name: str) -> tuple[list[Any], list[Any]]:
@@ -211,23 +213,23 @@ def _pairs(part: Any, name: str) -> tuple[list[Any], list[Any]]:
     return [row[0] for row in part], [row[1] for row in part]
 
 
-def _accounted(part: _Part | InputError) -> InputError | tuple[Account, Counter[str]]:
-    return part if isinstance(part, InputError) else (part.account, Counter(part.labels))
+def _accounted(part: _Part | InputError) -> InputError | tuple[Counter[str], Counter[str]]:
+    return part if isinstance(part, InputError) else (part.counts, Counter(part.labels))
 
 
-def _accounts(found: Sequence[InputError | tuple[Account, Counter[str]]]) -> tuple[Account, Counter[str]]:
+def _accounts(found: Sequence[InputError | tuple[Counter[str], Counter[str]]]) -> tuple[Counter[str], Counter[str]]:
     """What was found in all partitions together.
 
     Raises:
         InputError: of the first partition that has one; or no document is left.
     """
-    account, sizes = Account(), Counter[str]()
+    counts, sizes = Counter[str](), Counter[str]()
     for one in found:
         if isinstance(one, InputError):
             raise one
-        account, sizes = account + one[0], sizes + one[1]
-    account.check_kept("the partitions", sizes.total())
-    return account, sizes
+        counts, sizes = counts + one[0], sizes + one[1]
+    check_kept("the partitions", counts, sizes.total())
+    return counts, sizes
 
 
 def _stream(part: _Part) -> TokenStream:

@@ -79,7 +79,7 @@ class CorpusModel:
             "unknown_share": float(self.test.unknown.sum() / max(self.test.words, 1)),
             "seconds": self.seconds,
             "seed": self.settings.seed,
-            "settings": self.settings.to_dict() | {"columns": [intake.text_column, intake.label_column]},
+            "settings": self.settings.to_dict() | {"columns": list(intake.columns)},
             "version": __version__,
             "notes": self.notes,
         } | self.task.summary(self.train.corpus, self.test.corpus)

@@ -2,159 +2,252 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
 
 from tokensieve.errors import InputError
-from tokensieve.text.labels import listed
-from tokensieve.text.table import Row, Table, joined
+from tokensieve.text.labels import label_name, listed, missing
+from tokensieve.text.table import Table, chat_text
 
-TEXT_NAMES = ("text", "review", "sentence", "document", "content", "body", "message", "comment")
+TEXT_NAMES = (
+    "text",
+    "review",
+    "sentence",
+    "document",
+    "content",
+    "body",
+    "message",
+    "messages",
+    "comment",
+    "tweet",
+    "conversation",
+)
 LABEL_NAMES = ("label", "labels", "class", "sentiment", "category", "target", "stars", "rating", "y")
-SAMPLE_ROWS, SAMPLE_CHARACTERS = 200, 1_000_000
+_WINNER_NAMES = re.compile(
+    r"(winner|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|choice|human_choice|judge?ment|label)"
+)
+_SIDES = (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second"))
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
+
+Sample = dict[str, list[Any]]
 
 
-def one_text(table: Table, text: str | Sequence[str] | None) -> tuple[Table, str | None, tuple[str, ...]]:
-    """The table with its text in one column, that column's name (None where it is not named), and its fields if there are several.
+def text_columns(table: Table, text: str | Sequence[str] | None, taken: Sequence[str] = ()) -> tuple[str, ...]:
+    """The columns of the text: those named, else the one that it can only be.
 
     Args:
         table: of any source.
-        text: name of the text column, or of several fields.
+        text: the text column, several fields, or None.
+        taken: columns that hold something else.
 
     Raises:
-        InputError: a field is not there, or named twice.
+        InputError: a column is not there, a field is named twice, or it is not clear which column it is.
     """
-    names = [] if text is None else list(text) if isinstance(text, list | tuple) else [str(text)]
-    if len(names) < 2:
-        return table, names[0] if names else None, ()
-    at = [position(table, name, "text") for name in names]
-    if len(set(at)) < len(at):
-        raise InputError(f"{table.name}: a field is named twice: {listed(names)}; name each once with --text")
-    whole = joined(table, at)
-    return whole, whole.columns[-1], tuple(names)
+    if text:
+        names = [str(text)] if isinstance(text, str) or not isinstance(text, Sequence) else [str(name) for name in text]
+        for name in names:
+            table.position(name, "text")
+        if len(set(names)) < len(names):
+            raise InputError(f"{table.name}: a field is named twice: {listed(names)}; name each once with --text")
+        return tuple(names)
+    sample = table.sample()
+    name = _guessed_text(table, sample, [column for column in table.columns if column not in taken], "")
+    _check_header(table, sample, [name])
+    return (name,)
 
 
-def choose_columns(table: Table, text: str | None, label: str | None, split: str | None) -> list[int]:
-    """Positions of the text, the label and, where one is named, the split column."""
-    sample = _sample(table)
-    wanted = {"text": text, "label": label, "split": split}
-    given = [None if name is None else position(table, name, what) for what, name in wanted.items()]
-    open_columns = [c for i, c in enumerate(table.columns) if i not in given]
-    text_at = given[0] if given[0] is not None else _guess_text(table, sample, open_columns, given[1] is None)
-    others = [c for c in open_columns if c != table.columns[text_at]]
-    label_at = given[1] if given[1] is not None else _guess_label(table, sample, others)
-    chosen = [text_at, label_at] if given[2] is None else [text_at, label_at, given[2]]
-    if len(set(chosen)) < len(chosen):
+def labelled_columns(
+    table: Table, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
+) -> tuple[tuple[str, ...], str]:
+    """The columns of the text and that of the label.
+
+    Args:
+        table: of any source.
+        text: the text column, several fields, or None.
+        label: the label column, or None.
+        taken: columns that hold something else, such as the split.
+
+    Raises:
+        InputError: a column is not there, or it is not clear which one is meant.
+    """
+    texts = text_columns(table, text) if text else None
+    if label is not None:
+        label = table.position(label, "label")
+    if texts is None or label is None:
+        sample = table.sample()
+        guessed = []
+        if label is None:
+            stop_for_preferences(table)
+        if texts is None:
+            open_columns = [c for c in table.columns if c not in (label, *taken)]
+            texts = (_guessed_text(table, sample, open_columns, "" if label else " --label COLUMN"),)
+            guessed.append(texts[0])
+        if label is None:
+            bases = {table.base(name) for name in texts}
+            label = _guessed_label(
+                table, sample, [c for c in table.columns if c not in bases and c not in taken], texts
+            )
+            guessed.append(label)
+        _check_header(table, sample, guessed)
+    if label in texts:
         raise InputError(f"{table.name}: text, label and split must be different columns")
-    guessed = [at for at, named in zip((text_at, label_at), given, strict=False) if named is None]
-    _check_header(table, sample, guessed)
-    return chosen
+    return texts, label
 
 
-def choose_text(table: Table, text: str | None) -> int:
-    """Position of the text column, where labels do not matter."""
-    if text is not None:
-        return position(table, text, "text")
-    sample = _sample(table)
-    at = _guess_text(table, sample, table.columns)
-    _check_header(table, sample, [at])
-    return at
-
-
-def _sample(table: Table) -> list[Row]:
-    """The first rows, not more than the guesses need."""
-    sample: list[Row] = []
-    characters = 0
-    for row in table.read(range(len(table.columns))):
-        sample.append(row)
-        characters += sum(len(value) for value in row if isinstance(value, str))
-        if len(sample) == SAMPLE_ROWS or characters > SAMPLE_CHARACTERS:
-            break
-    if not sample:
-        raise InputError(f"{table.name}: has no rows")
-    return sample
-
-
-def position(table: Table, name: str, what: str) -> int:
-    name = str(name)  # pandas' columns may be numbers
-    if name in table.columns:
-        return table.columns.index(name)
-    near = get_close_matches(name.strip().lower(), [c.strip().lower() for c in table.columns], n=1)
-    hint = next((f"; did you mean {c!r}?" for c in table.columns if near and c.strip().lower() == near[0]), "")
-    raise InputError(
-        f"{table.name}: there is no column {name!r} for the {what}; the columns are {listed(table.columns)}{hint}"
-    )
-
-
-def _check_header(table: Table, sample: list[Row], guessed: Sequence[int]) -> None:
+def _check_header(table: Table, sample: Sample, guessed: Sequence[str]) -> None:
     """Refuse a first line that is taken for column names but looks like the rows below it.
 
     Raises:
         InputError: a guessed column is named like free text, or like one of its own values.
     """
-    for at in guessed if table.first_line else ():
-        name = table.columns[at]
-        if len(name.split()) >= 4 or len(name) > 60 or any(row[at] == name for row in sample):
+    for name in guessed if table.first_line else ():
+        if len(name.split()) >= 4 or len(name) > 60 or name in sample[name]:
             raise InputError(
                 f"{table.name}: the first line looks like data, not like column names ({name[:40]!r}); give --no-header, or "
                 "name the columns with --text and --label"
             )
 
 
-def _known(columns: Iterable[str], names: Sequence[str]) -> list[str]:
+def _known(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     """The columns with a well-known name; only the exact first name, where it occurs."""
     found = [c for c in columns if c.strip().lower() in names]
     exact = [c for c in found if c.strip().lower() == names[0]]
     return exact if len(exact) == 1 else found
 
 
-def _guess_text(table: Table, sample: list[Row], columns: Sequence[str], label_open: bool = False) -> int:
-    at = {name: i for i, name in enumerate(table.columns)}
+def _guessed_text(table: Table, sample: Sample, columns: Sequence[str], more: str) -> str:
     known = _known(columns, TEXT_NAMES)
-    if not known and len(columns) <= 1 + label_open:
-        known = [c for c in columns if _is_prose(sample, at[c])]
-    if not known and len(columns) == 1 and not label_open:
-        known = list(columns)
+    prose = [c for c in columns if _is_prose(sample[c])]
+    if len(known) > 1 and len(set(known) & set(prose)) == 1:
+        known = [c for c in known if c in prose]
+    if not known:
+        known = prose or (list(columns) if len(columns) == 1 and not more else [])
     if len(known) == 1:
-        return at[known[0]]
-    candidates = known or [c for c in columns if _is_prose(sample, at[c])] or list(columns)
+        return known[0]
+    if not known:
+        nested = [f"{c}.{key}" for c in columns for key in _keys(sample[c])]
+        known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
     raise InputError(
-        f"{table.name}: which column holds the text is not clear; give --text COLUMN --label COLUMN, "
-        f"candidates for the text are {listed(candidates)}{_hint(table)}"
+        f"{table.name}: cannot tell which column holds the text: {listed(known)}? Give --text {shlex.quote(known[0])}{more}"
+        f"{_hint(table)}"
     )
 
 
-def _guess_label(table: Table, sample: list[Row], columns: Sequence[str]) -> int:
-    at = {name: i for i, name in enumerate(table.columns)}
+def _guessed_label(table: Table, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
     known = _known(columns, LABEL_NAMES)
-    if not known and len(columns) == 1 and not _is_prose(sample, at[columns[0]]):
-        known = list(columns)
+    if not known:
+        known = [c for c in columns if not _is_prose(sample[c])]
+        if len(known) > 1:
+            known = [c for c in known if _could_be_classes(sample[c])] or known
     if len(known) == 1:
-        return at[known[0]]
+        return known[0]
     if not columns:
         raise InputError(f"{table.name}: there is no label column beside the text{_hint(table)}")
-    candidates = known or [c for c in columns if not _is_prose(sample, at[c])] or list(columns)
+    candidates = known or list(columns)
+    named = " ".join(f"--text {shlex.quote(name)}" for name in texts)
     raise InputError(
-        f"{table.name}: which column holds the label is not clear; give --text COLUMN --label COLUMN, "
-        f"candidates for the label are {listed(candidates)}{_hint(table)}"
+        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Give {named} --label "
+        f"{shlex.quote(candidates[0])}{_hint(table)}"
     )
 
 
-def _is_prose(sample: list[Row], at: int) -> bool:
-    """Free text: three words or twenty characters a value, on average (no blanks in Chinese)."""
-    values = [row[at] for row in sample if isinstance(row[at], str) and row[at]]
-    if not values:
+def _is_prose(values: Sequence[Any]) -> bool:
+    """Free text or chat: on average three words with letters, or twenty characters of a script without spaces."""
+    texts = [chat_text(value) for value in values]
+    texts = [text for text in texts if isinstance(text, str) and text]
+    if not texts or (len(texts) >= 20 and len(set(texts)) < len(texts) / 10):
         return False
-    return sum(len(v.split()) for v in values) >= 3 * len(values) or sum(map(len, values)) >= 20 * len(values)
+    words = sum(len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text))
+    unspaced = sum(len(text) for text in texts if sum(not c.isascii() for c in text[:200]) > len(text[:200]) / 2)
+    return words >= 3 * len(texts) or unspaced >= 20 * len(texts)
+
+
+def _could_be_classes(values: Sequence[Any]) -> bool:
+    """Few different values that repeat, unlike an identifier, a date or a measurement."""
+    try:
+        names = [name for value in values if not missing(value) and (name := label_name(value)) is not None]
+    except TypeError:
+        return isinstance(next((v for v in values if v is not None), None), list)
+    different = len(set(names))
+    if len(names) < 8:
+        return different > 1
+    return 1 < different <= min(50, len(names) / 2) and not all(_DATE.fullmatch(name) for name in names)
+
+
+def _keys(values: Sequence[Any]) -> list[str]:
+    """Keys of nested values."""
+    first = next((value for value in values if value is not None), None)
+    return list(first) if isinstance(first, dict) else []
 
 
 def _hint(table: Table) -> str:
     """What else may be wrong with a file whose columns are not clear."""
-    if {"chosen", "rejected"} <= set(table.columns):
-        return "; for pairs of answers give --pairs chosen,rejected"
-    odd = [mark for mark in ";\t|" if len(table.columns) == 1 and mark in table.columns[0]]
-    if odd:
-        return f"; the columns seem to be separated by {odd[0]!r}: give --separator {odd[0]!r}"
+    command = preference_options(table.columns)
+    if command:
+        return f"; for preference data give {command}"
     if table.first_line and any(len(name.split()) >= 4 or len(name) > 60 for name in table.columns):
         return "; the first line looks like data: if the file has no header, give --no-header"
     return ""
+
+
+# ---- preference data
+
+
+def preference_options(columns: Sequence[str]) -> str | None:
+    """The options that read a table of preference data, by the names of its columns; None where it does not look like one."""
+    lower = {column.lower(): column for column in columns}
+    if "chosen" in lower and "rejected" in lower:
+        return f"--pairs {lower['chosen']},{lower['rejected']}"
+    winner = winner_column(columns)
+    for first, second in _SIDES:
+        for name in lower:
+            stem = name.removesuffix(first)
+            other = stem + second
+            if (
+                stem
+                and name.endswith(first)
+                and other in lower
+                and re.match(
+                    r"(response|answer|output|completion|conversation|summary|text|candidate|reply|generation)", stem
+                )
+            ):
+                both = shlex.quote(f"{lower[name]},{lower[other]}")
+                scores = [
+                    f"{lower[score + side]}" for score in _score_stems(lower, first, second) for side in (first, second)
+                ]
+                judged = (
+                    f" --winner {shlex.quote(winner)}"
+                    if winner
+                    else f" --scores {','.join(scores[:2])}"
+                    if scores
+                    else ""
+                )
+                if judged:
+                    return f"--pairs {both}{judged}"
+    return None
+
+
+def _score_stems(lower: dict[str, str], first: str, second: str) -> list[str]:
+    stems = [name.removesuffix(first) for name in lower if name.endswith(first)]
+    return [stem for stem in stems if re.match(r"(score|rating|rank)", stem) and stem + second in lower]
+
+
+def winner_column(columns: Sequence[str]) -> str | None:
+    """A column that is named like one that says which answer won."""
+    found = [
+        column for column in columns if _WINNER_NAMES.fullmatch(column.strip().lower()) and column.lower() != "label"
+    ]
+    return found[0] if found else None
+
+
+def stop_for_preferences(table: Table) -> None:
+    """Refuse to read preference data as labelled documents.
+
+    Raises:
+        InputError: the columns are those of preference data; the message has the options to give.
+    """
+    command = preference_options(table.columns)
+    if command:
+        raise InputError(f"{table.name}: this looks like preference data; for pairs of answers give {command}")

@@ -1,11 +1,10 @@
-"""Labelled text in: texts, class indices, and an account of every row that was left out or looks odd."""
+"""Labelled documents in: one validated frame, and an account of every row that was left out or looks odd."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,66 +14,107 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.text.columns import choose_columns, one_text, position
+from tokensieve.text.columns import labelled_columns
 from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.documents import UsableRows, check_kept, collect, digest, left_out_lines
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
-from tokensieve.text.multilabel import Having, having
-from tokensieve.text.rows import Account, Rows, collect
 from tokensieve.text.settings import ReadSettings, with_options
-from tokensieve.text.sources import Opened, Source, open_source
+from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import linked, split_units, stratified, unit_index
-from tokensieve.text.table import Table, once
+from tokensieve.text.table import Table
 from tokensieve.text.weights import checked_weights, weights_of_column
-
-TEST_NAMES = ("test", "testing")
-TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intake(Account):
+class Intake:
     """What was found on the way in. rows = kept + missing_text + missing_label + empty + dropped, and, where they were
     left out, duplicates.
 
     Attributes:
+        counts: rows of the source (in this part of it, where it is split), and those left out or changed, by reason
+            (`tokensieve.text.documents.UsableRows`).
         kept: documents in the corpus.
+        columns: where text and label were read; of pairs, the two answers.
         dropped: label → rows left out because the caller dropped that label.
         duplicates: documents that repeat an earlier text with the same label.
         duplicates_dropped: whether those were left out.
         conflicts: distinct texts that occur with more than one label.
         conflicting_documents: documents with such a text.
         test_overlap: test documents whose identical text occurs in training; 0 without a test set.
-        ignored: parts of the source without labels → documents left aside.
+        ignored: parts of the source without labels → documents left aside there.
         groups: original label → (final label, documents kept).
-        text_column, label_column: where they were read.
+        detected: what was found out about the source, such as its separator.
+        pairs: whether `rows` counts pairs, and `kept` texts.
     """
 
+    counts: Mapping[str, int]
     kept: int
-    dropped: dict[str, int]
-    duplicates: int
-    duplicates_dropped: bool
-    conflicts: int
-    conflicting_documents: int
+    columns: tuple[str, str] = ("", "")
+    dropped: dict[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+    duplicates_dropped: bool = False
+    conflicts: int = 0
+    conflicting_documents: int = 0
     test_overlap: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     groups: dict[str, tuple[str, int]] = field(default_factory=dict)
-    text_column: str = ""
-    label_column: str = ""
+    detected: tuple[str, ...] = ()
+    pairs: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of the source, or of this part of it."""
+        return self.counts["rows"]
+
+    @property
+    def missing_text(self) -> int:
+        """Rows left out because they hold no text."""
+        return self.counts.get("missing_text", 0)
+
+    @property
+    def missing_label(self) -> int:
+        """Rows left out because they hold no label."""
+        return self.counts.get("missing_label", 0)
+
+    @property
+    def empty(self) -> int:
+        """Rows left out because their text is white space only."""
+        return self.counts.get("empty", 0)
+
+    @property
+    def replaced_surrogates(self) -> int:
+        """Documents with lone surrogates, each now U+FFFD."""
+        return self.counts.get("replaced_surrogates", 0)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, in plain types."""
-        return asdict(self)
+        names = (
+            "kept",
+            "dropped",
+            "duplicates",
+            "duplicates_dropped",
+            "conflicts",
+            "conflicting_documents",
+            "test_overlap",
+        )
+        out: dict[str, Any] = {
+            name: self.counts.get(name, 0) for name in ("rows", "missing_text", "missing_label", "empty")
+        }
+        out |= dict(self.counts) | {name: getattr(self, name) for name in names}
+        out |= {"ignored": self.ignored, "groups": {old: list(new) for old, new in self.groups.items()}}
+        return out | {"text_column": self.columns[0], "label_column": self.columns[1], "detected": list(self.detected)}
 
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
+        if self.pairs:
+            return self._pair_lines()
         left = "left out" if self.duplicates_dropped else "kept"
         notes = [
-            *self._left_out(),
             *((n, f"documents labelled {name!r}, dropped as asked") for name, n in self.dropped.items()),
             (self.duplicates, f"documents that repeat an earlier text with the same label, {left}"),
             (self.conflicts, "texts that occur with more than one label"),
             (self.conflicting_documents, "documents with such a text"),
-            self._replaced(),
             (self.test_overlap, "test documents whose text also occurs in training"),
             *(
                 (n, f"documents in {name!r}, neither for training nor for testing, left aside")
@@ -86,52 +126,26 @@ class Intake(Account):
                 if old != new
             ),
         ]
-        return [f"{note}: {count:,}" for count, note in notes if count]
+        return [*self.detected, *left_out_lines(self.counts), *(f"{note}: {count:,}" for count, note in notes if count)]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Corpus:
-    """Documents with their labels.
-
-    Attributes:
-        texts: n texts, a String series without nulls, or, where they were read as a stream, texts in files.
-        keys: digest of each text, where texts are compared (`tokensieve.text.spill.digest`), Binary, n.
-        labels: class index of each document, shape (n,).
-        classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
-            False < True, 0 < 1, −1 < 1, negative < positive.
-        rows: row number of each document in its source, from 1, shape (n,).
-        name: the source, for messages.
-        intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
-        test: the test documents under the same classes, or None.
-        fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
-        by: the unit of each document, String, n, where documents belong together; a document without one is a unit of its own.
-        environments: the environment of each document, String with nulls, n; None where none were read.
-        weights: what each document weighs in training, shape (n,); None where none were given, and of test documents.
-        pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
-    """
-
-    texts: pl.Series | StoredTexts
-    keys: pl.Series
-    labels: Ints
-    classes: tuple[str, ...]
-    rows: Ints
-    name: str
-    intake: Intake
-    test: Corpus | None = None
-    fields: tuple[str, ...] = ()
-    by: pl.Series | None = None
-    environments: pl.Series | None = None
-    weights: Floats | None = None
-    pairs: Pairing | None = None
-
-    @cached_property
-    def units(self) -> Ints | None:
-        """0 … U−1 for the units, in order of first appearance, shape (n,); None where every document is one."""
-        return None if self.by is None else unit_index(self.by.to_list())
-
-    def __repr__(self) -> str:
-        test = "" if self.test is None else f" and {len(self.test.texts):,} for testing"
-        return f"Corpus({shown(self.name)!r}: {len(self.texts):,} documents{test}, {len(self.classes)} classes)"
+    def _pair_lines(self) -> list[str]:
+        notes = {
+            "missing_text": "pairs with only one answer or none, left out",
+            "empty": "pairs with an empty answer (white space only), left out",
+            "identical": "pairs with the same text on both sides, left out: they show no preference",
+            "undecided": "rows without a usable winner, left out",
+            "ties_dropped": "ties, left out as asked",
+            "ties": "ties, each counted half for either answer",
+            "missing_label": "pairs without a value in the column of units, each a unit of its own",
+            "duplicates": "pairs that repeat an earlier pair, kept",
+            "conflicts": "pairs whose two texts occur with the other one preferred, kept",
+            "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
+            "test_overlap": "test pairs that are also in training",
+            "shared_units": "test pairs whose unit (prompt) also has training pairs",
+        }
+        found = {"duplicates": self.duplicates, "conflicts": self.conflicts, "test_overlap": self.test_overlap}
+        counts = dict(self.counts) | found
+        return [*self.detected, *(f"{note}: {counts[key]:,}" for key, note in notes.items() if counts.get(key))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,25 +157,143 @@ class Pairing:
         by: the column of the units, or None where every pair is one.
         units: unit (prompt) of each pair, shape (n,): place in `names`.
         names: the units as text.
+        position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
+            itself says it.
+        environments: the environment of each pair (its judge, say), String with nulls, n; None where none were read.
     """
 
     columns: tuple[str, str]
     by: str | None
     units: Ints
     names: tuple[str, ...]
+    position: Ints | None = None
+    environments: pl.Series | None = None
+
+    def select(self, mask: NDArray[np.bool_]) -> Pairing:
+        """Some of the pairs."""
+        return replace(
+            self,
+            units=self.units[mask],
+            position=None if self.position is None else self.position[mask],
+            environments=None if self.environments is None else self.environments.filter(pl.Series(mask)),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus:
+    """Documents with their labels, in one frame.
+
+    Attributes:
+        frame: a row per document: "text" (absent where `stored` holds the texts), "key" (the digest by which texts are compared,
+            Binary), "label" (class index), "row" (in the source, from 1), and where they were read "group" (String: what the
+            document belongs to; a document without one is a group of its own), "environment" (String with nulls) and
+            "weight" (what it weighs in training).
+        classes: the class names, sorted (numbers by size), so that of two classes index 1 is the positive one:
+            False < True, 0 < 1, −1 < 1, negative < positive.
+        name: the source, for messages.
+        intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
+        test: the test documents under the same classes, or None.
+        fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
+        pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
+        stored: the texts, where they were read as a stream and lie in a file.
+    """
+
+    frame: pl.DataFrame
+    classes: tuple[str, ...]
+    name: str
+    intake: Intake
+    test: Corpus | None = None
+    fields: tuple[str, ...] = ()
+    pairs: Pairing | None = None
+    stored: StoredTexts | None = None
+
+    @classmethod
+    def of(cls, texts: Sequence[str] | pl.Series, labels: Sequence[int] | Ints, classes: Sequence[str]) -> Corpus:
+        """Documents that come from no source.
+
+        Args:
+            texts: n texts.
+            labels: class index of each, n.
+            classes: the class names.
+        """
+        series = pl.Series("text", texts, dtype=pl.String)
+        keys = pl.Series([digest(text) for text in series], dtype=pl.Binary)
+        frame = pl.DataFrame({"text": series, "key": keys, "label": np.asarray(labels, dtype=np.int64)})
+        frame = frame.with_columns(row=pl.int_range(1, frame.height + 1, dtype=pl.Int64))
+        intake = Intake(counts={"rows": frame.height}, kept=frame.height)
+        return cls(frame, tuple(classes), "the documents", intake)
+
+    @property
+    def texts(self) -> pl.Series | StoredTexts:
+        """n texts, without nulls."""
+        return self.frame["text"] if self.stored is None else self.stored
+
+    @property
+    def keys(self) -> pl.Series:
+        """Digest of each text, n."""
+        return self.frame["key"]
+
+    @cached_property
+    def labels(self) -> Ints:
+        """Class index of each document, shape (n,)."""
+        return self.frame["label"].to_numpy()
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Row number of each document in its source, shape (n,)."""
+        return self.frame["row"].to_numpy()
+
+    @property
+    def by(self) -> pl.Series | None:
+        """The group of each document, n; None where every document is one."""
+        return self.frame["group"] if "group" in self.frame.columns else None
+
+    @property
+    def environments(self) -> pl.Series | None:
+        """The environment of each document, n; None where none were read."""
+        return self.frame["environment"] if "environment" in self.frame.columns else None
+
+    @property
+    def weights(self) -> Floats | None:
+        """What each document weighs in training, shape (n,); None where none were given, and of test documents."""
+        return self.frame["weight"].to_numpy() if "weight" in self.frame.columns else None
+
+    @cached_property
+    def units(self) -> Ints | None:
+        """0 … U−1 for the groups, in order of first appearance, shape (n,); None where every document is one."""
+        return None if self.by is None else unit_index(self.by.to_list())
+
+    def with_texts(self, texts: pl.Series) -> Corpus:
+        """The same documents with other texts, read as one column."""
+        return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=())
+
+    def filter(self, mask: NDArray[np.bool_]) -> Corpus:
+        """Some of the documents; of pairs, both sides or none."""
+        kept = pl.Series(mask)
+        return replace(
+            self,
+            frame=self.frame.filter(kept),
+            stored=None if self.stored is None else self.stored.filter(kept),
+            pairs=None if self.pairs is None else self.pairs.select(mask[::2]),
+        )
+
+    def __repr__(self) -> str:
+        test = "" if self.test is None else f" and {self.test.frame.height:,} for testing"
+        return f"Corpus({shown(self.name)!r}: {self.frame.height:,} documents{test}, {len(self.classes)} classes)"
 
 
 def read_corpus(source: Source, settings: ReadSettings | None = None, **options: Any) -> Corpus:
-    """Read labelled documents.
+    """Read labelled documents, or preference pairs where `pairs` names their columns.
 
     Labels may be strings, integers, booleans or whole floats (4.0 and "4.0" are the label "4"). Labels that `group` and
     `drop` do not name stay as they are.
 
     Args:
-        source: a .csv, .tsv, .jsonl (.ndjson), .json or .parquet file, each also with .gz; a folder with a subfolder of .txt
-            files per label, or with such folders under train/ and test/; a pandas or Polars data frame, or anything else that
-            gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict` of the datasets library; a pair (texts, labels);
-            or the name of a data set, "imdb" or "yelp".
+        source: a .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .arrow or .xlsx file, each of them also packed with gzip or zstd;
+            several files as a list or a glob; a folder of such files, or with a subfolder of .txt files per label, or with such
+            folders under train/ and test/; "-" for standard input; an address that Polars reads (s3://, https://, hf://); a
+            pandas or Polars data frame, or anything else that gives Arrow data (PyArrow, DuckDB); a `Dataset` or `DatasetDict`
+            of the datasets library; a pair (texts, labels); or the name of a data set, "imdb" or "yelp".
         settings: how; `ReadSettings()` if None.
         options: fields of `ReadSettings` by name, in place of those in `settings`.
 
@@ -174,35 +306,54 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         from tokensieve.text.pairs import read_pairs
 
         return read_pairs(source, how)
+    label = one_label(how.label)
     opened = open_source(source, how)
-    final = destinations(how.group or {}, how.drop)
-    table, text, fields = one_text(opened.train, how.text)
-    columns = choose_columns(table, text, how.label, how.split)
-    if how.having is not None:
-        table = having(table, table.columns[columns[1]], Having(how.having, how.label_separator))
-    held = None
-    asked = {"by": how.by, "environments": how.environments}
-    if isinstance(how.sample_weight, str):
-        asked["weight"] = how.sample_weight
-    more = {kind: position(table, name, kind) for kind, name in asked.items() if name is not None}
-    if how.split is not None:
-        train, held = _collect_split(table, columns, how.split, how.stream, more)
-    else:
-        train = collect(table, columns, how.stream, more)
-        test_table = opened.test if how.test is None else _test_table(open_source(how.test, how))
-        if test_table is not None:
-            test_table = one_text(test_table, how.text)[0]
-            if how.having is not None:
-                test_table = having(test_table, table.columns[columns[1]], Having(how.having, how.label_separator))
-            held = _collect_test(test_table, table, columns, how.stream)
-    _check_names(final, [train] if held is None else [train, held])
-    corpus = replace(_assemble(train, final, how.duplicates, opened.ignored), fields=fields)
-    if how.sample_weight is not None and "weight" not in asked:
-        total = train.total + (held.total if held is not None and how.split is not None else 0)
-        corpus = replace(corpus, weights=checked_weights(how.sample_weight, total)[corpus.rows - 1])
+    table, final = opened.train, destinations(how.group or {}, how.drop)
+    named = {"group": how.by, "environment": how.environments}
+    named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None
+    more = {kind: table.position(name, _FLAGS[kind]) for kind, name in named.items() if name is not None}
+    part = None if how.split is None else table.position(how.split, "split")
+    texts, label = labelled_columns(table, how.text, label, [*more.values(), *([part] if part else [])])
+    if part in (*texts, label):
+        raise InputError(f"{table.name}: text, label and split must be different columns")
+    train, test = collect(table, texts, label, how, having=how.having, more=more, part=part, stream=how.stream)
+    held = test if part is not None else None
+    other = opened.test if how.test is None else open_source(how.test, how).held_out
+    if part is None and other is not None:
+        held = _collect_test(other, texts, label, how)
+    columns = (" + ".join(texts), label)
+    documents = [_joined(train), *([] if held is None else [_joined(held)])]
+    _check_names(final, table.name, [frame for frame, _ in documents])
+    fields = texts if len(texts) > 1 else ()
+    corpus = _assemble(train, documents[0], final, how, columns)
+    intake = replace(corpus.intake, ignored=opened.ignored, detected=table.notes)
+    corpus = replace(corpus, fields=fields, intake=intake)
+    if how.sample_weight is not None and "weight" not in more:
+        total = train.counts["rows"] + (test.counts["rows"] if part is not None else 0)
+        weights = checked_weights(how.sample_weight, total)[corpus.rows - 1]
+        corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
     if held is None:
         return corpus
-    return _with_test(corpus, replace(_assemble(held, final, how.duplicates, {}, corpus.classes), fields=fields))
+    tested = replace(_assemble(held, documents[1], final, how, columns, corpus.classes), fields=fields)
+    shared = int(tested.keys.is_in(corpus.keys.implode()).sum())
+    return replace(corpus, test=tested, intake=replace(intake, test_overlap=shared))
+
+
+_FLAGS = {"group": "by", "environment": "environments", "weight": "weight"}
+
+
+def one_label(label: Any) -> str | None:
+    """The one label column.
+
+    Raises:
+        InputError: several are named.
+    """
+    names = list(label) if isinstance(label, list | tuple) else [] if label is None else [str(label)]
+    if len(names) > 1:
+        raise InputError(
+            f"name one label column, not {len(names)}: only `tokensieve audit` takes several, an audit for each"
+        )
+    return names[0] if names else None
 
 
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
@@ -252,98 +403,70 @@ def _divided(corpus: Corpus, in_test: NDArray[np.bool_], share: float) -> Corpus
         raise InputError(
             f"with a test share of {share} no training document of class {name!r} is left; take a smaller share"
         )
-    return replace(_select(corpus, ~in_test), test=_select(corpus, in_test))
-
-
-def _select(corpus: Corpus, mask: NDArray[np.bool_]) -> Corpus:
-    kept = pl.Series(mask)
-    return replace(
-        corpus, texts=corpus.texts.filter(kept), keys=corpus.keys.filter(kept), labels=corpus.labels[mask],
-        rows=corpus.rows[mask], by=None if corpus.by is None else corpus.by.filter(kept),
-        environments=None if corpus.environments is None else corpus.environments.filter(kept),
-        weights=None if corpus.weights is None else corpus.weights[mask],
-    )  # fmt: skip
+    return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
 
 
 # ---- rows into a corpus
 
 
-def _collect_split(
-    table: Table, columns: Sequence[int], split: str, stream: bool, more: Mapping[str, int]
-) -> tuple[Rows, Rows]:
-    names, others = [table.columns[i] for i in columns], {kind: table.columns[i] for kind, i in more.items()}
-    train, test = (Rows(table.name + part, names, stream, others) for part in ("", " (test rows)"))
-    found: Counter[str] = Counter()
-    for row, (text, label, value, *rest) in enumerate(once(table, [*columns, *more.values()]), 1):
-        part = str(value).strip().lower()
-        found[part] += 1
-        if part in TEST_NAMES + TRAIN_NAMES:
-            (test if part in TEST_NAMES else train).add(row, text, label, *rest)
-    if not set(found) <= {*TEST_NAMES, *TRAIN_NAMES} or not test.total or not train.total:
-        raise InputError(
-            f"{table.name}: column {split!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
-            f"the others; it holds {listed(sorted(found))}"
-        )
-    return train, test
-
-
-def _collect_test(table: Table, like: Table, columns: Sequence[int], stream: bool) -> Rows:
+def _collect_test(table: Table, texts: Sequence[str], label: str, how: ReadSettings) -> UsableRows:
     """Test rows from the columns of the same name; folders and lists name theirs themselves."""
-    names = [like.columns[i] for i in columns]
-    if table.columns == ("text", "label") and not set(names) <= set(table.columns):
-        return collect(table, (0, 1), stream)
-    at = [position(table, name, what) for name, what in zip(names, ("text", "label"), strict=True)]
-    return collect(table, at, stream)
+    if table.columns == ("text", "label") and not {*texts, label} <= set(table.columns):
+        texts, label = ("text",), "label"
+    names = [table.position(name, "text") for name in texts]
+    return collect(table, names, table.position(label, "label"), how, having=how.having, stream=how.stream)[0]
 
 
-def _test_table(opened: Opened) -> Table:
-    return opened.train if opened.test is None else opened.test
+def _joined(documents: UsableRows) -> tuple[pl.DataFrame, StoredTexts | None]:
+    frame, stored = documents.finish()
+    return frame.rename({"label": "original"}), stored
 
 
-def _check_names(asked: Mapping[str, str | None], parts: Sequence[Rows]) -> None:
-    found = {name for part in parts for name in part.names}
-    unknown = [name for name in asked if name not in found]
+def _check_names(asked: Mapping[str, str | None], name: str, frames: Sequence[pl.DataFrame]) -> None:
+    if not asked:
+        return
+    found = {label for frame in frames for label in frame["original"].unique()}
+    unknown = [label for label in asked if label not in found]
     if unknown:
         raise InputError(
-            f"{parts[0].name}: no document has the label {unknown[0]!r} named in --group or --drop; "
+            f"{name}: no document has the label {unknown[0]!r} named in --group or --drop; "
             f"the labels are {listed(sorted(found, key=in_order))}"
         )
 
 
 def _assemble(
-    documents: Rows,
+    documents: UsableRows,
+    collected: tuple[pl.DataFrame, StoredTexts | None],
     asked: Mapping[str, str | None],
-    duplicates: str,
-    ignored: Mapping[str, int],
+    how: ReadSettings,
+    columns: tuple[str, str],
     classes: tuple[str, ...] | None = None,
 ) -> Corpus:
     """Group, drop, count; `classes` are those of training where this is a test set."""
-    texts, everything, of_test = *documents.finish(), classes is not None
+    (everything, stored), of_test = collected, classes is not None
     sizes = dict(everything["original"].value_counts().iter_rows())
     final = {name: asked.get(name, name) for name in sorted(sizes, key=in_order)}
     named = pl.col("original").replace_strict(final, return_dtype=pl.String)
     frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
-    pairs = frame.unique(["key", "label"], keep="first", maintain_order=True)
+    pairs = frame.select("key", "label", "at").unique(["key", "label"], keep="first", maintain_order=True)
     mixed = pairs.filter(pl.col("key").is_duplicated()).select("key").unique()
-    kept = pairs if duplicates == "drop" else frame
+    kept = frame.join(pairs, on="at", how="semi", maintain_order="left") if how.duplicates == "drop" else frame
     kept_sizes = dict(kept["original"].value_counts().iter_rows())
     intake = Intake(
-        **asdict(documents.account()),
+        counts=dict(documents.counts),
         kept=kept.height,
+        columns=columns,
         dropped={name: sizes[name] for name, new in final.items() if new is None},
         duplicates=frame.height - pairs.height,
-        duplicates_dropped=duplicates == "drop",
+        duplicates_dropped=how.duplicates == "drop",
         conflicts=mixed.height,
         conflicting_documents=frame.join(mixed, on="key", how="semi").height,
-        ignored=dict(ignored),
         groups={name: (new, kept_sizes.get(name, 0)) for name, new in final.items() if new is not None},
-        text_column=documents.text_column,
-        label_column=documents.label_column,
     )
-    intake.check_kept(documents.name, intake.kept, sum(intake.dropped.values()))
+    check_kept(documents.name, intake.counts, intake.kept, sum(intake.dropped.values()))
     if classes is None:
         single = kept.filter(pl.col("label").is_unique()).select("label", "original", "row")
-        column = f"{documents.name}: the label column {documents.label_column!r}"
+        column = f"{documents.name}: the label column {columns[1]!r}"
         first = {name: (old, row) for name, old, row in single.iter_rows()}
         classes = classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
     index = {name: i for i, name in enumerate(classes)}
@@ -351,21 +474,15 @@ def _assemble(
         raise InputError(
             f"{documents.name}: row {row}: training has no label {name!r}; its labels are {listed(classes)}"
         )
-    labels = kept["label"].replace_strict(index, return_dtype=pl.Int64).to_numpy()
-    mask = np.zeros(everything.height, dtype=bool)
-    mask[kept["at"].to_numpy()] = True
-    by = None
-    if "by" in kept.columns:  # a row number behind a NUL is no name that a column holds
-        by = kept.select(pl.col("by").fill_null(pl.format("\0{}", "row"))).to_series()
-    weights = None
-    if "weight" in kept.columns and not of_test:
-        weights = weights_of_column(kept["weight"], kept["row"].to_numpy(), documents.more["weight"].where)
-    return Corpus(
-        texts.filter(pl.Series(mask)), kept["key"], labels, classes, kept["row"].to_numpy(), documents.name, intake, by=by,
-        environments=kept["environments"] if "environments" in kept.columns else None, weights=weights,
-    )  # fmt: skip
-
-
-def _with_test(corpus: Corpus, test: Corpus) -> Corpus:
-    shared = int(test.keys.is_in(corpus.keys.implode()).sum())
-    return replace(corpus, test=test, intake=replace(corpus.intake, test_overlap=shared))
+    if stored is not None:
+        mask = np.zeros(everything.height, dtype=bool)
+        mask[kept["at"].to_numpy()] = True
+        stored = stored.filter(pl.Series(mask))
+    kept = kept.with_columns(label=pl.col("label").replace_strict(index, return_dtype=pl.Int64))
+    if "group" in kept.columns:  # a row number behind a NUL is no name that a column holds
+        kept = kept.with_columns(group=pl.col("group").fill_null(pl.format("\0{}", "row")))
+    if "weight" in kept.columns:
+        where = f"{documents.name}: the column {how.sample_weight!r} (--weight)"
+        weights = None if of_test else weights_of_column(kept["weight"], kept["row"].to_numpy(), where)
+        kept = kept.drop("weight") if weights is None else kept.with_columns(weight=weights)
+    return Corpus(kept.drop("at", "original"), classes, documents.name, intake, stored=stored)

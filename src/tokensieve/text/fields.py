@@ -5,37 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import polars as pl
+
+BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
+
 
 def mark(field: str) -> str:
     """What precedes a part of this field."""
     return f"⟦{field}⟧"
 
 
-def join_fields(fields: Sequence[str], parts: Sequence[str | None]) -> str | None:
-    """One text of all parts; None where all are missing, and white space only where all are that.
+def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
+    """One text of all parts, row by row; null where all are missing, and white space only where all are that.
 
     A mark inside a part is no mark: its brackets become [ and ].
 
     Args:
         fields: the names.
-        parts: the text of each, or None.
+        parts: the texts of each, with nulls.
     """
-    if all(part is None for part in parts):
-        return None
-    whole = "".join(part or "" for part in parts)
-    if not whole or whole.isspace():
-        return whole
-    inside = _marks(fields)
-    clean = [inside.sub(lambda found: f"[{found[1]}]", part or "") for part in parts]
-    return "\n".join(f"{mark(name)} {part}" for name, part in zip(fields, clean, strict=True))
+    columns = [pl.col(str(i)) for i in range(len(parts))]
+    whole = pl.concat_str([column.fill_null("") for column in columns])
+    marked = []
+    for name, column in zip(fields, columns, strict=True):
+        part = column.fill_null("")
+        for field in fields:
+            part = part.str.replace_all(mark(field), f"[{field}]", literal=True)
+        marked.append(pl.lit(mark(name) + " ") + part)
+    text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
+    absent = pl.all_horizontal(column.is_null() for column in columns)
+    frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
+    return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
 
 
 def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
     """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
-    found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in _marks(fields).finditer(text))]
+    marks = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
+    found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in marks.finditer(text))]
     ends = [*(start for _, start, _ in found[1:]), len(text)]
     return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]
-
-
-def _marks(fields: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")

@@ -1,4 +1,8 @@
-"""One file → a table: CSV, TSV, JSON lines, JSON arrays and Parquet, each also compressed, with every fault named by row and line.
+"""One file → a table, with every fault named by row and line.
+
+Polars reads CSV, Parquet, Arrow and Excel files. Where it refuses a CSV file, or where it may have read one less strictly than we
+promise (it fills short rows up, keeps blank lines and takes a lone carriage return for text), Python's `csv` reads the file row by
+row and names the fault. JSON lines are decoded line by line, since Polars turns numbers into text where a column mixes types.
 
 Row numbers count the rows that hold data, from 1; a header and blank lines are not rows. Where a file has lines, an
 error names the line too.
@@ -6,24 +10,63 @@ error names the line too.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import json
+import os
+import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
+import msgspec
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.text.encodings import codec_of, detected_encoding
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.table import BATCH, Row, Table, polars_rows
+from tokensieve.text.spill import Folder, storing
+from tokensieve.text.table import BATCH, Batch, Table, frame_batches, record_table
 
-KEY_ROWS = 1_000  # JSON lines from whose keys the columns are made
+KINDS = (
+    ".csv",
+    ".tsv",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".parquet",
+    ".arrow",
+    ".feather",
+    ".ipc",
+    ".xlsx",
+    ".xls",
+    ".ods",
+)
+PACKED = (".gz", ".zst")
+MARKS = ",;\t|"  # separators that are recognised
+BLOCK = 2**22
+LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (books, logs) have about a tenth of it
+EXPANSION, LARGE = (
+    200,
+    500_000_000,
+)  # ordinary text packs 3 to 20 times; smaller results are harmless whatever the ratio
+_BINARY = {  # how files begin that are no text, whatever their name says
+    b"PK\x03\x04": "a workbook or ZIP archive: name a workbook .xlsx, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: name it .xls",
+    b"PAR1": "Parquet: name it .parquet",
+    b"ARROW1": "Arrow: name it .arrow",
+    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
+    b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
+    b"%PDF": "PDF: export its text as CSV",
+    b"\x89PNG": "a picture",
+    b"SQLite format 3": "a database: export the table as CSV",
+}
 
 
 def check_regular(path: Path) -> None:
@@ -38,103 +81,248 @@ def check_regular(path: Path) -> None:
         )
 
 
-def file_table(path: Path, how: SourceSettings) -> Table:
+def kind_of(name: str) -> str:
+    """The suffix of a file that can be read, without that of packing; "" for any other."""
+    lower = name.lower()
+    for packed in PACKED:
+        lower = lower.removesuffix(packed)
+    suffix = Path(lower).suffix
+    return suffix if suffix in KINDS else ""
+
+
+def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> Table:
     """The rows of a file.
+
+    Args:
+        path: of the file.
+        settings: how it is read.
+        name: what to call it in messages; its own name if None.
 
     Raises:
         InputError: its kind is unknown, it cannot be read, or a setting does not apply to it.
     """
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in FORMATS:
+    name, suffix = name or path.name, kind_of(path.name)
+    if not suffix:
+        ending = Path(path.name.lower().removesuffix(".gz")).suffix
         raise InputError(
-            f"{path.name}: cannot read a file {f'of kind {suffix!r}' if suffix else 'without an extension'}; "
-            f"understood are {' '.join(FORMATS)} (each also with .gz)"
+            f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; "
+            f"understood are {' '.join(KINDS)} (each also with .gz or .zst)"
         )
-    if suffix not in (".csv", ".tsv") and (how.separator is not None or not how.header):
-        raise InputError(f"{path.name}: --separator and --no-header are for .csv and .tsv files: leave them out")
-    return FORMATS[suffix](path, how)
-
-
-def _is_gzip(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
-def _open_bytes(path: Path) -> io.BufferedReader:
-    # a GzipFile has all that is used of a BufferedReader: read, peek, close
-    return cast("io.BufferedReader", gzip.open(path)) if _is_gzip(path) else path.open("rb")
+    if suffix not in (".csv", ".tsv") and (settings.separator is not None or not settings.header):
+        raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
+    check_regular(path)
+    packed = path.suffix.lower() in PACKED
+    if suffix in (".csv", ".tsv", ".jsonl", ".ndjson", ".json"):
+        text = PlainText(path, name, settings, packed)
+        if suffix in (".csv", ".tsv"):
+            return _delimited_table(text, settings, "," if suffix == ".csv" else "\t")
+        return _json_array_table(text) if suffix == ".json" else _json_table(text)
+    folder = None
+    if packed:
+        folder = Folder()
+        path = unpacked(path, name, folder, settings.limits)
+    if suffix in (".xlsx", ".xls", ".ods"):
+        return _workbook_table(path, name, settings.limits)
+    return _columnar_table(path, name, suffix, folder)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what the operating system, gzip or Polars say into one line."""
+def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
+    """Turn what the operating system, gzip, zstd or Polars say into one line.
+
+    Args:
+        name: of the file.
+        kind: what Polars takes it for.
+    """
+    import zstandard
+
     try:
         yield
     except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
-        raise InputError(f"{path.name}: is not in the encoding given ({problem}); check --encoding") from None
+        raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{path.name}: is damaged or no gzip file; make or download it again") from None
+        raise InputError(f"{name}: is damaged or no gzip file; make or download it again") from None
+    except zstandard.ZstdError:
+        raise InputError(f"{name}: is damaged or no zstd file; make or download it again") from None
     except OSError as problem:
-        raise InputError(f"cannot read {str(path)!r}: {problem.strerror or problem}") from None
+        raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-        raise InputError(f"{path.name}: is no readable Parquet file ({str(problem).splitlines()[0]})") from None
+        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
+        raise InputError(f"{name}: is no readable {kind} file ({reason})") from None
 
 
-BINARY = {  # how files begin that are no text, whatever their name says
-    b"PK\x03\x04": "a workbook or ZIP archive: export the sheet as CSV, or unpack it",
-    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: export the sheet as CSV",
-    b"PAR1": "Parquet: name it .parquet",
-    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
-    b"%PDF": "PDF: export its text as CSV",
-    b"\x89PNG": "a picture",
-    b"SQLite format 3": "a database: export the table as CSV",
-}
+# ---- bytes
+
+
+def _open_bytes(path: Path) -> IO[bytes]:
+    suffix = path.suffix.lower()
+    opened: Any = None
+    if suffix == ".gz":
+        opened = gzip.open(path)  # noqa: SIM115  # the caller closes it
+        return cast("IO[bytes]", opened)
+    if suffix == ".zst":
+        import zstandard
+
+        opened = zstandard.open(path, "rb")
+        return cast("IO[bytes]", opened)
+    return path.open("rb")
+
+
+def _blocks(path: Path, name: str, limits: bool) -> Iterator[bytes]:
+    """The bytes of a file, unpacked.
+
+    Raises:
+        InputError: it expands beyond what real text does.
+    """
+    size, total = max(path.stat().st_size, 1), 0
+    with _open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            total += len(block)
+            if limits and path.suffix.lower() in PACKED and total > LARGE and total > EXPANSION * size:
+                raise InputError(
+                    f"{name}: expands more than {EXPANSION}-fold, to over {total / 1e9:.1f} GB: if it is meant to, give --no-limits"
+                )
+            yield block
+
+
+def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
+    """A packed file, unpacked into a folder.
+
+    Raises:
+        InputError: it is damaged, or expands beyond what real text does.
+    """
+    out = folder.new()
+    with reading(name), out.open("wb") as file:
+        for block in _blocks(path, name, limits):
+            with storing():
+                file.write(block)
+    return out
 
 
 class _BadText(Exception):
     """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
 
 
-def _lines(path: Path, encoding: str) -> Generator[str]:
-    """The lines of a text file with their endings, each checked to be text in the given encoding."""
-    codec = _codec(encoding)
-    with reading(path), _open_bytes(path) as raw:
-        start = raw.peek(8)
-        kind = next((kind for begins, kind in BINARY.items() if start.startswith(begins)), None)
-        if kind is not None:
-            raise InputError(f"{path.name}: is no text but {kind}")
-        if codec == "utf-8-sig" and start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{path.name}: is UTF-16 text; give --encoding utf-16, or save it as UTF-8")
+class PlainText:
+    """A text file as UTF-8 on disk: itself where it is that, else a copy that goes with this object.
+
+    Attributes:
+        name: for messages.
+        path: of the UTF-8 text; of the file as it is where a byte is at fault.
+        encoding: of `path`.
+        sound: every byte was looked at and is text: no NUL, no broken encoding.
+        lone_returns: whether a carriage return stands without a line feed.
+        notes: what was detected.
+    """
+
+    def __init__(self, path: Path, name: str, settings: SourceSettings, packed: bool = False) -> None:
+        self.name, self.path, self.limits = name, path, settings.limits
+        self.encoding, self.notes = settings.encoding or "utf-8", tuple[str, ...]()
+        self.sound, self.lone_returns = False, False
+        codec = codec_of(self.encoding)
+        with reading(name):
+            start = next(_blocks(path, name, self.limits), b"")
+            kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
+            if kind is not None:
+                raise InputError(f"{name}: is no text but {kind}")
+            if codec != "utf-8-sig":
+                self._take(_recoded(_blocks(path, name, self.limits), codec), copy=True)
+                return
+            odd = self._take(_blocks(path, name, self.limits), copy=packed)
+            found = detected_encoding(start, odd) if settings.encoding is None and not self.sound else None
+            if found is not None:
+                self._take(_recoded(_blocks(path, name, self.limits), codec_of(found)), copy=True)
+                self.notes = (f"encoding {found} (detected)",) if self.sound else ()
+
+    def _take(self, blocks: Iterator[bytes], copy: bool) -> list[bytes]:
+        """Look at every byte up to the first fault, and copy if asked; returns lines around a byte that is not UTF-8."""
+        decoder, block = codecs.getincrementaldecoder("utf-8")(), b""
+        line, returns, pairs, last = 0, 0, 0, b""
+        folder = Folder() if copy else None
+        with storing():
+            out = (folder.new() if folder else Path(os.devnull)).open("wb")
+        with closing(out):
+            try:
+                for block in blocks:
+                    if b"\0" in block:
+                        return []
+                    line = self._line_length(line, block)
+                    returns, pairs = returns + block.count(b"\r"), pairs + (last + block).count(b"\r\n")
+                    last = block[-1:] if block.endswith(b"\r") else b""
+                    if not block.isascii() or decoder.getstate()[0]:
+                        decoder.decode(block)
+                    if copy:
+                        with storing():
+                            out.write(block)
+                decoder.decode(b"", final=True)
+            except UnicodeError:
+                return [part for part in block.split(b"\n") if not part.isascii()]
+        if folder:
+            self._folder, self.path, self.encoding = folder, Path(out.name), "utf-8"
+        self.sound, self.lone_returns = True, returns > pairs
+        return []
+
+    def _line_length(self, before: int, block: bytes) -> int:
+        """Bytes of the last line so far, `before` of them in earlier blocks.
+
+        Raises:
+            InputError: a line does not end.
+        """
+        first, last = block.find(b"\n"), block.rfind(b"\n")
+        if self.limits and before + (len(block) if first < 0 else first) > LONGEST:
+            raise InputError(_endless(self.name))
+        return before + len(block) if last < 0 else len(block) - last - 1
+
+    def lines(self) -> Generator[str]:
+        """The lines with their endings, each checked to be text.
+
+        Raises:
+            _BadText: a line is not.
+        """
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
-        with io.TextIOWrapper(raw, codec, "surrogateescape", newline="") as text:
-            for number, line in enumerate(text, 1):
-                if "\0" in line:
+        with reading(self.name), _open_bytes(self.path) as raw:
+            text = io.TextIOWrapper(raw, codec_of(self.encoding), "surrogateescape", newline="")
+            number, line = 1, ""
+            while part := text.readline(BLOCK):
+                if "\0" in part:
                     raise _BadText(
                         number, "there is a NUL byte, so this is no text; remove it or export the file again"
                     )
+                line += part
+                if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
+                    if self.limits and len(line) > LONGEST:
+                        raise InputError(_endless(self.name))
+                    continue
                 if not line.isascii():
-                    _check_decoded(number, line, encoding)
+                    _check_decoded(number, line, self.encoding)
+                yield line
+                number, line = number + 1, ""
+            if line:
                 yield line
 
+    def whole(self) -> str:
+        """All of it.
 
-def whole_text(path: Path, encoding: str) -> str:
-    """All of a text file.
-
-    Raises:
-        InputError: it cannot be read, or is not text in this encoding.
-    """
-    try:
-        return "".join(_lines(path, encoding))
-    except _BadText as problem:
-        line, reason = problem.args
-        raise InputError(f"{path}: line {line}: {reason}") from None
+        Raises:
+            InputError: it is not text.
+        """
+        try:
+            return "".join(self.lines())
+        except _BadText as problem:
+            line, reason = problem.args
+            raise InputError(f"{self.name}: line {line}: {reason}") from None
 
 
-def _codec(encoding: str) -> str:
-    try:
-        io.TextIOWrapper(io.BytesIO(), encoding)
-    except LookupError:
-        raise InputError(f"there is no text encoding {encoding!r}; try utf-8, latin-1 or cp1252") from None
-    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+def _endless(name: str) -> str:
+    return f"{name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, give --no-limits"
+
+
+def _recoded(blocks: Iterator[bytes], codec: str) -> Iterator[bytes]:
+    """Text of any encoding as UTF-8."""
+    decoder = codecs.getincrementaldecoder(codec)()
+    for block in blocks:
+        yield decoder.decode(block).encode()
+    yield decoder.decode(b"", final=True).encode()
 
 
 def _check_decoded(number: int, line: str, encoding: str) -> None:
@@ -146,15 +334,105 @@ def _check_decoded(number: int, line: str, encoding: str) -> None:
         raise _BadText(number, reason) from None
 
 
-def _delimited_records(path: Path, how: SourceSettings, delimiter: str) -> Iterator[list[str]]:
-    """The header, if there is one, then the rows, of a CSV or TSV file read strictly."""
+# ---- CSV and TSV
+
+
+def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> Table:
+    mark = settings.separator or _detected_separator(text, usual)
+    top = next(_delimited_records(text, mark, settings.header), None)
+    if top is None:
+        raise InputError(f"{text.name}: is empty; the first line must name the columns")
+    header = settings.header
+    columns = [name.strip() for name in top] if header else [f"column {i}" for i in range(1, len(top) + 1)]
+    place = {name: i for i, name in enumerate(columns)}
+    trusted: list[bool] = []
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        if not trusted:
+            trusted.append(_polars_agrees(text, mark, len(top)))
+        if trusted[0]:
+            frame, own = _scanned(text, mark)
+            wanted = frame.select(pl.col(own[place[name]]).fill_null("").alias(name) for name in names)
+            yield from frame_batches(wanted.slice(int(header)), names)
+            return
+        records = islice(_delimited_records(text, mark, header), int(header), None)
+        while rows := list(islice(records, BATCH)):
+            yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
+
+    detected = () if settings.separator or mark == usual else (f"separator {mark!r} (detected)",)
+    return Table(text.name, columns, read, first_line=header, notes=(*text.notes, *detected))
+
+
+def _scanned(text: PlainText, mark: str) -> tuple[pl.LazyFrame, list[str]]:
+    """The file as Polars reads it, all of it text, the header a row like any other; and Polars' names of the columns."""
+    frame = pl.scan_csv(text.path, separator=mark, has_header=False, infer_schema=False, glob=False)
+    return frame, frame.collect_schema().names()
+
+
+def _polars_agrees(text: PlainText, mark: str, width: int) -> bool:
+    """Whether Polars reads the file as strictly as `_delimited_records`: see the top of this module.
+
+    Polars itself refuses broken quotes and long rows. With that given, all rows have `width` fields if the separators outside
+    quotes are (width − 1) times the rows.
+    """
+    if not text.sound or text.lone_returns or not mark.isascii() or width > 1_000:
+        return False
+    try:
+        frame, own = _scanned(text, mark)
+        if len(own) != width:
+            return False
+        empty = (pl.col(own[-1]).fill_null("") == "").sum().alias("empty")
+        all_of_it = [
+            pl.col(name).str.len_bytes().sum().alias(f"bytes of {name}") for name in own
+        ]  # Polars checks what it parses
+        rows, empty, *_ = frame.select(pl.len(), empty, *all_of_it).collect(engine="streaming").row(0)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return False
+    if not empty:
+        return True
+    if width == 1:  # an empty row or an empty field
+        return False
+    separators, inside = 0, False
+    content = np.memmap(text.path, np.uint8, "r")
+    for start in range(0, len(content), BLOCK):
+        block = content[start : start + BLOCK]
+        quoted = np.bitwise_xor.accumulate(block == ord('"')) ^ inside
+        separators += int(((block == ord(mark)) & ~quoted).sum())
+        inside = bool(quoted[-1])
+    return bool(separators == (width - 1) * rows)
+
+
+def _detected_separator(text: PlainText, usual: str) -> str:
+    """The mark that splits the first rows into the same number of fields, the usual one before others."""
+    try:
+        start = "".join(islice(text.lines(), 50))
+    except _BadText:
+        return usual
+    widths: dict[str, tuple[bool, int]] = {}
+    for mark in dict.fromkeys(usual + MARKS):
+        counts = []
+        try:
+            counts = [len(row) for row in csv.reader(io.StringIO(start[:1_000_000], newline=""), delimiter=mark) if row]
+        except csv.Error:
+            counts = []
+        top = counts[0] if counts else 1
+        # the last row may be cut off
+        widths[mark] = (len(set(counts[:-1] or counts)) == 1, top)
+    if widths[usual][1] > 1:
+        others = [mark for mark, (even, top) in widths.items() if even and top > 1]
+        return usual if widths[usual][0] or not others else max(others, key=lambda mark: widths[mark][1])
+    return max(widths, key=lambda mark: (widths[mark][1] > 1, widths[mark][0], widths[mark][1], mark == usual))
+
+
+def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[list[str]]:
+    """The header, if there is one, then the rows, read strictly."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # one document may have 50 MB
-    with closing(_lines(path, how.encoding or "utf-8")) as lines:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        row, width = 1 - how.header, 0
+    with closing(text.lines()) as lines:
+        reader = csv.reader(lines, delimiter=mark, strict=True)
+        row, width = 1 - header, 0
         while True:
             first = reader.line_num + 1
-            where = f"{path.name}: row {row}" if row else f"{path.name}: header"
+            where = f"{text.name}: row {row}" if row else f"{text.name}: header"
             try:
                 fields = next(reader)
             except StopIteration:
@@ -167,7 +445,7 @@ def _delimited_records(path: Path, how: SourceSettings, delimiter: str) -> Itera
             if not fields:
                 continue
             if width and len(fields) != width:
-                top = "header" if how.header else "first row"
+                top = "header" if header else "first row"
                 raise InputError(
                     f"{where} (line {first}): {len(fields)} fields where the {top} has {width}; "
                     "a field that holds the separator must be in double quotes"
@@ -185,103 +463,123 @@ def _quoting_problem(said: str) -> str:
     return f'broken quoting ({said}); write each field that holds quotes in double quotes, with inner quotes as ""'
 
 
-def _delimited_table(usual: str) -> Callable[[Path, SourceSettings], Table]:
-    def table(path: Path, how: SourceSettings) -> Table:
-        delimiter = how.separator or usual
-        first = next(_delimited_records(path, how, delimiter), None)
-        if first is None:
-            raise InputError(f"{path.name}: is empty; the first line must name the columns")
-
-        def read(which: Sequence[int]) -> Iterator[Row]:
-            for fields in islice(_delimited_records(path, how, delimiter), int(how.header), None):
-                yield tuple([fields[i] for i in which])
-
-        names = [name.strip() for name in first] if how.header else [f"column {i}" for i in range(1, len(first) + 1)]
-        return Table(path.name, tuple(names), read, first_line=how.header)
-
-    return table
+# ---- JSON
 
 
-def _json_records(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
+def _json_table(text: PlainText) -> Table:
+    """JSON lines; its columns are the keys of the first thousand."""
+    return record_table(text.name, lambda: _json_records(text), 1_000, text.notes)
+
+
+def _json_records(text: PlainText) -> Iterator[dict[str, Any]]:
+    decode = msgspec.json.Decoder().decode
     try:
-        with closing(_lines(path, encoding)) as lines:
+        with closing(text.lines()) as lines:
             for number, line in enumerate(lines, 1):
-                if not line.isspace():
-                    yield _json_object(f"{path.name}: line {number}", line)
+                if line.isspace():
+                    continue
+                try:
+                    record = decode(line)
+                except (msgspec.MsgspecError, RecursionError, UnicodeError):
+                    record = _decoded(f"{text.name}: line {number}", line, "one object {…} per line")
+                if type(record) is not dict:
+                    raise InputError(
+                        f"{text.name}: line {number}: is a JSON {type(record).__name__}; write one object {{…}} with named "
+                        "fields per line"
+                    )
+                yield record
     except _BadText as problem:
         bad, reason = problem.args
-        raise InputError(f"{path.name}: line {bad}: {reason}") from None
+        raise InputError(f"{text.name}: line {bad}: {reason}") from None
 
 
-def _json_object(where: str, line: str) -> dict[str, Any]:
+def _decoded(where: str, content: str, form: str) -> Any:
+    """What Python's reader makes of it, which also takes NaN, lone surrogates and numbers of any size."""
     try:
-        record = json.loads(line)
+        return json.loads(content)
     except (ValueError, RecursionError) as problem:
-        raise InputError(f"{where}: is not JSON ({problem}); write one object {{…}} per line") from None
-    if not isinstance(record, dict):
-        raise InputError(
-            f"{where}: is a JSON {type(record).__name__}; write one object {{…}} with named fields per line"
-        )
-    return record
+        raise InputError(f"{where}: is not JSON ({problem}); write {form}") from None
 
 
-def _json_table(path: Path, how: SourceSettings) -> Table:
-    return _record_table(path.name, lambda: _json_records(path, how.encoding or "utf-8"), KEY_ROWS)
-
-
-def _json_array_table(path: Path, how: SourceSettings) -> Table:
-    """A list of objects; or JSON lines under this name."""
-    content = whole_text(path, how.encoding or "utf-8")
-    if not content.lstrip().startswith("["):
-        return _json_table(path, how)
-    try:
-        records = json.loads(content)
-    except (ValueError, RecursionError) as problem:
-        raise InputError(f"{path.name}: is not JSON ({problem}); write a list of objects [{{…}}, …]") from None
+def _json_array_table(text: PlainText) -> Table:
+    """A list of objects, also under one key (`{"data": […]}`); columns of values; or JSON lines under this name."""
+    name, content = text.name, text.whole()
+    form = "a list of objects [{…}, …]"
+    records: Any = None
+    if content.lstrip()[:1] == "[":
+        records = _loaded(name, content, form)
+    elif content.lstrip()[:1] == "{" and "\n{" not in content:
+        try:
+            records = _loaded(name, content, form)
+        except InputError:
+            return _json_table(text)
+        lists = {key: value for key, value in records.items() if isinstance(value, list)}
+        maps = {key: list(value.values()) for key, value in records.items() if isinstance(value, dict)}
+        columns = lists if len(lists) == len(records) else maps if len(maps) == len(records) else {}
+        if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and not _objects(columns):
+            size = len(next(iter(columns.values())))
+            records = [{key: values[i] for key, values in columns.items()} for i in range(size)]
+        elif len(lists) == 1 and _objects(lists):
+            records = next(iter(lists.values()))
+        else:
+            return _json_table(text)
+    else:
+        return _json_table(text)
     for row, record in enumerate(records, 1):
         if not isinstance(record, dict):
-            raise InputError(
-                f"{path.name}: row {row} is a JSON {type(record).__name__}; write a list of objects [{{…}}, …]"
-            )
-    return _record_table(path.name, lambda: iter(records), None)
+            raise InputError(f"{name}: row {row} is a JSON {type(record).__name__}; write {form}")
+    return record_table(name, lambda: iter(records), None, text.notes)
 
 
-def _record_table(name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None) -> Table:
-    columns = tuple(dict.fromkeys(key for record in islice(records(), sample) for key in record))
-    if not columns:
-        raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
-
-    def read(which: Sequence[int]) -> Iterator[Row]:
-        names = [columns[i] for i in which]
-        for record in records():
-            yield tuple([record.get(name) for name in names])
-
-    return Table(name, columns, read, records)
+def _loaded(name: str, content: str, form: str) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return _decoded(name, content, form)
 
 
-def _parquet_table(path: Path, how: SourceSettings) -> Table:
+def _objects(columns: dict[str, list[Any]]) -> bool:
+    return any(isinstance(value, dict) for values in columns.values() for value in values[:5])
+
+
+# ---- Parquet, Arrow and workbooks
+
+
+def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None) -> Table:
+    kind = "Parquet" if suffix == ".parquet" else "Arrow"
+
     def scan() -> pl.LazyFrame:
-        if not _is_gzip(path):
+        assert folder is None or folder.path.exists()  # keeps an unpacked copy alive
+        if kind == "Parquet":
             return pl.scan_parquet(path, glob=False)
-        with _open_bytes(path) as raw:
-            return pl.scan_parquet(io.BytesIO(raw.read()))
+        with path.open("rb") as file:
+            stream = file.read(6) != b"ARROW1"
+        return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)
 
-    with reading(path):
-        columns = tuple(scan().collect_schema().names())
+    with reading(name, kind):
+        columns = scan().collect_schema().names()
 
-    def read(which: Sequence[int]) -> Iterator[Row]:
-        with reading(path):
-            wanted = scan().select([pl.col(columns[i]) for i in which])
-            yield from polars_rows(wanted.collect_batches(chunk_size=BATCH, lazy=True))
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        with reading(name, kind):
+            yield from frame_batches(scan(), names)
 
-    return Table(path.name, columns, read)
+    return Table(name, columns, read)
 
 
-FORMATS: dict[str, Callable[[Path, SourceSettings], Table]] = {
-    ".csv": _delimited_table(","),
-    ".tsv": _delimited_table("\t"),
-    ".jsonl": _json_table,
-    ".ndjson": _json_table,
-    ".json": _json_array_table,
-    ".parquet": _parquet_table,
-}
+def _workbook_table(path: Path, name: str, limits: bool) -> Table:
+    """The first sheet of a workbook."""
+    if limits and zipfile.is_zipfile(path):
+        with reading(name), zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > LARGE and size > EXPANSION * path.stat().st_size:
+            raise InputError(f"{name}: expands more than {EXPANSION}-fold: if it is meant to, give --no-limits")
+    import fastexcel
+
+    try:
+        sheets = fastexcel.read_excel(str(path)).sheet_names
+        frame = pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None)
+    except Exception as problem:  # the library raises errors of its own for every kind of bad file
+        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
+        raise InputError(f"{name}: is no readable workbook ({reason})") from None
+    notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
+    return Table(name, frame.columns, lambda names: frame_batches(frame, names), first_line=True, notes=notes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,34 +21,40 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}\.0+")
 
 def missing(value: Any) -> bool:
     """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
-    return (
-        value is None
-        or (isinstance(value, Real) and math.isnan(value))
-        or type(value).__name__ in ("NAType", "NaTType")
-    )
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real) and not isinstance(value, Integral) and math.isnan(value)
 
 
 def label_name(value: Any) -> str | None:
-    """The label as text; None where it is missing.
+    """The label as text without white space around it; None where it is missing.
 
     Raises:
         TypeError: the value is a list, an object or bytes.
     """
     if isinstance(value, str):
+        value = value.strip()
         if _WHOLE_NUMBER.fullmatch(value):
             return str(int(value.partition(".")[0]))
-        return value if value.strip() else None
+        return value or None
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, Integral):  # before anything that would make a float of it: whole numbers have any size
-        return str(int(value))
+        return _digits(int(value))
     if missing(value):
         return None
     if isinstance(value, Real) and float(value).is_integer():
-        return str(int(float(value)))
+        return _digits(int(float(value)))
     if isinstance(value, list | tuple | dict | set | bytes | np.ndarray | pl.Series):
         raise TypeError
     return label_name(str(value))
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python refuses to write more than 4,300 digits
+        return hex(number)
 
 
 def in_order(name: str) -> tuple[bool, float, str]:
@@ -88,9 +96,13 @@ def classes_of(
     if alone:
         (name, row), *more = sorted(alone, key=lambda found: found[1])
         others = f" ({listed(other for other, _ in more)} too)" if more else ""
+        frequent = [other for other in names if sizes[other] > 1]
+        near = get_close_matches(name.lower(), [other.lower() for other in frequent], n=1)
+        partner = next((other for other in frequent if near and other.lower() == near[0]), None)
+        merge = f" or merge it: --group {shlex.quote(f'{partner}={partner},{name}')}" if partner else ""
         raise InputError(
-            f"{column} has the value {name!r} in one document only{f', row {row}' * bool(row)}{others}; two are needed: "
-            f"leave it out with --drop {name!r}, or join it to another with --group"
+            f"{column}: {name!r} occurs once{f' (row {row})' * bool(row)}{others}; each class needs two documents. "
+            f"Leave it out with --drop {shlex.quote(name)}{merge}"
         )
     return names
 

@@ -6,12 +6,11 @@ hold what would be in memory otherwise: a copy of the texts, four bytes per toke
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, overload
@@ -76,11 +75,6 @@ def close_with(owner: object, file: IO[bytes]) -> None:
     weakref.finalize(owner, close)
 
 
-def digest(text: str) -> bytes:
-    """The digest by which texts are compared: BLAKE2b of its UTF-8, 12 bytes."""
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST).digest()
-
-
 class StoredTexts:
     """Texts in a file, with the little of `polars.Series` that the package asks of a corpus.
 
@@ -138,7 +132,7 @@ def characters(texts: pl.Series | StoredTexts) -> Ints:
 
 
 class TextWriter:
-    """Collects texts in a file and their digests in memory (20 bytes a text); what a list does for a corpus in memory."""
+    """Collects texts in a file; what a list does for a corpus in memory."""
 
     def __init__(self) -> None:
         self.folder = Folder()
@@ -146,23 +140,21 @@ class TextWriter:
         with storing():
             self._file = self._path.open("wb")
         close_with(self, self._file)
-        self._ends, self._digests = array("q", [0]), bytearray()
+        self._ends = array("q", [0])
 
-    def append(self, text: str) -> None:
-        """One more text, without lone surrogates."""
+    def extend(self, texts: Iterable[str]) -> None:
+        """More texts, without lone surrogates."""
         with storing():
-            self._ends.append(self._ends[-1] + self._file.write(text.encode()))
-        self._digests += digest(text)
+            for text in texts:
+                self._ends.append(self._ends[-1] + self._file.write(text.encode()))
 
-    def finish(self) -> tuple[StoredTexts, pl.Series]:
-        """The texts, and their digests."""
+    def finish(self) -> StoredTexts:
+        """The texts."""
         with storing():
             self._file.close()
         ends = np.array(self._ends, dtype=np.int64)
         data = np.memmap(self._path, np.uint8, "r") if ends[-1] else np.empty(0, np.uint8)
-        digests = [bytes(self._digests[i : i + DIGEST]) for i in range(0, len(self._digests), DIGEST)]
-        which = np.arange(len(ends) - 1)
-        return StoredTexts(self.folder, data, ends, which), pl.Series(digests, dtype=pl.Binary)
+        return StoredTexts(self.folder, data, ends, np.arange(len(ends) - 1))
 
 
 class Shards:

@@ -1,73 +1,181 @@
-"""Named columns and a stream of rows: what every source becomes, and how data frames and lists do."""
+"""Named columns in batches: what every source becomes before its documents are chosen.
+
+A batch holds a column as a Polars series where the source is typed (CSV, Parquet, Arrow, frames), and as a list of Python values
+where one column may mix types (JSON, lists). The functions at the end turn either into text.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol, TypeAlias
 
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.fields import join_fields
+from tokensieve.text.labels import label_name, listed, missing
 
-if TYPE_CHECKING:
-    import pandas
-
-Row: TypeAlias = tuple[Any, ...]
-Reader: TypeAlias = Callable[[Sequence[int]], Iterator[Row]]
-
+Values: TypeAlias = "pl.Series | list[Any]"
+Batch: TypeAlias = dict[str, Values]
 BATCH = 10_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ArrowStream(Protocol):
-    """Whatever gives its rows as an Arrow stream."""
+    """Whatever gives its rows as an Arrow stream (PyArrow, DuckDB, …)."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The PyCapsule of Arrow's C stream interface."""
         ...
 
 
-@dataclass(frozen=True)
 class Table:
-    """Named columns, and a stream of rows that can be started again.
+    """Named columns, readable again and again in batches.
 
-    Attributes:
+    Args:
         name: what to call the source in messages.
         columns: the column names, all different.
-        read: positions of the wanted columns → iterator over rows of those values, in source order.
-        whole: the rows as they are, with all their fields, where `columns` need not name every one (JSON); None where it does.
+        read: column names → batches of them, in source order.
+        records: the rows with all their fields, where `columns` need not name every one (JSON); None where it does.
         first_line: whether the names come from a first line, which may be data.
+        notes: what was detected, such as the separator.
 
     Raises:
         InputError: a column name occurs twice.
     """
 
-    name: str
-    columns: tuple[str, ...]
-    read: Reader
-    whole: Callable[[], Iterator[dict[str, Any]]] | None = None
-    first_line: bool = False
-
-    def __post_init__(self) -> None:
-        twice = sorted(name for name, n in Counter(self.columns).items() if n > 1)
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[str],
+        read: Callable[[Sequence[str]], Iterator[Batch]],
+        records: Callable[[], Iterator[dict[str, Any]]] | None = None,
+        first_line: bool = False,
+        notes: Sequence[str] = (),
+    ) -> None:
+        twice = sorted(column for column, n in Counter(columns).items() if n > 1)
         if twice:
-            raise InputError(
-                f"{self.name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them"
-            )
+            raise InputError(f"{name}: the column name {twice[0][:80]!r} occurs more than once; rename one of them")
+        self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
+        self.first_line, self.notes = first_line, tuple(notes)
+        self.kept: object = None  # what must live as long as the table, such as a folder of temporary files
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Batches of columns; a name with dots (`data.text`) may lead into nested values."""
+        base = {name: self.base(name) for name in names}
+        for batch in self._read(list(dict.fromkeys(base.values()))):
+            yield {
+                name: batch[column] if name == column else _nested(batch[column], name[len(column) + 1 :].split("."))
+                for name, column in base.items()
+            }
+
+    def base(self, name: str) -> str:
+        """The column that a name is or leads into; the name itself where there is none."""
+        if name in self.columns:
+            return name
+        parts = name.split(".")
+        starts = (".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+        return next((start for start in starts if start in self.columns), name)
+
+    def position(self, name: str, what: str) -> str:
+        """The name, if it is a column's or leads into one.
+
+        Raises:
+            InputError: it does not; `what` says what the column was for.
+        """
+        name = str(name)  # pandas' columns may be numbers
+        if self.base(name) in self.columns:
+            return name
+        lower = {column.strip().lower(): column for column in reversed(self.columns)}
+        near = get_close_matches(name.strip().lower(), list(lower), n=1)
+        hint = f"; did you mean {lower[near[0]]!r}?" if near else ""
+        raise InputError(
+            f"{self.name}: there is no column {name!r} for the {what}; the columns are {listed(self.columns)}{hint}"
+        )
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Every row with all its fields, by name."""
-        if self.whole is not None:
-            return self.whole()
-        return (dict(zip(self.columns, row, strict=True)) for row in self.read(range(len(self.columns))))
+        if self._records is not None:
+            yield from self._records()
+            return
+        for batch in self._read(self.columns):
+            lists = [values.to_list() if isinstance(values, pl.Series) else values for values in batch.values()]
+            for row in zip(*lists, strict=True):
+                yield dict(zip(batch, row, strict=True))
+
+    def sample(self, rows: int = 200, characters: int = 1_000_000) -> dict[str, list[Any]]:
+        """The first values of every column, not more than guessing needs.
+
+        Raises:
+            InputError: there are no rows.
+        """
+        for batch in self._read(self.columns):
+            out = {name: list(values[:rows]) for name, values in batch.items()}
+            n = len(next(iter(out.values()), []))
+            if n:
+                size = sum(len(value) for values in out.values() for value in values if isinstance(value, str))
+                kept = n if size <= characters else max(1, n * characters // size)
+                return {name: values[:kept] for name, values in out.items()}
+        raise InputError(f"{self.name}: has no rows")
 
 
-def polars_rows(batches: Iterable[pl.DataFrame]) -> Iterator[Row]:
-    for batch in batches:
-        yield from zip(*(column.to_list() for column in batch.get_columns()), strict=True)
+def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> Iterator[Batch]:
+    """Columns of a frame; of a lazy one in batches, so that it need not fit into memory."""
+    if isinstance(frame, pl.DataFrame):
+        yield {name: frame[name] for name in names}
+        return
+    for part in frame.select(pl.col(name) for name in names).collect_batches(chunk_size=BATCH, lazy=True):
+        yield {name: part[name] for name in names}
+
+
+def record_table(
+    name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
+) -> Table:
+    """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all).
+
+    Raises:
+        InputError: there are no keys.
+    """
+    keys: dict[str, None] = {}
+    for i, record in enumerate(records()):
+        if i == sample:
+            break
+        keys |= dict.fromkeys(record)
+    if not keys:
+        raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        rows: list[dict[str, Any]] = []
+        for record in records():
+            rows.append(record)
+            if len(rows) == BATCH:
+                yield {name: [row.get(name) for row in rows] for name in names}
+                rows = []
+        if rows:
+            yield {name: [row.get(name) for row in rows] for name in names}
+
+    return Table(name, list(keys), read, records, notes=notes)
+
+
+def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Table:
+    """Texts and labels.
+
+    Raises:
+        InputError: they are not two lists of one length.
+    """
+    if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
+        raise InputError("give texts and labels as a pair of lists: (texts, labels)")
+    if len(lists[0]) != len(lists[1]):
+        raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
+    parts: list[Any] = list(lists)
+    columns: Batch = {
+        key: part if isinstance(part, pl.Series) else list(part)
+        for key, part in zip(("text", "label"), parts, strict=True)
+    }
+    return Table(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
 
 
 def frame_table(source: Any, name: str = "the data frame") -> Table | None:
@@ -77,76 +185,156 @@ def frame_table(source: Any, name: str = "the data frame") -> Table | None:
         InputError: a column name occurs twice, or the data cannot be read.
     """
     if isinstance(source, pl.LazyFrame):
-        source = source.collect()
+        try:
+            columns = source.collect_schema().names()
+        except (pl.exceptions.PolarsError, OSError) as problem:
+            raise InputError(f"the lazy frame cannot be read: {_reason(problem)}") from None
+        return Table(name, columns, lambda names: frame_batches(source, names))
     if isinstance(source, pl.DataFrame):
-        return _polars_table(name, source)
-    frames = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
-    if frames is not None and isinstance(source, frames.DataFrame):
-        return _pandas_table(name, cast("pandas.DataFrame", source))
+        return Table(name, source.columns, lambda names: frame_batches(source, names))
+    pandas = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
+    if pandas is not None and isinstance(source, pandas.DataFrame):
+        places = {str(column): i for i, column in enumerate(source.columns)}
+
+        def read(names: Sequence[str]) -> Iterator[Batch]:
+            # pandas has several missing values (None, nan, NA, NaT): make them one
+            columns = {key: source.iloc[:, places[key]] for key in names}
+            yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
+
+        return Table(name, [str(column) for column in source.columns], read)
     if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.Series):
         try:
-            return _polars_table("the Arrow table", pl.DataFrame(source))
-        except (
-            pl.exceptions.PolarsError,
-            TypeError,
-            ValueError,
-        ) as problem:  # DuplicateError is Polars' for two like names
-            reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-            raise InputError(f"the Arrow table cannot be read: {reason[:200]}") from None
+            frame = pl.DataFrame(source)
+        except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:  # two columns of one name, for example
+            raise InputError(f"the Arrow table cannot be read: {_reason(problem)}") from None
+        return Table("the Arrow table", frame.columns, lambda names: frame_batches(frame, names))
     return None
 
 
-def _polars_table(name: str, frame: pl.DataFrame) -> Table:
-    return Table(name, tuple(frame.columns), lambda which: polars_rows(frame[:, list(which)].iter_slices(BATCH)))
+def _reason(problem: BaseException) -> str:
+    return (str(problem).splitlines() or [type(problem).__name__])[0][:200]
 
 
-def _pandas_table(name: str, frame: pandas.DataFrame) -> Table:
-    def read(which: Sequence[int]) -> Iterator[Row]:
-        for start in range(0, len(frame), BATCH):
-            columns = (frame.iloc[start : start + BATCH, i] for i in which)
-            # pandas has several missing values (None, nan, NA, NaT): make them one
-            yield from zip(*(c.astype(object).where(c.notna(), None).tolist() for c in columns), strict=True)
-
-    return Table(name, tuple(str(c) for c in frame.columns), read)
+# ---- values as text
 
 
-def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Table:
-    if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
-        raise InputError("give texts and labels as a pair of lists: (texts, labels)")
-    if len(lists[0]) != len(lists[1]):
-        raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
-    return Table(name, ("text", "label"), lambda which: zip(*(lists[i] for i in which), strict=True))
+def _nested(values: Values, path: Sequence[str]) -> Values:
+    """What lies at a path of keys in every value; of a list, what lies there in each of its entries."""
+    if isinstance(values, pl.Series):
+        place = 0
+        while place < len(path) and isinstance(values.dtype, pl.Struct):
+            if path[place] not in [field.name for field in values.dtype.fields]:
+                return [None] * len(values)
+            values = values.struct.field(path[place])
+            place += 1
+        if place == len(path):
+            return values
+        values, path = values.to_list(), path[place:]
+
+    def within(value: Any, keys: Sequence[str]) -> Any:
+        for place, key in enumerate(keys):
+            if isinstance(value, list):
+                return [within(entry, keys[place:]) for entry in value]
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    return [within(value, path) for value in values]
 
 
-def once(table: Table, at: Sequence[int]) -> Iterator[Row]:
-    """Rows of the wanted columns, each column read once even where it is wanted twice."""
-    wanted = list(dict.fromkeys(at))
-    place = [wanted.index(i) for i in at]
-    rows = table.read(wanted)
-    return rows if len(wanted) == len(at) else (tuple(values[i] for i in place) for values in rows)
+def chat_text(value: Any, role: str | None = None) -> Any:
+    """A list of chat messages (`role` and `content`, or `from` and `value`) as one text; any other value as it is.
+
+    Args:
+        value: of a cell.
+        role: only messages of this role; None for all.
+    """
+    if not (isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)):
+        return value
+    key = next((key for key in ("content", "value", "text") if key in value[0]), None)
+    if key is None:
+        return value
+    said = {"assistant": ("assistant", "gpt", "bot", "model"), "user": ("user", "human", "prompter")}
+    roles = None if role is None else said.get(role, (role,))
+    parts = []
+    for entry in value:
+        if roles is None or (entry.get("role") or entry.get("from")) in roles:
+            content = entry.get(key)
+            if isinstance(content, list):  # parts of a multimodal message
+                content = "\n".join(
+                    str(x["text"]) for x in content if isinstance(x, dict) and x.get("text") is not None
+                )
+            if content is not None:
+                parts.append(content if isinstance(content, str) else str(content))
+    return "\n".join(parts) if parts else None
 
 
-def joined(table: Table, fields: Sequence[int]) -> Table:
-    """The table with several fields joined into one text (`tokensieve.text.fields`), in one column named after them all.
+def as_texts(values: Values, where: str, column: str, first_row: int, role: str | None = None) -> tuple[pl.Series, int]:
+    """Values as text with nulls, and how many had lone surrogates, each of which becomes U+FFFD (no file can hold them).
+
+    Args:
+        values: of a column.
+        where, column, first_row: for messages.
+        role: of chat messages, those of this role.
 
     Raises:
-        InputError: while reading, where a field holds something other than text.
+        InputError: a value is not text.
     """
-    names = [table.columns[i] for i in fields]
-    others = [i for i in range(len(table.columns)) if i not in fields]
-    columns = (*(table.columns[i] for i in others), " + ".join(names))
+    if isinstance(values, pl.Series):
+        if values.dtype == pl.String:
+            return values, 0
+        if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
+            return values.cast(pl.String), 0
+        values = values.to_list()
+    texts: list[str | None] = []
+    replaced = 0
+    for row, value in enumerate(values, first_row):
+        text = chat_text(value, role) if isinstance(value, list) else value
+        if not isinstance(text, str):
+            if not missing(text):
+                raise InputError(
+                    f"{where}: row {row}: column {column!r} holds {type(value).__name__} values, not text; "
+                    "choose another with --text COLUMN"
+                )
+            text = None
+        elif not text.isascii():
+            text, found = _SURROGATE.subn("\ufffd", text)
+            replaced += found > 0
+        texts.append(text)
+    return pl.Series(texts, dtype=pl.String), replaced
 
-    def read(which: Sequence[int]) -> Iterator[Row]:
-        n = len(fields)
-        for row, values in enumerate(table.read([*fields, *(others[i] for i in which if i < len(others))]), 1):
-            for name, value in zip(names, values[:n], strict=True):
-                if not (value is None or isinstance(value, str) or value != value):
-                    raise InputError(
-                        f"{table.name}: row {row}: column {name!r} holds {type(value).__name__} values, not text; choose "
-                        "other fields with --text COLUMN"
-                    )
-            text = join_fields(names, [value if isinstance(value, str) else None for value in values[:n]])
-            rest = iter(values[n:])
-            yield tuple([next(rest) if i < len(others) else text for i in which])
 
-    return Table(table.name, columns, read)
+def as_names(values: Values, wrong: Callable[[int, Any], InputError], first_row: int) -> pl.Series:
+    """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
+
+    Args:
+        values: of a column.
+        wrong: the error for a value that is a list or the like, from its row and itself.
+        first_row: of the values.
+
+    Raises:
+        InputError: a value is a list or the like.
+    """
+    if isinstance(values, pl.Series):
+        if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+            values = values.to_list()
+        else:
+            old = values.unique().to_list()
+            names = [label_name(value) for value in old]
+            if values.dtype == pl.String and names == old:
+                return values
+            table = pl.DataFrame({"old": pl.Series(old, dtype=values.dtype), "new": pl.Series(names, dtype=pl.String)})
+            return pl.DataFrame({"old": values}).join(
+                table, on="old", how="left", nulls_equal=True, maintain_order="left"
+            )["new"]
+    known: dict[Any, str | None] = {}
+    out: list[str | None] = []
+    for row, value in enumerate(values, first_row):
+        key = (type(value), value)
+        try:
+            if key not in known:
+                name = label_name(value)
+                known[key] = name if name is None or name.isascii() else _SURROGATE.sub("\ufffd", name)
+        except TypeError:
+            raise wrong(row, value) from None
+        out.append(known[key])
+    return pl.Series(out, dtype=pl.String)

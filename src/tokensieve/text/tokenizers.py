@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.fields import split_fields
-from tokensieve.text.formats import check_regular, whole_text
+from tokensieve.text.formats import check_regular
+from tokensieve.text.settings import SourceSettings
+from tokensieve.text.sources import whole_text
 
 EMOJI = (
     r"\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*"
@@ -322,7 +324,7 @@ def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
         InputError: the file cannot be read, or names no word.
     """
     check_regular(path)
-    lines = [line.strip() for line in whole_text(path, "utf-8").splitlines()]
+    lines = [line.strip() for line in whole_text(path, SourceSettings(encoding="utf-8")).splitlines()]
     words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
     if not words:
         raise InputError(f"{path.name}: holds no stop words; write one a line")

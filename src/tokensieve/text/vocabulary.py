@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints, tally
 from tokensieve.text.formatting import (
     Bits,
@@ -198,35 +199,8 @@ def gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     return Frequencies(*_document_frequencies(known.longer(stream), stream.documents, stream.n_documents))
 
 
-class Labelled(Protocol):
-    """Documents with their labels, as `tokensieve.text.corpus.Corpus` has them."""
-
-    @property
-    def texts(self) -> pl.Series | StoredTexts:
-        """n texts."""
-        ...
-
-    @property
-    def labels(self) -> Ints:
-        """Class index of each, shape (n,)."""
-        ...
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The class names."""
-        ...
-
-
-class Documents(NamedTuple):
-    """Labelled texts that come from no source (see `Labelled`)."""
-
-    texts: pl.Series | StoredTexts
-    labels: Ints
-    classes: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
-class CountedTexts:
+class Counted:
     """Texts, counted.
 
     Attributes:
@@ -234,23 +208,21 @@ class CountedTexts:
         vocabulary: the token types.
         unknown: words of each document that are outside the vocabulary, shape (n,).
         words: words of all documents.
+        corpus: the documents, where they have labels.
     """
 
     matrix: sp.csr_array
     vocabulary: Vocabulary
     unknown: Ints
     words: int
+    corpus: Corpus | None = None
 
-
-@dataclass(frozen=True, eq=False)
-class Counted(CountedTexts):
-    """A corpus, counted.
-
-    Attributes:
-        counts: the same matrix with the documents' labels.
-    """
-
-    counts: Counts
+    @cached_property
+    def counts(self) -> Counts:
+        """The matrix with the documents' labels."""
+        assert self.corpus is not None
+        c = self.corpus
+        return Counts(self.matrix, c.labels, c.classes, self.vocabulary.tokens, c.weights)
 
 
 def count_texts(
@@ -262,7 +234,7 @@ def count_texts(
     min_documents: int = 1,
     formatting: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> CountedTexts:
+) -> Counted:
     """Tokenise texts, learn their vocabulary or take a given one, and count.
 
     Args:
@@ -292,18 +264,14 @@ def count_texts(
     else:
         bits = vocabulary.bits(texts)
     matrix, unknown = vocabulary.count(stream, bits)
-    return CountedTexts(matrix, vocabulary, unknown, stream.n_tokens)
+    return Counted(matrix, vocabulary, unknown, stream.n_tokens)
 
 
-def count_corpus(corpus: Labelled, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
-    """`count_texts` of labelled documents (a `Corpus`, or `Documents`), with the same options; fields are told apart."""
-    fields = getattr(corpus, "fields", ())
-    if vocabulary is None and fields:
-        options["tokenizer"] = with_fields(options.get("tokenizer") or WordTokenizer(), fields)
-    found = count_texts(corpus.texts, vocabulary, **options)
-    weights = getattr(corpus, "weights", None)
-    counts = Counts(found.matrix, corpus.labels, corpus.classes, found.vocabulary.tokens, weights)
-    return Counted(found.matrix, found.vocabulary, found.unknown, found.words, counts)
+def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
+    """`count_texts` of labelled documents, with the same options; fields are told apart."""
+    if vocabulary is None and corpus.fields:
+        options["tokenizer"] = with_fields(options.get("tokenizer") or WordTokenizer(), corpus.fields)
+    return replace(count_texts(corpus.texts, vocabulary, **options), corpus=corpus)
 
 
 def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words: int) -> Ints:
