@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Style = Literal["plain", "lead", "note", "good", "warning", "bad"]
-Format = Literal["text", "token", "count", "percent", "signed", "plain", "milli", "chance", "interval", "rate"]
+Format = Literal["text", "token", "count", "percent", "signed", "plain", "milli", "chance", "interval", "rate", "cell"]
 Medium = Literal["terminal", "html", "markdown"]
+Mark = Literal["full", "open", "alarm", "dotted", "none"]
+EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Text:
 
     text: str
     style: Style = "plain"
-    only: tuple[Medium, ...] = ("terminal", "html", "markdown")
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,39 @@ class Facts:
     """A few figures side by side: (label, value, note); the note may be empty."""
 
     facts: tuple[tuple[str, str, str], ...]
+    only: tuple[Medium, ...] = EVERYWHERE
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A row of tokens, such as the strongest of a class; on the audit's page a click on one opens it.
+
+    Attributes:
+        title: what they have in common.
+        tokens: as they are; renderers call `tokensieve.escape.shown`.
+        more: how many others there are.
+        only: the media that show it.
+    """
+
+    title: str
+    tokens: tuple[str, ...]
+    more: int = 0
+    only: tuple[Medium, ...] = EVERYWHERE
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Definitions: (term, what it means)."""
+
+    terms: tuple[tuple[str, str], ...]
+    only: tuple[Medium, ...] = ("html", "markdown")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Groups of blocks, side by side where there is space; elsewhere one after the other."""
+
+    columns: tuple[tuple[Block, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -44,15 +79,23 @@ class Column:
     Attributes:
         name: its head.
         format: how cells are written (`tokensieve.wording`). A cell of format `interval` is (value, low, high), written
-            "+0.42 [+0.31, +0.53]"; one of format `rate` is the same, written "83.0% (95% CI 79.1 to 86.4)".
+            "+0.42 [+0.31, +0.53]"; one of format `rate` is the same, written "83.0% (79.1 to 86.4)", or the value alone
+            where low is None. One of format `cell` is (count, fraction), written "107 (97%)" and shaded by the fraction.
         digits: decimals of numbers; None for the default of the format.
         unit: small print beside the head, such as "× 1,000".
+        bar: on a page, numbers, intervals and rates are drawn as bars, too: percentages from 0 to 100, others from zero.
+        marks: for a column of a few known texts, which dot stands before each: "full" and "open" are blue, "alarm" is orange,
+            "dotted" and "none" are grey.
+        extra: on a page, shown only when the reader asks for all columns.
     """
 
     name: str
     format: Format = "text"
     digits: int | None = None
     unit: str = ""
+    bar: bool = False
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    extra: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +118,7 @@ class Table:
     note: str = ""
     first: int = 12
     searchable: bool = False
-    only: tuple[Medium, ...] = ("terminal", "html", "markdown")
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
@@ -84,11 +127,12 @@ class Picture:
 
     Attributes:
         name: of its file, without ending; subfolders by "/".
-        chart: which chart of `tokensieve.report.pictures` draws it.
-        data: what that chart takes.
+        chart: which chart of `tokensieve.report.pictures` draws it; up to the first "-" the name of its module.
+        data: what that chart takes: numbers, texts, lists and frames.
         title: one line above it.
         caption: one line below it.
         description: what it shows, in words, for those who cannot see it.
+        wide: on a page, it takes the whole width; two others stand side by side.
     """
 
     name: str
@@ -97,6 +141,7 @@ class Picture:
     title: str
     caption: str = ""
     description: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,20 +153,26 @@ class Passage:
         label: its label.
         row: row in the source, from 1; None where it has none.
         note: what to see in it.
+        style: "good" or "bad" sets the note in a badge.
+        part: "train" where the audit's page shall ask whether the label of this training document is wrong.
     """
 
     pieces: tuple[tuple[str, float], ...]
     label: str = ""
     row: int | None = None
     note: str = ""
+    style: Style = "plain"
+    part: Literal["", "train"] = ""
 
 
 @dataclass(frozen=True)
 class Passages:
-    """Texts of the data with marked pieces."""
+    """Texts of the data with marked pieces; `short` ones are a line each, others documents."""
 
     title: str
     passages: tuple[Passage, ...]
+    short: bool = True
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
@@ -130,14 +181,22 @@ class Command:
 
     command: str
     purpose: str = ""
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
 @dataclass(frozen=True)
 class Live:
-    """The interactive part of a page, drawn by the scripts in `report/live` from a whole result; other media leave it out."""
+    """The interactive part of a page, drawn by the scripts in `report/live` from a whole result.
+
+    Attributes:
+        kind: which.
+        result: all that it draws from.
+        instead: what other media show, and pages in a browser without scripts.
+    """
 
     kind: Literal["audit"]
     result: Any
+    instead: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,10 +217,10 @@ class Section:
     anchor: str = ""
     level: str = ""
     folded: bool = False
-    only: tuple[Medium, ...] = ("terminal", "html", "markdown")
+    only: tuple[Medium, ...] = EVERYWHERE
 
 
-Block = Text | Facts | Table | Picture | Passages | Command | Live | Section
+Block = Text | Facts | Tokens | Terms | Columns | Table | Picture | Passages | Command | Live | Section
 
 
 @dataclass(frozen=True)
@@ -172,8 +231,9 @@ class Report:
         command: the subcommand that makes such results, such as "audit".
         title: what was done to what, such as "Audit of tickets.csv".
         verdict: one sentence, the first thing that a reader sees.
-        blocks: everything else, in order.
-        about: settings, version, seconds and the like by name, for the small print at the end.
+        blocks: everything else, in order. What comes before the first `Section` is the first screen of the page; it ends with
+            a `Command` or a `Text` that says what to do next.
+        about: version, settings, seconds and the like by name, for the small print at the end; a mapping becomes a table.
     """
 
     command: str

@@ -20,7 +20,7 @@ from tokensieve.evidence.shares import Share
 from tokensieve.report import pairs, render
 from tokensieve.report.save import audit_files
 from tokensieve.report.sentences import action, evidence, headline
-from tokensieve.report.terminal import show_audit
+from tokensieve.report.terminal_audit import show_audit
 from tokensieve.text.pairs import read_pairs
 
 PAIRS = ("chosen", "rejected")

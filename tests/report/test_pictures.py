@@ -8,9 +8,9 @@ import pytest
 from made import make_audit
 
 from pages import check_specifications
-from tokensieve.auditing.points import EXTREMES, bin_means, thin
 from tokensieve.report import pictures, render
 from tokensieve.report.charts import draw
+from tokensieve.report.points import EXTREMES, bin_means, thin
 
 
 def test_bin_means_against_a_loop() -> None:

@@ -66,7 +66,7 @@ def audit(
     quiet: bool = quiet_option(),
 ) -> int:
     """Audit one source."""
-    from tokensieve.report.terminal import show_over_budget
+    from tokensieve.report.terminal_audit import show_over_budget
 
     documents = replace(documents, source=source)
     settings: dict[str, Any] = {"seed": seed, "baseline": baseline, "formatting": formatting}
@@ -102,7 +102,7 @@ def run_audit(job: Job, show: bool = True) -> Any:
     from tokensieve.files import check_writable, write_all
     from tokensieve.report.dataset_card import dataset_card
     from tokensieve.report.save import OURS, audit_files
-    from tokensieve.report.terminal import show_audit
+    from tokensieve.report.terminal_audit import show_audit
 
     start = time.perf_counter()
     splitter = job.tokens.splitter()

@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Audit reviews whose truth is known, and compare."""
     from tokensieve.auditing.demo import demo_reviews
-    from tokensieve.report.terminal import show_truth
+    from tokensieve.report.terminal_audit import show_truth
     from tokensieve.text.corpus import read_corpus
 
     reviews = demo_reviews(seed=seed)

@@ -26,7 +26,7 @@ def explain(
     """Explain the prediction for one text."""
     from tokensieve.model.explanation import explain as take_apart
     from tokensieve.model.storage import read_model
-    from tokensieve.report.terminal import show_explanation
+    from tokensieve.report.terminal_audit import show_explanation
 
     classifier = read_model(model)
     if text == "-":

@@ -16,10 +16,10 @@ import polars as pl
 import vl_convert
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.points import EXTREMES, bins_of, thin
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import Category
 from tokensieve.files import csv_table
+from tokensieve.report.points import EXTREMES, bins_of, thin
 from tokensieve.wording import plain, signed, subscripts
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
-from tokensieve.auditing.points import bins_of, thin
 from tokensieve.report import charts
+from tokensieve.report.points import bins_of, thin
 from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import WordTokenizer, text_series
 from tokensieve.text.tokens import tokenize

@@ -8,7 +8,6 @@ import altair as alt
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant, quadrant_sizes
-from tokensieve.auditing.points import thin
 from tokensieve.diagnose.judging import Status
 from tokensieve.diagnose.result import Diagnosis, Marked
 from tokensieve.diagnose.verdict import Learning
@@ -28,6 +27,7 @@ from tokensieve.report.charts import (
     names,
 )
 from tokensieve.report.page import environment, source
+from tokensieve.report.points import thin
 from tokensieve.report.script import sortable
 from tokensieve.report.terminal_diagnose import length_line, measure_name, said
 from tokensieve.wording import interval, percent, plain, signed

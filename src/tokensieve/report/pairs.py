@@ -176,7 +176,7 @@ def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str
 
 def show_pair(model: Model, texts: tuple[str, str], found: Comparison) -> None:
     """Both texts taken apart, and the difference of their sums."""
-    from tokensieve.report.terminal import show_sum
+    from tokensieve.report.terminal_audit import show_sum
 
     console = Console()
     for name, text, side in zip(("first", "second"), texts, (found.first, found.second), strict=True):

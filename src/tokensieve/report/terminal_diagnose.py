@@ -16,7 +16,7 @@ from tokensieve.diagnose.result import Diagnosis
 from tokensieve.diagnose.verdict import Learning
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
-from tokensieve.report.terminal import BLUE, ORANGE
+from tokensieve.report.terminal_audit import BLUE, ORANGE
 from tokensieve.wording import percent, signed
 
 ROWS = 12

@@ -11,7 +11,7 @@ from rich.text import Text
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
 from tokensieve.report.reproduce import accuracy
-from tokensieve.report.terminal import BLUE, ORANGE
+from tokensieve.report.terminal_audit import BLUE, ORANGE
 from tokensieve.reproduce.result import FIXED, Experiment
 from tokensieve.reproduce.seeds import EXPLAINED, NOT_REPRODUCED, NOT_RUN, REPRODUCED
 from tokensieve.reproduce.study import Reproduction

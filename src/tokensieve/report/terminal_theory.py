@@ -11,7 +11,7 @@ from rich.text import Text
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
 from tokensieve.report.sentences import MORE_TIME
-from tokensieve.report.terminal import BLUE, ORANGE
+from tokensieve.report.terminal_audit import BLUE, ORANGE
 from tokensieve.theory.assumptions import Assumption
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.faces import Fate

@@ -1,0 +1,112 @@
+"""Pictures: which chart draws which, and SVG and PNG files of them without a browser or a network.
+
+Charts register themselves; the name of a chart begins with the module that holds it (`audit-map` is in `pictures/audit.py`).
+Drawing happens in a process of its own: where memory or file handles run out, the pictures are lost and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tokensieve.blocks import Picture, Report
+from tokensieve.files import csv_table
+from tokensieve.report.cells import walk
+from tokensieve.wording import subscripts
+
+Specification = dict[str, Any]
+Drawings = dict[str, dict[str, bytes]]
+"""Name of a picture → ending → file: "svg", and where asked for "png" (twice its size), "pdf" and "csv" (what is drawn)."""
+
+SECONDS = 300.0  # a drawing takes a tenth of a second; beyond this something hangs
+_NUMBER = r"(-?[0-9]+(?:\.[0-9])?)[0-9]*"  # to one decimal
+_CIRCLE = re.compile(
+    rf'<path transform="translate\({_NUMBER},{_NUMBER}\)" d="M{_NUMBER},0A[^MZ"]*"( fill="#[0-9a-f]*")'
+    r' stroke-width="2"( opacity="[0-9.]*")/>'
+)
+_charts: dict[str, Callable[[Picture], Specification]] = {}
+
+
+def chart(name: str) -> Callable[[Callable[[Picture], Specification]], Callable[[Picture], Specification]]:
+    """Register a function that makes the Vega-Lite specification of a picture, its data included."""
+
+    def register(function: Callable[[Picture], Specification]) -> Callable[[Picture], Specification]:
+        _charts[name] = function
+        return function
+
+    return register
+
+
+def specification(picture: Picture) -> Specification:
+    """What Vega-Lite draws."""
+    import_module(f"{__name__}.{picture.chart.partition('-')[0]}")
+    return _charts[picture.chart](picture)
+
+
+def pictures_of(report: Report) -> list[Picture]:
+    """The pictures of a report, each once."""
+    found = {block.name: block for block in walk(report.blocks) if isinstance(block, Picture)}
+    return list(found.values())
+
+
+def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
+    """Draw pictures as SVG; where that fails, a line on standard error says so, and there are none.
+
+    Args:
+        pictures: each with a name of its own.
+        also: further endings: "png", "pdf" or "csv".
+    """
+    if not pictures:
+        return {}
+    specs = {picture.name: specification(picture) for picture in pictures}
+    texts = {name: subscripts(json.dumps(spec, default=float)) for name, spec in specs.items()}
+    endings = [ending for ending in also if ending != "csv"]
+    try:
+        child = subprocess.run(
+            [sys.executable, "-P", str(Path(__file__).with_name("child.py"))],
+            input=json.dumps({"specs": texts, "also": endings}).encode(),
+            capture_output=True,
+            timeout=SECONDS,
+            check=True,
+        )
+        drawn = json.loads(child.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as problem:
+        status = getattr(problem, "returncode", None)
+        reason = f"the drawing process ended with status {status}" if status else str(problem)
+        logging.getLogger("tokensieve").warning("no pictures: %s; everything else is complete", reason)
+        return {}
+    out = {name: {ending: b64decode(file) for ending, file in files.items()} for name, files in drawn.items()}
+    if "csv" in also:
+        for name, spec in specs.items():
+            out[name]["csv"] = csv_table(_drawn_rows(spec))
+    return out
+
+
+def _drawn_rows(spec: Specification) -> pl.DataFrame:
+    """What is drawn: a row per mark, in the column `part` the layer that it belongs to."""
+    parts = [
+        pl.DataFrame(rows, infer_schema_length=None).select(pl.lit(name).alias("part"), pl.all())
+        for name, rows in spec["datasets"].items()
+        if rows
+    ]
+    return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame({"part": []})
+
+
+def themed(drawn: bytes) -> str:
+    """The SVG for a page: dark where the reader prefers dark, and with circles written shorter."""
+    from tokensieve.report.pictures.style import DARK
+
+    rules = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in DARK.items())
+    text = _CIRCLE.sub(r'<circle cx="\1" cy="\2" r="\3"\4\5/>', drawn.decode())
+    start = text.index(">") + 1
+    return f"{text[:start]}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[start:]}"

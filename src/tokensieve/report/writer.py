@@ -1,0 +1,77 @@
+"""One writer for the results of all commands: page, pictures, tables and summary in a folder, all of them or none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from tokensieve.blocks import Report
+from tokensieve.files import Content, write_all
+from tokensieve.report.html import page
+from tokensieve.report.pictures import draw, pictures_of
+
+SCREEN, PRINT = ("png",), ("png", "pdf", "csv")
+
+
+class Result(Protocol):
+    """What the writer asks of a result.
+
+    Attributes:
+        seconds: of each stage by name; gains `report` and `total`, which `files` may therefore hold.
+        own_files: a regular expression for the names of files that an earlier result of this kind may have left and that would
+            contradict this one, such as "(tokens|pairs)\\.csv"; `report.html` and pictures are known.
+    """
+
+    @property
+    def seconds(self) -> dict[str, float]: ...
+
+    @property
+    def own_files(self) -> str: ...
+
+    def report(self) -> Report: ...
+
+    def files(self) -> dict[str, Content]: ...
+
+
+def save(
+    result: Result,
+    folder: str | Path,
+    pictures: bool = True,
+    start: float | None = None,
+    for_print: bool = False,
+    also: Mapping[str, Content] | None = None,
+) -> list[Path]:
+    """Write a result into a folder: its page, its pictures, its tables and `summary.json`; all of them, or none.
+
+    Files that an earlier result of this kind left there and that would contradict this one are removed; others stay.
+
+    Args:
+        result: of any command, such as that of `tokensieve.audit`.
+        folder: made if missing.
+        pictures: also each picture as SVG and PNG.
+        start: when the work began (`time.perf_counter`), for the total of seconds; the sum of the stages if None.
+        for_print: each picture also as PDF, and what it shows as CSV.
+        also: further files by name, which belong to the result.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    lap = time.perf_counter()
+    report = result.report()
+    drawings = draw(pictures_of(report), *(PRINT if for_print else SCREEN if pictures else ()))
+    files: dict[str, Content] = {"report.html": page(report, drawings)}
+    for name, drawn in drawings.items() if pictures else ():
+        files |= {f"pictures/{name}.{ending}": content for ending, content in drawn.items()}
+    now = time.perf_counter()
+    seconds = {name: s for name, s in result.seconds.items() if name not in ("report", "total")}
+    seconds["report"] = now - lap
+    seconds["total"] = sum(seconds.values()) if start is None else now - start
+    result.seconds.update(seconds)
+    files |= result.files() | dict(also or {})
+    ours = rf"report\.html|summary\.json|pictures/[^/]+\.(svg|png|pdf|csv)|{result.own_files}"
+    return write_all(Path(folder), files, ours=ours)
