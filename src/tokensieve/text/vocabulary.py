@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints, tally
+from tokensieve.text.counts import Counts, Ints, find, tally
 from tokensieve.text.formatting import (
     Bits,
     chosen,
@@ -90,7 +90,7 @@ class Vocabulary:
         out[:, 0], base = self._words_of(stream), len(self.words)
         level: NDArray[Any] = out[:, 0]
         for n, keys in enumerate(self.grams, start=1):
-            level = _find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
+            level = find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
             out[:, n] = np.where(level >= 0, level + base, -1)
             base += len(keys)
         return out
@@ -100,7 +100,7 @@ class Vocabulary:
         ids = self._words_of(stream)
         level: NDArray[Any] = ids
         for keys in self.grams:
-            level = _find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
+            level = find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
         keys = _gram_keys(level, ids, stream.documents, len(self.words))
         if isinstance(self.tokenizer, FieldTokenizer):
             field = np.array([self.tokenizer.field_of(word) for word in self.words])[
@@ -301,10 +301,3 @@ def _changes(ordered: Ints) -> NDArray[np.bool_]:
     new = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return new
-
-
-def _find(keys: Ints, wanted: Ints) -> Ints:
-    """Position of each wanted value in sorted `keys`, −1 where it is not there."""
-    table = pl.DataFrame({"key": keys, "at": np.arange(len(keys), dtype=np.int64)})
-    query = pl.DataFrame({"key": wanted})
-    return query.join(table, on="key", how="left", maintain_order="left")["at"].fill_null(-1).to_numpy()
