@@ -93,10 +93,13 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "pairs.csv", "--pairs", "chosen"), "does not name two columns"),
+        (("train", "pairs.csv", "--pairs", "chosen"), "names two different columns"),
         (("train", "pairs.csv", "--pairs", "chosen,refused"), "no column 'refused' for the pairs"),
         (("train", "pairs.csv", "--pairs", "chosen,rejected", "--label", "id"), "--label is for labelled documents"),
-        (("train", "pairs.csv", "--pairs", "chosen,rejected", "--cluster", "tcp://x:1"), "leave out --cluster"),
+        (
+            ("train", "pairs.csv", "--pairs", "chosen,rejected", "--cluster", "tcp://x:1"),
+            "leave out --pairs or --cluster",
+        ),
         (("predict", "model", "pairs.csv", "--pairs", "chosen,other"), "no column 'other'"),
         (
             ("mask", "pairs.csv", "--pairs", "chosen", "--token", "tapestry", "--out", "x.csv"),

@@ -100,7 +100,7 @@ def test_folders_have_safe_names() -> None:
         ("columns.csv", ["--label", "billing", "--label", "billing"], "names a column twice"),
         ("cells.csv", ["--label", "labels", "--label-separator", ";"], "nowhere holds the separator ';'"),
         ("cells.csv", ["--label", "labels", "--label", "text", "--label-separator", "|"], "is for one label column"),
-        ("lists.jsonl", ["--drop", "billing"], "--group and --drop are for one label column"),
+        ("lists.jsonl", ["--drop", "billing"], "--group and --drop need one label column"),
     ],
 )
 def test_bad_input_is_said_in_one_line_before_any_audit(

@@ -19,9 +19,8 @@ SECONDS = 10  # that a scheduler, and its first worker, may take to answer
 
 
 def train_on_cluster(
-    read: Callable[[], Any], address: str, out: Path, quiet: bool, tokenizer: Any, ngrams: int, min_documents: int, seed: int,
-    value_rate: float,
-) -> None:  # fmt: skip
+    read: Callable[[], Any], address: str, out: Path, quiet: bool, tokenizer: Any, settings: Any
+) -> None:
     """Read and split here, learn there, test here; write tokens.csv, the model and summary.json, or nothing."""
     import numpy as np
 
@@ -36,17 +35,14 @@ def train_on_cluster(
         tell("reading", 0.0)
         corpus = read()
         if corpus.test is None:
-            corpus = split_corpus(corpus, seed=seed)
+            corpus = split_corpus(corpus, seed=settings.seed)
         learned, seconds = _learn(
             client,
             corpus,
             tell,
             start,
             tokenizer=tokenizer,
-            ngrams=ngrams,
-            min_documents=min_documents,
-            seed=seed,
-            value_rate=value_rate,
+            **{name: getattr(settings, name) for name in ("ngrams", "min_documents", "seed", "value_rate")},
         )
         model, k = learned.model, len(corpus.classes)
         right = sum(
@@ -61,14 +57,14 @@ def train_on_cluster(
             "test_accuracy": right / len(corpus.test.texts),
             "majority_accuracy": float(np.mean(corpus.test.labels == sizes.argmax())),
             "seconds": seconds | {"total": time.perf_counter() - start},
-            "seed": seed,
+            "seed": settings.seed,
             "version": __version__,
             "notes": corpus.intake.lines(),
         }
         files: dict[str, Any] = {"tokens.csv": csv_table(table)} | model_files(model)
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
         write_all(out, files)
-    say(quiet, f"test accuracy {summary['test_accuracy']:.4f}; {len(model.scores_):,} token types; all in {out}")
+    say(quiet, f"test accuracy {summary['test_accuracy']:.1%}; {len(model.scores_):,} tokens; model in {out}")
 
 
 @contextmanager

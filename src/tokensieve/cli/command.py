@@ -54,7 +54,7 @@ class _Option(click.Option):
         declared: dict[str, Any] = {"multiple": bool(_MANY.search(annotation)), "help": notes["help"]}
         if annotation.split(" | ")[0] == "bool":
             declared = {"is_flag": True, "help": notes["help"]}
-            if default is not False:
+            if len(flags) == 1:
                 flags = [f"{flags[0]}/--no-{flags[0].removeprefix('--')}"]
         elif choice := _CHOICE.search(annotation):
             declared["type"] = click.Choice(ast.literal_eval(choice[1]))
@@ -67,6 +67,7 @@ class _Option(click.Option):
         if notes["metavar"]:
             declared["metavar"] = notes["metavar"]
         super().__init__([name, *flags], default=None, **declared)
+        self.two_sided = default is not False
         self.section, self.parse = section, notes["parse"]
         self.note = _note(flags[0].split("/")[0], default, notes)
 
@@ -76,7 +77,7 @@ class _Option(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         short = sorted(self.opts, key=len)
-        names = ", ".join(short) + "".join(f" / {name}" for name in self.secondary_opts)
+        names = ", ".join(short) + "".join(f" / {name}" for name in self.secondary_opts if self.two_sided)
         metavar = "" if self.is_flag else f" {self.make_metavar(ctx)}"
         return names + metavar, f"{self.help}{self.note}"
 
@@ -159,14 +160,16 @@ def command(**arguments: str) -> Callable[[Callable[..., int | None]], click.Com
 
     Args:
         arguments: name → explanation of each positional argument. Of the function's other parameters, one whose type is a
-            settings class stands for an option per field, and any other has a default made with `option`.
+            settings class stands for an option per field, and any other has a default made with `option`; the latter
+            replaces a field's option of the same name.
     """
 
     def decorate(function: Callable[..., int | None]) -> click.Command:
         parameters: list[click.Parameter] = []
         groups: dict[str, tuple[Any, list[str]]] = {}
         defaults: dict[str, Any] = {}
-        for name, parameter in inspect.signature(function).parameters.items():
+        own = inspect.signature(function).parameters
+        for name, parameter in own.items():
             annotation, default = str(parameter.annotation), parameter.default
             kind: Any = function.__globals__.get(annotation)
             if name in arguments:
@@ -174,7 +177,7 @@ def command(**arguments: str) -> Callable[[Callable[..., int | None]], click.Com
                 parameters.append(_Argument(name, annotation, required, arguments[name]))
                 defaults[name] = None if required else default
             elif is_dataclass(kind):
-                made = list(_fields(kind))
+                made = [one for one in _fields(kind) if one.name not in own]
                 groups[name] = (kind, [str(one.name) for one in made])
                 parameters += made
             else:

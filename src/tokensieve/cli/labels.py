@@ -1,19 +1,16 @@
-"""audit, where documents have several labels: an audit of each in a folder of its own, and an index."""
+"""audit, if documents have several labels: an audit of each in a folder of its own, and an index."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
-
-if TYPE_CHECKING:
-    from tokensieve.cli.options import Audited
+from tokensieve.text.settings import ReadSettings
 
 LISTS = (".jsonl", ".ndjson", ".json", ".parquet")  # files whose cells may be lists
 
@@ -23,37 +20,40 @@ def folder_name(label: str) -> str:
     return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
-def labels_to_audit(documents: Audited) -> tuple[list[Any], dict[str, int]]:
-    """The audits that are asked for, where it is more than one, and labels left out; nothing where one label is read as it is.
+def labels_to_audit(source: str, settings: ReadSettings) -> tuple[list[Any], dict[str, int]]:
+    """The audits to make, if there are several, and the labels that are left out; nothing for one ordinary label column.
 
     Raises:
-        InputError: the source cannot be read, or an option is given that several labels have no use for.
+        InputError: the source cannot be read, or an option does not apply to several labels.
     """
-    names = [documents.label] if isinstance(documents.label, str) else documents.label or []
-    suffix = Path(documents.source.removesuffix(".gz")).suffix.lower()
-    if documents.pairs or not (len(names) > 1 or documents.label_separator or suffix in LISTS):
+    names = [settings.label] if isinstance(settings.label, str) else list(settings.label or [])
+    suffix = Path(source.removesuffix(".gz")).suffix.lower()
+    if settings.pairs or not (len(names) > 1 or settings.label_separator or suffix in LISTS):
         return [], {}
     from tokensieve.text.multilabel import label_settings
-    from tokensieve.text.settings import ReadSettings
 
-    how = ReadSettings(text=documents.text, label=names, label_separator=documents.label_separator, **documents.form())
-    asked, left_out = label_settings(documents.source, how)
-    if asked and (documents.group or documents.drop):
-        raise InputError("--group and --drop are for one label column of one value: leave them out for several labels")
+    asked, left_out = label_settings(source, settings)
+    if asked and (settings.group or settings.drop):
+        raise InputError("--group and --drop need one label column with one value per document; leave them out")
     return asked, left_out
 
 
 def audit_labels(
-    asked: list[Any], left_out: dict[str, int], documents: Audited, out: Path, quiet: bool, run: Callable[..., Any]
+    asked: list[Any],
+    left_out: dict[str, int],
+    source: str,
+    out: Path,
+    quiet: bool,
+    run: Callable[..., Any],
 ) -> int:
-    """Audit each label, write its folder when it is done, and the index at the end.
+    """Audit each label, write its folder when it is done, and the index at the end; gives the exit status.
 
     Args:
         asked, left_out: of `labels_to_audit`.
-        documents: the options.
+        source: as for one label.
         out: folder for all.
         quiet: nothing on the terminal.
-        run: (documents of one label, the rest of its reading, its folder, its name) → audit.
+        run: (settings of one label, its folder, its name) → audit.
 
     Raises:
         InputError: one of the audits cannot be made.
@@ -73,20 +73,17 @@ def audit_labels(
         folder = folder if folder.lower() not in taken else f"{folder}-{number}"
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(asked)}: {label}")
-        more = {} if how.having is None else {"having": how.having, "label_separator": how.label_separator}
-        found = run(replace(documents, label=how.label), more, out / folder, f"{documents.source}: {label}")
-        rows.append(LabelRow.of(label, folder, found))
-    found = LabelAudits(documents.source, __version__, tuple(rows), left_out)
+        rows.append(LabelRow.of(label, folder, run(how, out / folder, f"{source}: {label}")))
+    index = LabelAudits(source, __version__, tuple(rows), left_out)
     files: dict[str, Any] = {
-        "report.html": render_labels(found),
-        "labels.csv": csv_table(found.to_frame()),
-        "summary.json": json.dumps(found.to_dict(), ensure_ascii=False, indent=1),
+        "report.html": render_labels(index),
+        "labels.csv": csv_table(index.to_frame()),
+        "summary.json": json.dumps(index.to_dict(), ensure_ascii=False, indent=1),
     }
     write_all(out, files)
     if not quiet:
-        show_labels(found, out)
+        show_labels(index, out)
     over = [row.label for row in rows if row.exceeded]
     if over:
         say(quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
-        return 3
-    return 0
+    return 3 if over else 0

@@ -11,13 +11,13 @@ from typing import Any
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 from tokensieve.options import option
+from tokensieve.text.settings import ReadSettings
 
 LARGE = 2_000_000_000
 MOST_SEED = 2**32 - 1  # what every library takes
 SOURCE = "A file (.csv .tsv .jsonl .parquet, also .gz), a folder of text files, `imdb` or `yelp`."
 SEED = "Seed of every random draw."
 NGRAMS = "Longest run of words that is one token."
-FORMATTING = "Treat what a text looks like (length, spaces, marks) as tokens too."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,65 +87,6 @@ class Documents(Columns, Files):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intake(Documents):
-    """Data."""
-
-    duplicates: str = option("keep", "Keep or drop repeated texts with the same label.", metavar="keep|drop")
-    by: str | None = option(None, "Column that groups documents (author, thread, source).", metavar="COLUMN")
-    weight: str | None = option(None, "Column of training weights (0 or more).", metavar="COLUMN")
-    stream: bool = option(False, "For data larger than memory: keep documents and counts in files under $TMPDIR.")
-    pairs: str | None = option(None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED")
-
-    def reader(self, **more: Any) -> Callable[[], Any]:
-        """As for `Documents`, duplicates and streaming included."""
-        if self.pairs is not None:
-            from tokensieve.cli.pairs import pair_reader
-
-            return pair_reader(self)
-        weights = {} if self.weight is None else {"sample_weight": self.weight}
-        return super().reader(duplicates=self.duplicates, stream=self.stream, by=self.by, **weights, **more)
-
-    def advise(self, quiet: bool) -> None:
-        """Say that a large file need not be read into memory."""
-        path, size = Path(self.source), 0
-        with suppress(OSError, ValueError):  # reading will say what is wrong with the path
-            size = path.stat().st_size if path.is_file() else 0
-        if not self.stream and size > LARGE:
-            say(quiet, f"{path.name} has {size / 1e9:.1f} GB: --stream keeps it out of memory, with the same result")
-
-    def as_given(self) -> dict[str, Any]:
-        """The options that decide which documents are read, for summary.json."""
-        names = ("text", "label", "group", "drop", "test", "split", "by", "weight", "pairs")
-        given = {name: getattr(self, name) for name in names}
-        return given | {"text": self.text[0] if self.text and len(self.text) == 1 else self.text}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audited(Intake):
-    """Data."""
-
-    label: list[str] | None = option(  # type: ignore[assignment]  # several: an audit of each
-        None, "Column of the label, or of lists of labels (repeatable).", metavar="COLUMN", parse=list
-    )
-    label_separator: str | None = option(None, "Separates several labels of one document, such as '|'.", metavar="MARK")
-    environments: str | None = option(
-        None,
-        "Column of where documents come from (site, month): finds tokens that predict in one place only.",
-        metavar="COLUMN",
-    )
-
-    def reader(self, **more: Any) -> Callable[[], Any]:
-        """As for `Intake`, environments included."""
-        if self.pairs is not None and self.environments is not None:
-            raise InputError("--environments is for labelled documents, not for --pairs: leave one of the two out")
-        return super().reader(environments=self.environments, **more)
-
-    def as_given(self) -> dict[str, Any]:
-        """As for `Intake`, environments included."""
-        return super().as_given() | {"environments": self.environments}
-
-
-@dataclass(frozen=True, kw_only=True)
 class Splitting:
     """Tokens."""
 
@@ -192,10 +133,26 @@ class Splitting:
         return given | {"pattern": self.pattern, "stop_words": stop_words, "html": self.html}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tokens(Splitting):
-    """Tokens."""
+def reading_of(settings: ReadSettings) -> dict[str, Any]:
+    """The options that decide which documents are read, for summary.json, as they are written on the command line."""
+    text, label = (
+        [given] if isinstance(given, str) else list(given or []) for given in (settings.text, settings.label)
+    )
+    names = ("test", "split", "by", "environments")
+    return {name: getattr(settings, name) for name in names} | {
+        "text": text[0] if len(text) == 1 else text or None,
+        "label": label[0] if len(label) == 1 else label or None,
+        "group": [f"{new}={','.join(old)}" for new, old in (settings.group or {}).items()] or None,
+        "drop": list(settings.drop) or None,
+        "weight": settings.sample_weight,
+        "pairs": ",".join(settings.columns_of_pairs) or None,
+    }
 
-    ngrams: int = option(1, NGRAMS, low=1, high=5)
-    min_documents: int = option(3, "Ignore tokens that occur in fewer documents.", low=1)
-    value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
+
+def advise_streaming(source: str, settings: ReadSettings, quiet: bool) -> None:
+    """Say that a large file need not be read into memory."""
+    path, size = Path(source), 0
+    with suppress(OSError, ValueError):  # reading will say what is wrong with the path
+        size = path.stat().st_size if path.is_file() else 0
+    if not settings.stream and size > LARGE:
+        say(quiet, f"{path.name} has {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result")

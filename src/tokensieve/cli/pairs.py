@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import printable
 
 if TYPE_CHECKING:
-    from tokensieve.cli.options import Intake
-
-FOREIGN = "is for labelled documents: --pairs names the columns that pairs need; beside it --by, --split and --test"
+    pass
 
 
 def columns_of(given: str) -> tuple[str, str]:
@@ -30,30 +27,6 @@ def columns_of(given: str) -> tuple[str, str]:
             f"--pairs {given!r} does not name two columns, the preferred answer first: --pairs chosen,rejected"
         )
     return names[0], names[1]
-
-
-def pair_reader(documents: Intake) -> Callable[[], Any]:
-    """Check the options now, read pairs later.
-
-    Raises:
-        InputError: an option is given that pairs have no use for.
-    """
-    columns = columns_of(documents.pairs or "")
-    for name in ("text", "label", "group", "drop", "weight"):
-        if getattr(documents, name):
-            raise InputError(f"--{name} {FOREIGN}")
-    if documents.duplicates != "keep":
-        raise InputError(f"--duplicates {FOREIGN}")
-
-    def read() -> Any:
-        from tokensieve.text.pairs import read_pairs
-
-        return read_pairs(
-            documents.source, pairs=columns, by=documents.by, split=documents.split, test=documents.test,
-            stream=documents.stream, **documents.form(),
-        )  # fmt: skip
-
-    return read
 
 
 @dataclass(frozen=True)

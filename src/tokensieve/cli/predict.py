@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve.cli.command import command, quiet_option, say
-from tokensieve.cli.options import Columns, Files
+from tokensieve.cli.options import Files
 from tokensieve.cli.pairs import Answering, predict_pairs
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.options import option
+from tokensieve.text.settings import groups_from
 
 
 @command(
@@ -112,8 +113,8 @@ class _Training:
         try:
             settings = parsed(read_regular(folder / "summary.json"))["settings"]
             text, label = map(str, settings["columns"][:2])
-            given = Columns(group=settings.get("group"), drop=settings.get("drop"))
-            final = destinations(given.groups(), given.dropped())
+            dropped = [name for item in settings.get("drop") or [] for name in item.split(",")]
+            final = destinations(groups_from(settings.get("group") or []), dropped)
         except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
             return cls(fields, None, {})
         return cls(fields or [text], label, final)
