@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,30 +17,24 @@ from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.tokens import TokenStream, tokenize
 from tokensieve.text.vocabulary import learn_vocabulary
 
-FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
-COLUMNS = {"imdb": "text, label (positive or negative)", "yelp": "text, stars (1 to 5)"}
-SOURCES = {
-    "imdb": "the Large Movie Review Dataset, ai.stanford.edu/~amaas/data/sentiment",
-    "yelp": "a sample of the Yelp Open Dataset, business.yelp.com/data/resources/open-dataset",
+_FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
+_HOW_TO_GET = {
+    "imdb": "get the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), write imdb_train.parquet and "
+    "imdb_test.parquet with the columns text and label (positive or negative)",
+    "yelp": "get a sample of the Yelp Open Dataset (business.yelp.com/data/resources/open-dataset), write yelp.parquet with the "
+    "columns text and stars (1 to 5)",
 }
-GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
+_GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     "polarity": {"negative": ("1", "2"), "positive": ("4", "5")},
     "joined 2-3": {"1 star": ("1",), "2-3 stars": ("2", "3"), "4 stars": ("4",), "5 stars": ("5",)},
     "joined 3-4": {"1 star": ("1",), "2 stars": ("2",), "3-4 stars": ("3", "4"), "5 stars": ("5",)},
     "without 3": {"1 star": ("1",), "2 stars": ("2",), "4 stars": ("4",), "5 stars": ("5",)},
 }  # class → the ratings in it
-VALIDATION, TEST = 0.1, 0.2
 
 
-class Split(NamedTuple):
-    """Documents for training, for choices, and for the figures that are reported; all over the types seen in training."""
-
-    train: Counts
-    validation: Counts
-    test: Counts
+Split = tuple[Counts, Counts, Counts]  # training, validation, test; all over the types seen in training
 
 
-@dataclass
 class Data:
     """A folder of data files, and what was already read from it.
 
@@ -51,26 +43,23 @@ class Data:
         limit: at most this many documents of each data set, for trials; None for all.
     """
 
-    folder: Path | None
-    limit: int | None = None
-    _read: dict[str, tuple[Corpus, TokenStream]] = field(default_factory=dict)
+    def __init__(self, folder: Path | None, limit: int | None = None) -> None:
+        self.folder, self.limit = folder, limit
+        self._read: dict[str, tuple[Corpus, TokenStream]] = {}
 
     def missing(self, name: str) -> str:
         """Why a data set cannot be read and how to get it; empty where it can."""
-        lacking = [file for file in FILES[name] if self.folder is None or not (self.folder / file).is_file()]
+        lacking = [file for file in _FILES[name] if self.folder is None or not (self.folder / file).is_file()]
         if not lacking:
             return ""
         where = (
             "no data folder is named" if self.folder is None else f"there is no {lacking[0]} in {str(self.folder)!r}"
         )
-        return (
-            f"{where}; get {SOURCES[name]}, write {' and '.join(FILES[name])} with the columns {COLUMNS[name]}, "
-            "and name their folder with --data or TOKENSIEVE_DATA"
-        )
+        return f"{where}; {_HOW_TO_GET[name]}, and name the folder with --data or TOKENSIEVE_DATA"
 
     def mark(self, name: str) -> str:
         """A digest of a data set's files: what tells one state of the data from another; empty where there is none."""
-        files = [(self.folder or Path()) / file for file in FILES[name]]
+        files = [(self.folder or Path()) / file for file in _FILES[name]]
         return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
 
     def imdb(self, types: int, documents: int | None = None, seed: int = 0) -> Split:
@@ -85,10 +74,11 @@ class Data:
         test, held = self._tokens("imdb_test", self._imdb("test"))
         rng = np.random.default_rng(seed)
         chosen, held_out = (_draw(c.labels, self._most(documents), rng) for c in (train, test))
-        cut = round(len(chosen) * VALIDATION)
+        cut = round(len(chosen) * 0.1)
         count = _counter(learn, chosen[cut:], types, train.classes)
         parts = ((learn, train, chosen[cut:]), (learn, train, chosen[:cut]), (held, test, held_out))
-        return Split(*(count(stream, corpus.labels, rows) for stream, corpus, rows in parts))
+        first, second, third = (count(stream, corpus.labels, rows) for stream, corpus, rows in parts)
+        return first, second, third
 
     def yelp(self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0) -> Split:
         """Yelp with equally large classes: reviews drawn from the larger ones, a fifth to test, a tenth of the rest to validate.
@@ -99,19 +89,20 @@ class Data:
         Args:
             types: how many token types are kept: those that occur in most training documents.
             documents: how many in all, drawn by the seed; None for as many as equal classes allow.
-            groups: a name of `GROUPS`.
+            groups: a name of `_GROUPS`.
             seed: of the draw.
         """
         corpus, stream = self._tokens("yelp", lambda: self._open("yelp", "yelp.parquet", "stars"))
-        classes = tuple(GROUPS[groups])
-        into = {star: k for k, stars in enumerate(GROUPS[groups].values()) for star in stars}
+        classes = tuple(_GROUPS[groups])
+        into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
         labels = np.array([into.get(corpus.classes[y], -1) for y in corpus.labels], dtype=np.int64)
         chosen = _draw(labels, self._most(documents), np.random.default_rng(seed), len(classes))
-        test = round(len(chosen) * TEST)
-        validation = test + round((len(chosen) - test) * VALIDATION)
+        test = round(len(chosen) * 0.2)
+        validation = test + round((len(chosen) - test) * 0.1)
         count = _counter(stream, chosen[validation:], types, classes)
-        return Split(*(count(stream, labels, rows) for rows in
-                       (chosen[validation:], chosen[test:validation], chosen[:test])))  # fmt: skip
+        parts = (chosen[validation:], chosen[test:validation], chosen[:test])
+        learn, choose, held_out = (count(stream, labels, rows) for rows in parts)
+        return learn, choose, held_out
 
     def _most(self, documents: int | None) -> int | None:
         return min((n for n in (documents, self.limit) if n is not None), default=None)
@@ -130,18 +121,6 @@ class Data:
             assert isinstance(corpus.texts, pl.Series), "read into memory"
             self._read[key] = corpus, tokenize(corpus.texts, WordTokenizer())
         return self._read[key]
-
-
-def data_folder(named: Path | None) -> Path | None:
-    """The folder named, else the one in TOKENSIEVE_DATA, else None.
-
-    Raises:
-        InputError: a folder is named and is none.
-    """
-    folder = named or (Path(os.environ["TOKENSIEVE_DATA"]) if os.environ.get("TOKENSIEVE_DATA") else None)
-    if folder is not None and not folder.is_dir():
-        raise InputError(f"there is no data folder {str(folder)!r}: check --data and TOKENSIEVE_DATA")
-    return folder
 
 
 def _draw(labels: Ints, documents: int | None, rng: np.random.Generator, classes: int = 2) -> Ints:

@@ -5,96 +5,43 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.model.embeddings import Training, evaluate
-from tokensieve.reproduce import paper
-from tokensieve.reproduce.data import Split
-from tokensieve.reproduce.joint import fit, load
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, View
-from tokensieve.reproduce.shape import bins, reach, spearman, token_table
-from tokensieve.text.counts import Floats
-
-SMALL = 0.1  # of a rank correlation over thousands of types, or of the trained model's reach
-SETTINGS = {
-    "quick": {
-        "d": 256, "steps": 100, "learning_rate": 0.01, "frozen_rate": 0.1, "frozen_steps": 200,
-        "imdb": {"types": paper.TYPES["imdb"], "documents": 8000},
-    },
-    "paper": {
-        "d": paper.DIMENSION, "steps": 200, "learning_rate": 0.01, "frozen_rate": 0.1, "frozen_steps": 400,
-        "imdb": {"types": paper.TYPES["imdb"]},
-    },
-}  # fmt: skip
-NOTES = (
-    "The paper's answer speaks of the products being always small, whatever the importance; two readings are measured: rank "
-    "correlations over token types, and the reach of the bin means against the trained model's.",
-    "“Start” is the random start; “frozen” has trained p and v on embeddings that stay at it: the case the paper names.",
-)
+from tokensieve.model.embeddings import evaluate
+from tokensieve.reproduce.bench import Bench, read
+from tokensieve.reproduce.measures import SYMBOLS, Measurement, spearman, spread_and_range
+from tokensieve.reproduce.result import SeedRun
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> SeedRun:
     """Correlations at the start, with frozen embeddings, and with all trained."""
-    split = load(bench, "imdb")
+    split = bench.load("imdb")
     changes = {"learning_rate": bench.settings["frozen_rate"], "steps": bench.settings["frozen_steps"]}
-    frozen = fit(bench, split, "frozen", bench.part(0, 0.5), frozen=("E",), **changes)
-    trained = fit(bench, split, "trained", bench.part(0.5, 1), frozen=())
-    models: dict[str, tuple[Training, int]] = {"start": (trained, 0), "frozen": (frozen, -1), "trained": (trained, -1)}
-    rows = []
+    frozen = bench.fit(split, "frozen", bench.part(0, 0.5), frozen=("E",), **changes)
+    trained = bench.fit(split, "trained", bench.part(0.5, 1), frozen=())
+    rows: dict[str, dict[str, float]] = {}
     tables: dict[str, pl.DataFrame] = {}
-    shown: list[View] = []
-    for name, (training, at) in models.items():
-        row, tokens, table = _measure(split, training.scores[at], training.values[at][:, 0])
-        rows.append(row)
+    for name, training, at in (("start", trained, 0), ("frozen", frozen, -1), ("trained", trained, -1)):
+        tokens, table = read(split, training, at)
+        x, u, w = (tokens[column].to_numpy() for column in ("posterior_difference", "score", "value"))
+        rows[name] = {
+            "value_correlation": spearman(x, w),
+            "score_correlation": spearman(np.abs(x), u),
+            "value_range": spread_and_range(table, "value")[1],
+            "score_range": spread_and_range(table, "score")[1],
+            "test_accuracy": evaluate(split[2], u, w)[1],
+        }
         tables |= {f"bins-{name}": table, f"tokens-{name}": tokens}
-        shown.append(View(f"diagnosis-{name}", f"Embeddings: {name}", f"bins-{name}", "value", points=f"tokens-{name}"))
-    found = pl.DataFrame(rows).insert_column(0, pl.Series("embeddings", list(models)))
-    start, left, all_of = rows
-    checks = (
-        Check("start: |rank correlation| of E_sᵀv", abs(start["value_correlation"]), high=SMALL),
-        Check("start: |rank correlation| of E_sᵀp", abs(start["score_correlation"]), high=SMALL),
-        Check(
-            "frozen: |rank correlation| of E_sᵀv, of the trained one",
-            _share(left, all_of, "value_correlation"),
-            high=0.5,
-        ),
-        Check(
-            "frozen: |rank correlation| of E_sᵀp, of the trained one",
-            _share(left, all_of, "score_correlation"),
-            high=0.5,
-        ),
-        Check("frozen: reach of E_sᵀv, of the trained one", _share(left, all_of, "value_reach"), high=0.5),
-        Check("frozen: reach of E_sᵀp, of the trained one", _share(left, all_of, "score_reach"), high=0.5),
-    )
+    found = pl.DataFrame(list(rows.values())).insert_column(0, pl.Series("embeddings", list(rows)))
+    measured = []
+    for of, symbol in SYMBOLS.items():
+        size = abs(rows["start"][f"{of}_correlation"])
+        measured.append(Measurement(f"start: |rank correlation| of {symbol}", size, high=0.1))
+    for figure in ("correlation", "range"):
+        for of, symbol in SYMBOLS.items():
+            ratio = abs(rows["frozen"][f"{of}_{figure}"]) / abs(rows["trained"][f"{of}_{figure}"])
+            name = f"frozen: {'|rank correlation|' if figure == 'correlation' else figure} of {symbol} over the trained one"
+            measured.append(Measurement(name, ratio, high=0.5))
     ours = "rank correlations of E_sᵀv, E_sᵀp: " + "; ".join(
         f"{name} {r['value_correlation']:.2f}, {r['score_correlation']:.2f} (test accuracy {r['test_accuracy']:.1%})"
-        for name, r in zip(models, rows, strict=True)
+        for name, r in rows.items()
     )
-    return Finding(ours, checks, {"correlations": found, **tables}, tuple(shown), NOTES)
-
-
-def _measure(split: Split, u: Floats, w: Floats) -> tuple[dict[str, float], pl.DataFrame, pl.DataFrame]:
-    """Rank correlations over types and reach over bins of one model."""
-    tokens = token_table(split.train, u, w)
-    table, x = bins(tokens, theirs=paper.AXIS), tokens["posterior_difference"].to_numpy()
-    row = {
-        "value_correlation": spearman(x, w), "score_correlation": spearman(np.abs(x), u),
-        "value_reach": reach(table, "value"), "score_reach": reach(table, "score"),
-        "test_accuracy": evaluate(split.test, u, w)[1],
-    }  # fmt: skip
-    return row, tokens, table
-
-
-def _share(part: dict[str, float], whole: dict[str, float], of: str) -> float:
-    return abs(part[of]) / abs(whole[of])
-
-
-EXPERIMENT = Experiment(
-    "diagnosis",
-    "The correlations E_sᵀv and E_sᵀp tell whether a model has learned: always small where embeddings are untrained",
-    "no figures",
-    "at the start rank correlations with importance within 0.1 of zero; with frozen embeddings correlations and reach at most "
-    "half of those with trained ones",
-    SETTINGS,
-    {"quick": 40, "paper": 400},
-    run,
-    needs=("imdb",),
-)
+    return SeedRun(ours, tuple(measured), {"correlations": found, **tables})

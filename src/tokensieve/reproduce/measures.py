@@ -1,8 +1,11 @@
-"""Bins of token types, the criteria on their means, and what a correlation with the paper's noisy rows can reach."""
+"""Bins of token types, figures with their bounds, the paper's tables, and what a correlation with its noisy rows can reach."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import tomllib
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,13 +13,55 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from tokensieve.evidence.importance import token_importance
-from tokensieve.reproduce.result import Check
 from tokensieve.text.counts import Counts, Floats
 
-BINS = 20
+_ROWS = tomllib.loads(files("tokensieve.reproduce").joinpath("paper.toml").read_text(encoding="utf-8"))
+PAPER = {name: pl.DataFrame(columns) for name, columns in _ROWS.items()}
 FEWEST = 3  # types that a bin needs to count for a criterion
-INCREASING, V_SHAPED, LIKE_THE_PAPER = 0.95, 0.85, 0.9
+V_SHAPED = 0.85  # least rank correlation of scores with the size of the posterior difference
 SYMBOLS = {"value": "E_sᵀv", "score": "E_sᵀp"}
+
+
+class Measurement(NamedTuple):
+    """One measured figure, and the bounds that its experiment declares for it.
+
+    Attributes:
+        name: what is measured.
+        value: the figure; nan fails.
+        low, high: bounds; None where there is none. A figure without bounds is reported and decides nothing.
+        paper: the paper's own figure, where it gives one.
+        ceiling: the most that the figure can reach (see `ceilings`).
+        prominent: whether the report names it although it decides nothing.
+    """
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    ceiling: float | None = None
+    prominent: bool = False
+
+    @property
+    def judged(self) -> bool:
+        """Whether the figure has bounds."""
+        return self.low is not None or self.high is not None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the figure lies within its bounds."""
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        return not self.judged or low <= self.value <= high
+
+    @property
+    def bounds(self) -> str:
+        """The bounds in words."""
+        if self.low is not None and self.high is not None:
+            return f"{self.low:.3g} to {self.high:.3g}"
+        if self.low is None:
+            return "stated" if self.high is None else f"at most {self.high:.3g}"
+        return f"at least {self.low:.3g}"
 
 
 def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
@@ -47,11 +92,15 @@ def bins(tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataF
     Args:
         tokens: column x, and value or score.
         x: what the bins are bins of.
-        theirs: a row of the paper (see `tokensieve.reproduce.paper`), whose own bins are then used; else 20 equal bins of
-            [−1, 1]. Types beyond the outer edges count in the outer bins.
+        theirs: a table of `PAPER`, whose own bins are then used; else 20 equal bins of [−1, 1]. Types beyond the outer edges
+            count in the outer bins.
     """
-    edges = np.linspace(-1, 1, BINS + 1) if theirs is None else edges_of(theirs["x"].to_numpy())
-    centres = (edges[:-1] + edges[1:]) / 2 if theirs is None else theirs["x"].to_numpy()
+    if theirs is None:
+        edges = np.linspace(-1, 1, 21)
+        centres = (edges[:-1] + edges[1:]) / 2
+    else:
+        centres = theirs["x"].to_numpy()
+        edges = bin_edges(centres)
     where = np.digitize(tokens[x].to_numpy(), edges[1:-1])
     types = np.bincount(where, minlength=len(centres))
     full, inside = types > 0, np.maximum(types, 1)
@@ -66,45 +115,54 @@ def bins(tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataF
     return pl.DataFrame(columns)
 
 
-def edges_of(centres: Floats) -> Floats:
+def bin_edges(centres: Floats) -> Floats:
     """Edges of neighbouring bins with these centres: halfway between them, and as far beyond the outer ones."""
     middle = (centres[1:] + centres[:-1]) / 2
     return np.array([2 * centres[0] - middle[0], *middle, 2 * centres[-1] - middle[-1]])
 
 
-def counted(table: pl.DataFrame) -> pl.DataFrame:
-    """The bins with enough types to count for a criterion."""
-    return table.filter(pl.col("types") >= FEWEST)
-
-
-def correlation(x: Any, y: Any) -> float:
-    """Pearson's correlation; nan for fewer than three pairs or constant numbers."""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    return float("nan") if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])
+def spread_and_range(table: pl.DataFrame, of: str) -> tuple[float, float]:
+    """The mean over bins of the standard deviation within a bin, and the largest less the smallest bin mean."""
+    rows = table.filter(pl.col("types") >= FEWEST)
+    return float(np.mean(rows[f"{of}_sd"].to_numpy())), float(np.ptp(rows[f"{of}_mean"].to_numpy()))
 
 
 def spearman(x: Any, y: Any) -> float:
     """Rank correlation; nan for fewer than three pairs or constant numbers."""
-    return correlation(stats.rankdata(x), stats.rankdata(y))
+    return _correlation(stats.rankdata(x), stats.rankdata(y))
 
 
-def shape_checks(table: pl.DataFrame, where: str, judged: bool = True) -> list[Check]:
-    """Values increase with the posterior difference; scores are V-shaped in it.
+def shape_measurements(table: pl.DataFrame, where: str, judged: bool = True) -> list[Measurement]:
+    """Values rise with the posterior difference; scores are V-shaped in it.
 
     Args:
         table: bins with value_mean and score_mean.
         where: what was measured, for the name of the figure.
-        judged: whether the criteria decide; otherwise the figures are only stated.
+        judged: whether the criteria decide; otherwise the figures are only reported.
     """
-    rows = counted(table)
+    rows = table.filter(pl.col("types") >= FEWEST)
     value, score = spearman(rows["x"], rows["value_mean"]), spearman(rows["x"].abs(), rows["score_mean"])
     return [
-        Check(f"{where}: Spearman of E_sᵀv with the posterior difference", value, INCREASING if judged else None),
-        Check(f"{where}: Spearman of E_sᵀp with its size", score, V_SHAPED if judged else None),
+        Measurement(f"{where}: Spearman of E_sᵀv with the posterior difference", value, 0.95 if judged else None),
+        Measurement(f"{where}: Spearman of E_sᵀp with its size", score, V_SHAPED if judged else None),
     ]
 
 
-def paper_checks(table: pl.DataFrame, of: str, row: str, fewest: int = FEWEST, judged: bool = True) -> list[Check]:
+def spread_measurements(table: pl.DataFrame, where: str) -> list[Measurement]:
+    """Standard deviations within bins, absolute and relative to the range of the bin means; reported, not judged."""
+    out = []
+    for of, symbol in SYMBOLS.items():
+        spread, width = spread_and_range(table, of)
+        name = f"{where}: mean standard deviation of {symbol} within bins"
+        out.append(Measurement(name, spread))
+        relative = spread / width if width else math.nan
+        out.append(Measurement(f"{name}, as a fraction of the range of the means", relative))
+    return out
+
+
+def beside_the_paper(
+    table: pl.DataFrame, of: str, row: str, fewest: int = FEWEST, judged: bool = True
+) -> list[Measurement]:
     """Our bin means beside the paper's, in its own bins: correlation, judged against its ceiling, and the ratio of scales.
 
     Args:
@@ -117,18 +175,18 @@ def paper_checks(table: pl.DataFrame, of: str, row: str, fewest: int = FEWEST, j
     rows = table.filter(pl.col("types") >= fewest)
     ours, theirs = rows[f"{of}_mean"].to_numpy(), rows[f"paper_{of}"].to_numpy()
     top = max(ceilings(rows["x"].to_numpy(), theirs, of).values())
-    ratio = float(np.ptp(ours) / np.ptp(theirs)) if len(ours) else float("nan")
-    least = LIKE_THE_PAPER * top if judged else None
+    ratio = float(np.ptp(ours) / np.ptp(theirs)) if len(ours) else math.nan
+    least = 0.9 * top if judged else None
     return [
-        Check(f"correlation of {row}", correlation(ours, theirs), least, ceiling=top),
-        Check(f"reach of our bin means over the paper's, {row}", ratio, paper=1.0, prominent=True),
+        Measurement(f"correlation of {row}", _correlation(ours, theirs), least, ceiling=top),
+        Measurement(f"range of our bin means over the paper's, {row}", ratio, paper=1.0, prominent=True),
     ]
 
 
 def ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
     """What smooth shapes without any noise correlate with the paper's row: curve → correlation.
 
-    For values, which increase: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and
+    For values, which rise: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and
     |x − c|^γ at its best c and γ. No model that gives such a shape can agree better with a row that is noisy itself.
 
     Args:
@@ -142,7 +200,7 @@ def ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
     else:
         bent = [np.abs(x - c) ** g for c in size * np.linspace(-0.2, 0.2, 41) for g in np.linspace(0.3, 4, 38)]
         curves = {"|x|": [np.abs(x)], "|x − c|^γ": bent}
-    return {name: max(correlation(shape, y) for shape in shapes) for name, shapes in curves.items()}
+    return {name: max(_correlation(shape, y) for shape in shapes) for name, shapes in curves.items()}
 
 
 def rank_under_noise(table: pl.DataFrame, of: str, draws: int = 500, seed: int = 0) -> tuple[float, float]:
@@ -158,12 +216,12 @@ def rank_under_noise(table: pl.DataFrame, of: str, draws: int = 500, seed: int =
         seed: of the draws.
 
     Returns:
-        The 5 % quantile and the median; nan where no bin has three types.
+        The 5% quantile and the median; nan where no bin has three types.
     """
     types, means = table["types"].to_numpy(), table[f"{of}_mean"].to_numpy()
     outer = (types >= FEWEST) & (types < types.max())
     if not outer.any():
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     variance = (types * table[f"{of}_sd"].to_numpy() ** 2)[outer].sum() / (types[outer] - 1).sum()
     rising = isotonic_regression(means, weights=types).x
     noise = np.random.default_rng(seed).standard_normal((draws, len(types))) * np.sqrt(variance / types)
@@ -172,22 +230,7 @@ def rank_under_noise(table: pl.DataFrame, of: str, draws: int = 500, seed: int =
     return float(low), float(middle)
 
 
-def mean_spread(table: pl.DataFrame, of: str) -> float:
-    """Mean over bins of the standard deviation within a bin."""
-    return float(np.mean(counted(table)[f"{of}_sd"].to_numpy()))
-
-
-def reach(table: pl.DataFrame, of: str) -> float:
-    """Largest less smallest bin mean."""
-    return float(np.ptp(counted(table)[f"{of}_mean"].to_numpy()))
-
-
-def spread_checks(table: pl.DataFrame, where: str) -> list[Check]:
-    """Standard deviations within bins, absolute and relative to the reach of the bin means; stated, not judged."""
-    out = []
-    for of, symbol in SYMBOLS.items():
-        spread, width = mean_spread(table, of), reach(table, of)
-        name = f"{where}: mean standard deviation of {symbol} within bins"
-        out.append(Check(name, spread))
-        out.append(Check(f"{name}, as a share of the reach of the means", spread / width if width else float("nan")))
-    return out
+def _correlation(x: Any, y: Any) -> float:
+    """Pearson's correlation; nan for fewer than three pairs or constant numbers."""
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    return math.nan if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])

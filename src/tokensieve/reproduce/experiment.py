@@ -1,0 +1,160 @@
+"""What an experiment is, the list of them, and the settings of a reproduction."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tokensieve.errors import InputError
+from tokensieve.options import option
+
+if TYPE_CHECKING:
+    from tokensieve.reproduce.bench import Bench
+    from tokensieve.reproduce.result import SeedRun
+
+DEFAULT = "default"  # the reading of the paper that an experiment takes unless another is named
+FIXED = "2026-11-21"  # when the criteria and readings were written down: 0.1's figures for seed 0 were known, no others
+
+
+@dataclass(frozen=True)
+class ReproduceSettings:
+    """Runs.
+
+    How the paper's experiments are run.
+
+    Attributes:
+        data: folder of imdb_train.parquet, imdb_test.parquet and yelp.parquet; None takes TOKENSIEVE_DATA.
+        scale: "quick" or "paper".
+        seed: the first seed.
+        seeds: how many; None for five, or three at the paper's scale.
+        readings: names of readings to run beside the default one; "all" for every one that an experiment has.
+        documents: at most this many documents of each data set, for trials; None for all.
+        jobs: runs at a time, which share the cores; None for one per core.
+
+    Raises:
+        InputError: a value out of its range, or a data folder that does not exist.
+    """
+
+    data: Path | None = option(
+        None,
+        "Folder of imdb_train.parquet, imdb_test.parquet and yelp.parquet.",
+        metavar="FOLDER",
+        default_text="TOKENSIEVE_DATA",
+    )
+    scale: Literal["quick", "paper"] = option(
+        "quick", "quick takes minutes; paper takes hours, with the paper's sizes."
+    )
+    seed: int = option(0, "The first seed.", low=0)
+    seeds: int | None = option(
+        None, "How many seeds, counting up from --seed.", low=1, high=1000, default_text="5, or 3 at scale paper"
+    )
+    readings: tuple[str, ...] = option(
+        (),
+        "Also run this reading of what the paper leaves open, or all of them (repeatable; see --list).",
+        flag="--reading",
+        metavar="NAME",
+        parse=tuple,
+    )
+    documents: int | None = option(None, "Use at most this many documents of each data set, for a trial.", low=200)
+    jobs: int | None = option(None, "How many runs at a time.", low=1, default_text="one per core")
+
+    def __post_init__(self) -> None:
+        if self.scale not in ("quick", "paper"):
+            raise InputError(f"--scale {self.scale!r} is not known: use quick or paper")
+        folder = self.data_folder
+        if folder is not None and not folder.is_dir():
+            raise InputError(f"there is no data folder {str(folder)!r}: check --data and TOKENSIEVE_DATA")
+
+    @property
+    def data_folder(self) -> Path | None:
+        """The folder named, else the one in TOKENSIEVE_DATA, else None."""
+        named = os.environ.get("TOKENSIEVE_DATA")
+        return self.data or (Path(named) if named else None)
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds of every draw, one run each."""
+        return range(self.seed, self.seed + (self.seeds or {"quick": 5, "paper": 3}[self.scale]))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of the paper, as experiments.toml describes it.
+
+    Attributes:
+        id: its name on the command line.
+        title: where it is in the paper.
+        claim: what the paper says.
+        paper: the paper's figures, in a sentence.
+        sees: what we see, in a sentence; {i} stands for the i-th figure that is judged or prominent.
+        criterion: what "reproduced" means, fixed on `FIXED`.
+        settings: scale → settings.
+        seconds: scale → about how long one seed takes on two cores.
+        run: measures.
+        needs: the data sets it reads.
+        torch: whether it needs PyTorch.
+        readings: other ways to read what the paper leaves open: name, why, settings (what it changes), and later, whether it
+            was added after figures of the default reading had been seen.
+        notes: choices of ours, and what was tried.
+    """
+
+    id: str
+    title: str
+    claim: str
+    paper: str
+    sees: str
+    criterion: str
+    settings: Mapping[str, Mapping[str, Any]]
+    seconds: Mapping[str, float]
+    run: Callable[[Bench], SeedRun]
+    needs: tuple[str, ...] = ()
+    torch: bool = False
+    readings: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def why(self, reading: str) -> str:
+        """What a reading of this name changes, and whether it was thought of before the runs."""
+        [found] = [one for one in self.readings if one["name"] == reading]
+        return found["why"] + (
+            " (added after figures of the default reading had been seen)" if "later" in found else ""
+        )
+
+
+def load_experiments() -> dict[str, Experiment]:
+    """The experiments in the paper's order; each is measured by the `run` of the module of its name."""
+    text = files("tokensieve.reproduce").joinpath("experiments.toml").read_text(encoding="utf-8")
+    found = {}
+    for id, said in tomllib.loads(text).items():
+        lists = {name: tuple(said.pop(name, ())) for name in ("needs", "readings", "notes")}
+        run = import_module(f"tokensieve.reproduce.{id.replace('-', '_')}").run
+        found[id] = Experiment(id=id, run=run, **lists, **said)
+    return found
+
+
+def select_experiments(names: Sequence[str], readings: Sequence[str] = ()) -> list[Experiment]:
+    """The named experiments in the paper's order, or all where none is named.
+
+    Raises:
+        InputError: there is no such experiment, or no reading of this name among them.
+    """
+    known = load_experiments()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name.lower(), known, 1, 0.4)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"there is no experiment {name!r}: {meant}(there are: {', '.join(known)})")
+    chosen = [experiment for id, experiment in known.items() if not names or id in names]
+    their_readings = {reading["name"]: None for experiment in chosen for reading in experiment.readings}
+    for name in readings:
+        if name != "all" and name not in their_readings:
+            raise InputError(
+                f"there is no reading {name!r} of these experiments (there are: all, {', '.join(their_readings)})"
+            )
+    return chosen

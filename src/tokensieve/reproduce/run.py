@@ -1,0 +1,208 @@
+"""Run experiments over readings and seeds, in parallel, keep each run as soon as it is there, and take over what is finished."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from joblib import Parallel, delayed, parallel_config
+
+from tokensieve import __version__
+from tokensieve.checkpoint import fingerprint
+from tokensieve.errors import InputError
+from tokensieve.files import Content, csv_table, write_all
+from tokensieve.progress import Progress, silent
+from tokensieve.reproduce.bench import Bench
+from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.experiment import DEFAULT, Experiment, ReproduceSettings
+from tokensieve.reproduce.measures import Measurement
+from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
+
+Done = Callable[[str, str, SeedRun, bool], None]
+
+
+class _Task:
+    """One run: what, how, where its result is kept, and the fingerprint of everything that decides it."""
+
+    def __init__(self, experiment: Experiment, reading: str, seed: int, options: ReproduceSettings, out: Path) -> None:
+        self.experiment, self.reading, self.seed, self.options = experiment, reading, seed, options
+        changes = {one["name"]: one["settings"] for one in experiment.readings}.get(reading, {})
+        self.settings = {"scale": options.scale, "seed": seed, **experiment.settings[options.scale], **changes}
+        if options.documents is not None:
+            self.settings["documents_at_most"] = options.documents
+        data = [_data(options).mark(name) for name in experiment.needs]
+        said = json.dumps(self.settings, sort_keys=True)
+        self.mark = fingerprint(experiment.id, reading, __version__, said, *data)
+        self.place = out / "runs" / experiment.id / reading.replace("/", "-") / str(seed)
+        self.states = out / "unfinished" / f"{experiment.id}-{self.mark[:12]}"
+
+    def run(self, tell: Progress, threads: int = 0) -> tuple[_Task, SeedRun]:
+        """Run and keep; PyTorch uses `threads`, if any are given."""
+        if threads and self.experiment.torch:
+            import torch
+
+            torch.set_num_threads(threads)
+        start = time.perf_counter()
+        self.states.mkdir(parents=True, exist_ok=True)
+        try:
+            found = self.experiment.run(Bench(_data(self.options), self.settings, self.seed, tell, self.states))
+        except InputError as error:  # of one data set, one setting or one seed: the other runs go on
+            found = SeedRun("", (), problem=str(error))
+        shutil.rmtree(self.states)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+        seconds = time.perf_counter() - start
+        found = replace(found, seed=self.seed, settings=self.settings, seconds=seconds, megabytes=peak)
+        if not found.problem:
+            self._keep(found)
+        return self, found
+
+    def _keep(self, found: SeedRun) -> None:
+        kept = {"mark": self.mark, "seconds": found.seconds, "megabytes": found.megabytes, "ours": found.ours}
+        kept |= {"measurements": found.measurements, "accuracy": found.accuracy, "tables": list(found.tables)}
+        files: dict[str, Content] = {f"{name}.csv": csv_table(table) for name, table in found.tables.items()}
+        files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
+        self.place.mkdir(parents=True, exist_ok=True)
+        write_all(self.place, files)
+
+    def kept(self) -> SeedRun | None:
+        """An earlier run, if it is of the same experiment with the same settings and data."""
+        try:
+            kept = json.loads((self.place / "finding.json").read_text(encoding="utf-8"))
+            if kept["mark"] != self.mark:
+                return None
+            tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}
+            measured, accuracy = (tuple(Measurement(*row) for row in kept[of]) for of in ("measurements", "accuracy"))
+            seconds, megabytes = kept["seconds"], kept["megabytes"]
+            return SeedRun(kept["ours"], measured, tables, accuracy, self.seed, self.settings, seconds, megabytes)
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            return None
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    settings: ReproduceSettings,
+    out: Path,
+    tell: Progress = silent,
+    done: Done = lambda id, reading, run, taken_over: None,
+) -> Reproduction:
+    """Run experiments over seeds and readings; each run is written to `out` when it ends.
+
+    A run found there with the same settings, data and version is taken over; one with others is replaced. States on the way lie
+    under out/unfinished, in a folder named for what they belong to, and are removed when their run is done.
+
+    Args:
+        experiments: what to run, in this order (see `select_experiments`).
+        settings: how.
+        out: where results are kept, made if missing.
+        tell: receives a text with the time left and the fraction done of all.
+        done: called with each experiment's name and reading, its run, and whether that was taken over.
+    """
+    began = time.perf_counter()
+    problems = {e.id: _problem(e, settings) for e in experiments}
+    tasks = [task for e in experiments if not problems[e.id] for task in _tasks(e, settings, out)]
+    runs: dict[str, SeedRun] = {}
+    for task in tasks:
+        if (earlier := task.kept()) is not None:
+            runs[task.mark] = earlier
+            done(task.experiment.id, task.reading, earlier, True)
+    missing = [task for task in tasks if task.mark not in runs]
+    clock = _Clock(missing, settings.scale, tell)
+    for task, run in _work_through(missing, settings, clock):
+        runs[task.mark] = run
+        clock.finished()
+        done(task.experiment.id, task.reading, run, False)
+    unfinished = out / "unfinished"
+    if unfinished.is_dir() and not any(unfinished.iterdir()):
+        unfinished.rmdir()
+    results = tuple(_result(e, [t for t in tasks if t.experiment is e], runs, problems[e.id]) for e in experiments)
+    said: dict[str, Any] = {"scale": settings.scale, "experiments": " ".join(e.id for e in experiments)}
+    said |= {"data": str(settings.data_folder or "none"), "seeds": " ".join(map(str, settings.all_seeds))}
+    said |= {"readings": " ".join(settings.readings)} if settings.readings else {}
+    said |= {} if settings.documents is None else {"documents_at_most": str(settings.documents)}
+    said |= {"seed": settings.seed, "this_run_seconds": f"{time.perf_counter() - began:.0f}"}
+    seconds = sum(result.seconds for result in results)
+    return Reproduction(results, said, __version__, time.strftime("%Y-%m-%d %H:%M"), seconds)
+
+
+def _tasks(experiment: Experiment, settings: ReproduceSettings, out: Path) -> list[_Task]:
+    """Each run of an experiment, the default reading first."""
+    asked = settings.readings
+    names = [one["name"] for one in experiment.readings if one["name"] in asked or "all" in asked]
+    return [_Task(experiment, name, seed, settings, out) for name in (DEFAULT, *names) for seed in settings.all_seeds]
+
+
+def _result(experiment: Experiment, tasks: Sequence[_Task], runs: dict[str, SeedRun], problem: str) -> ExperimentResult:
+    by_reading: dict[str, tuple[SeedRun, ...]] = {}
+    for task in tasks:
+        by_reading[task.reading] = (*by_reading.get(task.reading, ()), runs[task.mark])
+    return ExperimentResult(experiment, by_reading, problem or by_reading[DEFAULT][0].problem)
+
+
+def _work_through(missing: list[_Task], settings: ReproduceSettings, clock: _Clock) -> Iterator[tuple[_Task, SeedRun]]:
+    """Each missing run as it ends; in this process, with progress, where one runs at a time."""
+    cores = os.cpu_count() or 1
+    jobs = min(settings.jobs or cores, len(missing))
+    if jobs <= 1:
+        yield from (task.run(clock) for task in missing)
+        return
+    threads = max(1, cores // jobs)
+    # the longest first, so that no core waits at the end for one that began late
+    ordered = sorted(missing, key=lambda task: -task.experiment.seconds[settings.scale])
+    with parallel_config("loky", inner_max_num_threads=threads):
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)
+        yield from parallel(delayed(_Task.run)(task, silent, threads) for task in ordered)
+
+
+class _Clock:
+    """Where the whole stands: the fraction of it that is done, and the time left, by what each run is expected to take."""
+
+    def __init__(self, missing: list[_Task], scale: str, tell: Progress) -> None:
+        self.missing, self.expected = missing, [task.experiment.seconds[scale] for task in missing]
+        self.tell, self.start, self.done = tell, time.perf_counter(), 0
+
+    def __call__(self, stage: str, share: float) -> None:
+        """The run after those done is at `share` of its own work."""
+        task = self.missing[self.done]
+        self._show(f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}", share)
+
+    def finished(self) -> None:
+        """One more run is done."""
+        self.done += 1
+        self._show(f"{self.done} of {len(self.missing)} runs done", 0.0)
+
+    def _show(self, stage: str, share: float) -> None:
+        spent, total = time.perf_counter() - self.start, sum(self.expected)
+        worked = sum(self.expected[: self.done]) + (share * self.expected[self.done] if share else 0.0)
+        left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
+        shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+        self.tell(f"{stage}, about {shown} left", worked / total)
+
+
+@lru_cache(maxsize=1)
+def _data(settings: ReproduceSettings) -> Data:
+    """The data of this process, read once."""
+    return Data(settings.data_folder, settings.documents)
+
+
+def _problem(experiment: Experiment, settings: ReproduceSettings) -> str:
+    """Why an experiment cannot be run, and what to do; empty where it can."""
+    if experiment.torch and importlib.util.find_spec("torch") is None:
+        return "needs PyTorch: pip install 'tokensieve[torch]'"
+    return "; ".join(filter(None, map(_data(settings).missing, experiment.needs)))
+
+
+def _table(path: Path) -> pl.DataFrame:
+    """A table that `csv_table` wrote."""
+    frame = pl.read_csv(path, schema_overrides={"token": pl.String}, infer_schema_length=None)
+    return frame.with_columns(pl.col(pl.String).str.strip_prefix("'"))
