@@ -21,9 +21,8 @@ from tokensieve.text.counts import Counts
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install tokensieve[torch]")
 
-from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining, fit_deep, training
-from tokensieve.reproduce.deep.models import Chunk, answers, pad, start, tables
-from tokensieve.reproduce.deep.training import plan
+from tokensieve.reproduce import deep
+from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining, fit_deep
 
 torch.set_num_threads(1)  # the tensors here are too small for two threads
 
@@ -52,7 +51,7 @@ def planted(seed: int, classes: int = 2) -> Counts:
 
 def random_parameters(kind: str, counts: Counts, d: int, seed: int) -> dict[str, Any]:
     """Every entry random and not small, so that no term of a formula is hidden."""
-    found = start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, DeepSettings(kind, d=d))
+    found = deep._start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, DeepSettings(kind, d=d))
     rng = np.random.default_rng(seed)
     return {name: torch.tensor(rng.normal(size=x.shape) / d**0.25, requires_grad=True) for name, x in found.items()}
 
@@ -94,7 +93,7 @@ def mean_loss(how: DeepSettings, parameters: dict[str, Any], counts: Counts) -> 
     """The loss of all documents; each parameter's `.grad` is set to its gradient."""
     for x in parameters.values():
         x.grad = torch.zeros_like(x)
-    return training._pass(how, parameters, counts, np.arange(counts.n_documents), True)[0]
+    return deep._pass(how, parameters, counts, np.arange(counts.n_documents), True)[0]
 
 
 def our_gradient(how: DeepSettings, P: dict[str, Any], counts: Counts) -> tuple[float, dict[str, np.ndarray]]:
@@ -104,9 +103,9 @@ def our_gradient(how: DeepSettings, P: dict[str, Any], counts: Counts) -> tuple[
 
 def one_chunk(how: DeepSettings, P: dict[str, Any], counts: Counts) -> np.ndarray:
     """f of documents that all have a type, in their order."""
-    chunk = pad(counts, np.arange(counts.n_documents), P["E"])
+    chunk = deep._pad(counts, np.arange(counts.n_documents), P["E"])
     own = {name: x.detach() for name, x in P.items()}
-    return answers(how, own | {"E": own["E"][chunk.types]}, chunk).numpy()
+    return deep._logits(how, own | {"E": own["E"][chunk[0]]}, chunk).numpy()
 
 
 def in_turn(*values: Any) -> list[Any]:
@@ -172,20 +171,20 @@ def test_key_query_with_identities_is_two_layer() -> None:
 
 def test_the_start_has_the_stated_spread() -> None:
     for kind, names, variance in (("key-query", ("E", "p", "W1", "W2"), 1), ("mlp", ("E", "p", "W"), 2)):
-        P = start(500, 1, DeepSettings(kind, d=400, dtype="float64"))
+        P = deep._start(500, 1, DeepSettings(kind, d=400, dtype="float64"))
         for name in names:
             spread = (variance if name == "W" else 1) / 400
             error = 4 * np.sqrt(2 / P[name].numel())
             assert float(P[name].square().mean()) == pytest.approx(spread, rel=error)
         assert float(P["v"].norm()) == pytest.approx(1.0)
-        larger = start(500, 1, DeepSettings(kind, d=400, dtype="float64", unit_start=True))
+        larger = deep._start(500, 1, DeepSettings(kind, d=400, dtype="float64", start_std=1.0))
         assert torch.allclose(larger["E"], 20 * P["E"]) and torch.equal(larger["p"], P["p"])
 
 
 def test_score_of_key_query_is_read_through_its_second_matrix() -> None:
     counts = documents(9, classes=3)
     P = random_parameters("key-query", counts, d=4, seed=10)
-    score, value = tables("key-query", P)
+    score, value = deep._tables("key-query", P)
     E, p, W2, V = (P[name].detach().numpy() for name in ("E", "p", "W2", "v"))
     np.testing.assert_allclose(score, [p @ W2 @ e for e in E], atol=1e-14)
     np.testing.assert_allclose(value, [[e @ v for v in V.T] for e in E], atol=1e-14)
@@ -207,12 +206,12 @@ def test_padding_mates_and_order_change_nothing(kind: str, seed: int, extra: int
     chosen = np.array([k for k in mates if k < counts.n_documents])[:cut]
 
     def values_and_gradients(group: np.ndarray, padding: int) -> tuple[Any, list[Any]]:
-        chunk = pad(counts, group, P["E"])
+        types, ids, log_counts = deep._pad(counts, group, P["E"])
         more = torch.zeros(len(group), padding)
-        ids = torch.cat([chunk.ids, more.long()], dim=1)
-        chunk = Chunk(chunk.types, ids, torch.cat([chunk.log_counts, more.double() - torch.inf], dim=1))
-        E = P["E"].detach()[chunk.types].requires_grad_()
-        f = answers(DeepSettings(kind, d=5), P | {"E": E}, chunk)
+        ids = torch.cat([ids, more.long()], dim=1)
+        chunk = types, ids, torch.cat([log_counts, more.double() - torch.inf], dim=1)
+        E = P["E"].detach()[types].requires_grad_()
+        f = deep._logits(DeepSettings(kind, d=5), P | {"E": E}, chunk)
         return f, [f, *torch.autograd.grad(f.sum(), [E, P["p"], P["v"]])]
 
     together, first = values_and_gradients(chosen, extra)
@@ -229,8 +228,8 @@ def test_chunks_hold_each_document_once_within_the_budget(seed: int, kind: str, 
     batch = np.random.default_rng(seed).permutation(30)[:20]
     sizes = np.diff(counts.matrix.indptr)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "CPU_BUDGET", 2**exponent)
-        found = plan(counts, batch, DeepSettings(kind, d=4, device="cpu"))
+        patch.setattr(deep, "CPU_BUDGET", 2**exponent)
+        found = deep._chunks(counts, batch, DeepSettings(kind, d=4, device="cpu"))
     assert sorted(np.concatenate(found)) == sorted(k for k in batch if sizes[k])
     for chunk in found:
         longest = sizes[chunk].max()
@@ -244,7 +243,7 @@ def test_the_size_of_chunks_changes_nothing(kind: str, monkeypatch: pytest.Monke
     P = random_parameters(kind, counts, d=5, seed=12)
     how = DeepSettings(kind, d=5, device="cpu")
     loss, whole = our_gradient(how, P, counts)
-    monkeypatch.setattr(training, "CPU_BUDGET", 100)
+    monkeypatch.setattr(deep, "CPU_BUDGET", 100)
     again, parts = our_gradient(how, P, counts)
     assert again == pytest.approx(loss, rel=1e-13)
     for name in whole:
@@ -258,7 +257,7 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, op
         kind, d=4, epochs=4, batch_size=14, learning_rate=0.05, optimizer=optimizer, dtype="float64", seed=3
     )
     result = fit_deep(counts, given)
-    P = {name: x.requires_grad_() for name, x in start(counts.n_types, 1, given).items()}
+    P = {name: x.requires_grad_() for name, x in deep._start(counts.n_types, 1, given).items()}
     make = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
     steps = make(list(P.values()), lr=0.05)
     losses = []
@@ -268,7 +267,7 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, op
         loss.backward()
         losses.append(loss.item())
         steps.step()
-    score, value = tables(kind, P)
+    score, value = deep._tables(kind, P)
     assert result.trajectory["train_loss"].to_list()[1:] == pytest.approx(losses, rel=1e-10)
     np.testing.assert_allclose(result.scores[-1], score, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(result.values[-1], value, rtol=1e-8, atol=1e-10)
@@ -277,14 +276,14 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, op
 def test_minibatches_are_stepped_one_after_the_other() -> None:
     counts = documents(14, n=12, empty=0)
     given = DeepSettings("two-layer", d=4, epochs=2, batch_size=5, learning_rate=0.1, optimizer="sgd", dtype="float64")
-    P = start(counts.n_types, 1, given)
+    P = deep._start(counts.n_types, 1, given)
     for epoch in range(2):
         order = np.random.default_rng([0, epoch]).permutation(12)
         for batch in (order[:5], order[5:10], order[10:]):
             leaves = {name: x.detach().requires_grad_() for name, x in P.items()}
             grads = torch.autograd.grad(token_loss(given, leaves, counts.rows(batch)), list(leaves.values()))
             P = {name: x.detach() - 0.1 * g for (name, x), g in zip(leaves.items(), grads, strict=True)}
-    np.testing.assert_allclose(fit_deep(counts, given).scores[-1], tables("two-layer", P)[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(fit_deep(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12)
 
 
 def same(one: DeepTraining, other: DeepTraining) -> bool:
@@ -358,7 +357,7 @@ def interrupted_at(share: float) -> Any:
 def test_an_interrupted_run_goes_on_to_the_same_numbers(
     kind: str, optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(deep, "SAVE_SECONDS", 0.0)
     counts, others = documents(25, n=60), {"validation": documents(26, n=30)}
     given = replace(SMALL, kind=kind, optimizer=optimizer)
     path = tmp_path / "run.safetensors"

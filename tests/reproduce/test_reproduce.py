@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tokensieve.errors import InputError
-from tokensieve.reproduce import beyond, frozen, mlp, multi_class, paper, shape
-from tokensieve.reproduce.data import Data, data_folder
-from tokensieve.reproduce.registry import EXPERIMENTS, select
-from tokensieve.reproduce.result import Check
+from tokensieve.reproduce import beyond, frozen, measures, mlp, multi_class
+from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.experiment import ReproduceSettings, load_experiments, select_experiments
+from tokensieve.reproduce.measures import PAPER, Measurement
 from tokensieve.text.counts import Counts
 
 WORDS = {"positive": ["good", "fine", "superb"], "negative": ["bad", "poor", "awful"]}
@@ -52,14 +52,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_checks_against_their_bounds() -> None:
-    assert Check("x", 1.0, 0.5, 1.0).passed
-    assert not Check("x", 1.01, 0.5, 1.0).passed
-    assert not Check("x", 0.4, 0.5).passed
-    assert not Check("x", float("nan"), high=1.0).passed
-    asked = [Check("x", 1, *bounds).asked for bounds in ((0.5,), (None, 2), (1, 2), ())]
+    assert Measurement("x", 1.0, 0.5, 1.0).passed
+    assert not Measurement("x", 1.01, 0.5, 1.0).passed
+    assert not Measurement("x", 0.4, 0.5).passed
+    assert not Measurement("x", float("nan"), high=1.0).passed
+    asked = [Measurement("x", 1, *bounds).bounds for bounds in ((0.5,), (None, 2), (1, 2), ())]
     assert asked == ["at least 0.5", "at most 2", "1 to 2", "stated"]
-    assert Check("x", float("nan")).passed and not Check("x", 1.0).judged, "what is only stated decides nothing"
-    assert str(Check("size", 1.23456, 1, paper=2)) == "size 1.23 (at least 1; paper 2)"
+    assert Measurement("x", float("nan")).passed and not Measurement("x", 1.0).judged, "what is only stated decides nothing"
 
 
 INSIDE = st.integers(-199, 199).map(lambda k: k / 200 + 0.0013)  # a point on an edge could be rounded to either side
@@ -69,10 +68,10 @@ INSIDE = st.integers(-199, 199).map(lambda k: k / 200 + 0.0013)  # a point on an
 @settings(deadline=None, derandomize=True)
 def test_bins_are_plain_means(points: list[tuple[float, float]], papers: bool) -> None:
     tokens = pl.DataFrame({"x": [a for a, _ in points], "value": [b for _, b in points]})
-    theirs = paper.KEY_QUERY if papers else None
-    table = shape.bins(tokens, "x", theirs)
+    theirs = PAPER["key-query"] if papers else None
+    table = measures.bins(tokens, "x", theirs)
     assert table["types"].sum() == len(points)
-    centres = paper.KEY_QUERY["x"].to_numpy() if papers else np.linspace(-0.95, 0.95, 20)
+    centres = PAPER["key-query"]["x"].to_numpy() if papers else np.linspace(-0.95, 0.95, 20)
     assert set(table["x"].round(9)) <= set(np.round(centres, 9))
     nearest = np.abs(tokens["x"].to_numpy()[:, None] - centres).argmin(axis=1)
     for row in table.to_dicts():
@@ -83,11 +82,11 @@ def test_bins_are_plain_means(points: list[tuple[float, float]], papers: bool) -
         assert row["value_sd"] == pytest.approx(inside.std(), abs=1e-6)
         assert row["few"] == (row["types"] < 3)
         if papers:
-            assert row["paper_value"] == paper.KEY_QUERY["value"][k]
+            assert row["paper_value"] == PAPER["key-query"]["value"][k]
 
 
 def test_the_papers_bins_are_twenty_of_its_own_range() -> None:
-    edges = shape.edges_of(paper.AXIS["x"].to_numpy())
+    edges = measures.bin_edges(PAPER["key-query"]["x"].to_numpy())
     assert len(edges) == 21 and edges[0] == pytest.approx(-1, abs=0.005) and edges[-1] == pytest.approx(0.94, abs=0.005)
     np.testing.assert_allclose(np.diff(edges), 1.84 / 19, atol=0.011)
     np.testing.assert_allclose(edges, np.linspace(edges[0], edges[-1], 21), atol=0.011)
@@ -95,7 +94,7 @@ def test_the_papers_bins_are_twenty_of_its_own_range() -> None:
 
 def test_token_table_has_the_posterior_difference() -> None:
     counts = Counts.from_matrix([[2, 1, 0], [0, 1, 1]], [1, 0])
-    table = shape.token_table(counts, np.arange(3.0), np.ones((3, 1)))
+    table = measures.token_table(counts, np.arange(3.0), np.ones((3, 1)))
     assert table["posterior_difference"].to_list() == [1.0, 0.0, -1.0]
     assert table["score"].to_list() == [0.0, 1.0, 2.0] and table["value"].to_list() == [1.0] * 3
 
@@ -111,88 +110,88 @@ def table_of(value: Any, score: Any, types: int = 9, theirs: pl.DataFrame | None
 
 
 def test_shape_criteria_tell_the_shapes_apart() -> None:
-    good = shape.shape_checks(table_of(np.tanh, np.abs), "here")
+    good = measures.shape_measurements(table_of(np.tanh, np.abs), "here")
     assert [check.passed for check in good] == [True, True]
-    assert [check.passed for check in shape.shape_checks(table_of(np.abs, np.tanh), "here")] == [False, False]
-    assert not any(check.passed for check in shape.shape_checks(table_of(np.tanh, np.abs, types=2), "too few types"))
-    assert not any(check.judged for check in shape.shape_checks(table_of(np.abs, np.tanh), "here", judged=False))
-    assert shape.mean_spread(table_of(np.tanh, np.abs), "score") == 2.0
-    assert shape.reach(table_of(np.tanh, np.abs), "value") == pytest.approx(2 * np.tanh(0.95))
-    spreads = [check.value for check in shape.spread_checks(table_of(np.tanh, np.abs), "here")]
+    assert [check.passed for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here")] == [False, False]
+    assert not any(check.passed for check in measures.shape_measurements(table_of(np.tanh, np.abs, types=2), "too few types"))
+    assert not any(check.judged for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here", judged=False))
+    assert measures.spread_and_range(table_of(np.tanh, np.abs), "score")[0] == 2.0
+    assert measures.spread_and_range(table_of(np.tanh, np.abs), "value")[1] == pytest.approx(2 * np.tanh(0.95))
+    spreads = [check.value for check in measures.spread_measurements(table_of(np.tanh, np.abs), "here")]
     assert spreads == pytest.approx([1.0, 1 / (2 * np.tanh(0.95)), 2.0, 2 / 0.9])
 
 
 def test_papers_tables_pass_their_own_criteria() -> None:
-    assert all(table.height == 20 for table in (paper.KEY_QUERY, paper.MLP))
-    assert all(table.height == 19 for table in paper.MULTI_CLASS.values())
-    for table, of in ((paper.KEY_QUERY, "score"), (paper.KEY_QUERY, "value"), (paper.MLP, "score")):
+    assert all(table.height == 20 for table in (PAPER["key-query"], PAPER["mlp"]))
+    assert all(table.height == 19 for table in (PAPER["multi-class-2"], PAPER["multi-class-4"]))
+    for table, of in ((PAPER["key-query"], "score"), (PAPER["key-query"], "value"), (PAPER["mlp"], "score")):
         ours = table_of(np.tanh, np.abs, theirs=table).with_columns((-3 * table[of]).alias(f"{of}_mean"))
-        beside, scale = shape.paper_checks(ours, of, "row")
+        beside, scale = measures.beside_the_paper(ours, of, "row")
         assert beside.value == pytest.approx(-1) and not beside.passed
         assert scale.value == pytest.approx(3) and scale.paper == 1 and not scale.judged
         assert beside.low == pytest.approx(0.9 * (beside.ceiling or 0))
-    a, b = paper.KEY_QUERY, paper.MLP
-    assert shape.spearman(a["x"].abs(), a["score"]) > shape.V_SHAPED
-    assert shape.spearman(b["x"].abs(), b["score"]) > shape.V_SHAPED
-    assert shape.spearman(b["x"], b["value"]) < shape.spearman(a["x"], a["value"]), "less monotone with an MLP layer"
+    a, b = PAPER["key-query"], PAPER["mlp"]
+    assert measures.spearman(a["x"].abs(), a["score"]) > measures.V_SHAPED
+    assert measures.spearman(b["x"].abs(), b["score"]) > measures.V_SHAPED
+    assert measures.spearman(b["x"], b["value"]) < measures.spearman(a["x"], a["value"]), "less monotone with an MLP layer"
     assert (a["score"][0], a["score"].min(), b["value"][-1], b["score"].min()) == (15.47, -3.92, 1.4, 0.59)
 
 
 def test_ceilings_are_what_smooth_curves_reach() -> None:
-    theirs = paper.MULTI_CLASS[2]
+    theirs = PAPER["multi-class-2"]
     x, y = theirs["x"].to_numpy(), theirs["value"].to_numpy()
-    found = shape.ceilings(x, y, "value")
+    found = measures.ceilings(x, y, "value")
     assert found["line"] == pytest.approx(stats.pearsonr(x, y).statistic) == pytest.approx(0.902, abs=5e-4)
     assert found["sign"] == pytest.approx(np.corrcoef(np.sign(x), y)[0, 1]) == pytest.approx(0.943, abs=5e-4)
     steepest = max(np.corrcoef(np.tanh(k * x), y)[0, 1] for k in np.linspace(1, 1000, 3000))
     assert steepest - 1e-3 < found["tanh"] <= steepest + 1e-3 < 0.96
     grid = np.linspace(-1, 1, 21)
-    assert shape.ceilings(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0, (
+    assert measures.ceilings(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0, (
         "an inverted V has no ceiling above"
     )
-    assert shape.ceilings(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(1, abs=1e-3)
+    assert measures.ceilings(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.slow
 def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
     quiet = table_of(np.tanh, np.abs, types=50).with_columns(value_sd=pl.lit(1e-9))
     quiet = quiet.with_columns(types=pl.when(pl.col("x").abs() < 0.1).then(60).otherwise(pl.col("types")))
-    assert shape.rank_under_noise(quiet, "value") == (pytest.approx(1), pytest.approx(1))
-    low, middle = shape.rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)), "value")
+    assert measures.rank_under_noise(quiet, "value") == (pytest.approx(1), pytest.approx(1))
+    low, middle = measures.rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)), "value")
     assert 0.5 < low < middle < 0.98
     rng, x = np.random.default_rng(9), quiet["x"].to_numpy()
     error = rng.standard_normal((2000, 20)) * 3 * np.sqrt(50 / 49) / np.sqrt(quiet["types"].to_numpy())
     assert np.median([stats.spearmanr(x, np.tanh(x) + e).statistic for e in error]) == pytest.approx(middle, abs=0.02)
-    assert np.isnan(shape.rank_under_noise(table_of(np.tanh, np.abs, types=2), "value")[0])
+    assert np.isnan(measures.rank_under_noise(table_of(np.tanh, np.abs, types=2), "value")[0])
 
 
 def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
     relative = multi_class._relative(np.array([-0.5, 0.0, 2.0, 4.0]))
     assert relative.tolist() == [-1.0, 0.0, 0.5, 1.0]
     counts = Counts.from_matrix(np.eye(4)[[0, 1, 2, 3, 0, 1, 2, 3]], [0, 1, 2, 3, 0, 1, 2, 2], classes=list("abcd"))
-    tokens, table = multi_class._measure(counts, 2, np.arange(4.0), paper.MULTI_CLASS[2], multi_class.RELATIVE)
+    tokens, table = multi_class._measure(counts, 2, np.arange(4.0), PAPER["multi-class-2"], "relative")
     assert tokens["importance"].max() == 1 and table["x"].max() == pytest.approx(1)
-    assert table["paper_value"][-1] == paper.MULTI_CLASS[2]["value"][-1]
+    assert table["paper_value"][-1] == PAPER["multi-class-2"]["value"][-1]
     assert table.row(-1, named=True)["value_mean"] == 1.0, "type 1 is the one of class b, the second"
 
 
 def test_the_sign_of_mlp_values_follows_our_own_types() -> None:
     tokens = pl.DataFrame({"posterior_difference": [-1.0, 0.0, 1.0], "value": [3.0, 1.0, 0.0]})
-    assert mlp.with_sign(tokens)["value"].to_list() == [-3.0, -1.0, 0.0]
-    assert mlp.with_sign(mlp.with_sign(tokens)).equals(mlp.with_sign(tokens))
+    assert mlp._with_sign(tokens)["value"].to_list() == [-3.0, -1.0, 0.0]
+    assert mlp._with_sign(mlp._with_sign(tokens)).equals(mlp._with_sign(tokens))
 
 
 def test_an_equal_correlation_is_not_a_lower_one() -> None:
     order = np.arange(20.0)
-    swapped = shape.spearman(order, np.r_[1.0, 0.0, order[2:]])
-    assert mlp.lower(-swapped, 1.0).passed and mlp.lower(0.5, -0.6).passed
-    assert not mlp.lower(1.0, 1.0).passed and not mlp.lower(-0.7, 0.6).passed
+    swapped = measures.spearman(order, np.r_[1.0, 0.0, order[2:]])
+    assert mlp._less_monotone(-swapped, 1.0).passed and mlp._less_monotone(0.5, -0.6).passed
+    assert not mlp._less_monotone(1.0, 1.0).passed and not mlp._less_monotone(-0.7, 0.6).passed
 
 
 def test_spearman_against_ranks_by_hand() -> None:
     x, y = np.array([3.0, 1, 2, 4]), np.array([1.0, 2, 3, 9])
-    assert shape.spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
-    assert np.isnan(shape.spearman([1, 1, 1], [1, 2, 3])) and np.isnan(shape.spearman([1, 2], [1, 2]))
+    assert measures.spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert np.isnan(measures.spearman([1, 1, 1], [1, 2, 3])) and np.isnan(measures.spearman([1, 2], [1, 2]))
 
 
 # ---- data
@@ -202,33 +201,33 @@ def test_imdb_parts_are_balanced_and_apart(folder: Path) -> None:
     split = Data(folder).imdb(types=16, seed=3)
     assert [part.n_documents for part in split] == [270, 30, 300]
     assert all(abs(np.diff(part.class_sizes)[0]) <= 2 for part in split)
-    assert split.train.n_types == 16
+    assert split[0].n_types == 16
     every = Data(folder).imdb(types=10_000)
-    assert every.train.n_types == 18, "only types seen in training"
-    kept = every.train.matrix[:, [t in split.train.tokens for t in every.train.tokens]]
-    assert kept.sum() >= split.train.matrix.sum() - 1e-9, "the most frequent types are the ones kept"
+    assert every[0].n_types == 18, "only types seen in training"
+    kept = every[0].matrix[:, [t in split[0].tokens for t in every[0].tokens]]
+    assert kept.sum() >= split[0].matrix.sum() - 1e-9, "the most frequent types are the ones kept"
     first = Data(folder).imdb(types=16, documents=100, seed=3)
     assert [part.n_documents for part in first] == [90, 10, 100]
-    assert abs(first.test.rows(np.arange(40)).labels.mean() - 0.5) < 0.05, "the first documents are a sample"
+    assert abs(first[2].rows(np.arange(40)).labels.mean() - 0.5) < 0.05, "the first documents are a sample"
 
 
 def test_yelp_classes(folder: Path) -> None:
     two, four = Data(folder).yelp(types=30), Data(folder).yelp(types=30, groups="joined 2-3")
-    assert sum(part.n_documents for part in two) == 200 and two.train.classes == ("negative", "positive")
-    assert sum(part.n_documents for part in four) == 4 * 60 and four.train.n_classes == 4
+    assert sum(part.n_documents for part in two) == 200 and two[0].classes == ("negative", "positive")
+    assert sum(part.n_documents for part in four) == 4 * 60 and four[0].n_classes == 4
     total = sum(part.class_sizes for part in four)
     assert total.tolist() == [60] * 4
     without = Data(folder).yelp(types=30, groups="without 3")
-    assert without.train.classes == ("1 star", "2 stars", "4 stars", "5 stars")
+    assert without[0].classes == ("1 star", "2 stars", "4 stars", "5 stars")
     assert sum(part.n_documents for part in without) == 4 * 40
-    assert Data(folder, limit=100).yelp(types=30).train.n_documents == 72
+    assert Data(folder, limit=100).yelp(types=30)[0].n_documents == 72
 
 
 def test_counts_of_a_split_are_those_of_the_texts(folder: Path) -> None:
     split = Data(folder).imdb(types=10_000, seed=1)
     texts = pl.read_parquet(folder / "imdb_train.parquet")["text"].to_list()
-    ours = sorted(map(tuple, np.vstack([split.train.matrix.toarray(), split.validation.matrix.toarray()]).tolist()))
-    tokens = split.train.tokens.tolist()
+    ours = sorted(map(tuple, np.vstack([split[0].matrix.toarray(), split[1].matrix.toarray()]).tolist()))
+    tokens = split[0].tokens.tolist()
     assert ours == sorted(tuple(float(text.split().count(token)) for token in tokens) for text in texts)
 
 
@@ -236,46 +235,47 @@ def test_missing_data_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "no data folder is named" in Data(None).missing("imdb") and "--data" in Data(None).missing("imdb")
     assert "there is no imdb_train.parquet in" in Data(tmp_path).missing("imdb")
     monkeypatch.delenv("TOKENSIEVE_DATA", raising=False)
-    assert data_folder(None) is None
+    assert ReproduceSettings().data_folder is None
     monkeypatch.setenv("TOKENSIEVE_DATA", str(tmp_path))
-    assert data_folder(None) == tmp_path
+    assert ReproduceSettings().data_folder == tmp_path
     with pytest.raises(InputError, match="there is no data folder"):
-        data_folder(tmp_path / "none")
+        ReproduceSettings(data=tmp_path / "none")
 
 
 # ---- the registry
 
 
 def test_registry_is_the_designs_table() -> None:
-    ids = "synthetic one-layer two-layer key-query mlp multi-class frozen one-step-only diagnosis dimension beyond"
-    assert list(EXPERIMENTS) == ids.split()
-    deep_names = {"optimizer", "scaled", "residual", "unit_start", "start_seed", "data_seed"}
-    for experiment in EXPERIMENTS.values():
+    ids = "two-layer synthetic one-layer key-query mlp multi-class frozen one-step-only diagnosis dimension beyond"
+    assert list(load_experiments()) == ids.split()
+    deep_names = {"optimizer", "scaled", "residual", "start_std", "start_seed", "data_seed"}
+    for experiment in load_experiments().values():
         assert experiment.claim and experiment.paper and experiment.criterion
         assert set(experiment.settings) == set(experiment.seconds) == {"quick", "paper"}
         json.dumps(experiment.settings)
-        names = [reading.name for reading in experiment.readings]
+        assert experiment.sees and all(len(note) < 500 for note in experiment.notes)
+        names = [reading["name"] for reading in experiment.readings]
         assert len(set(names)) == len(names) and not {"all", "default"} & set(names)
         for reading in experiment.readings:
-            assert reading.why and (deep_names | set(experiment.settings["quick"])) >= set(reading.settings)
-    assert sum(experiment.seconds["quick"] for experiment in EXPERIMENTS.values()) <= 600
-    assert sum(experiment.seconds["paper"] for experiment in EXPERIMENTS.values()) <= 7200
+            assert reading["why"] and (deep_names | set(experiment.settings["quick"])) >= set(reading["settings"])
+    assert sum(experiment.seconds["quick"] for experiment in load_experiments().values()) <= 300
+    assert sum(experiment.seconds["paper"] for experiment in load_experiments().values()) <= 7200
 
 
 def test_names_are_chosen_in_order_or_refused() -> None:
-    assert [e.id for e in select(["mlp", "synthetic"])] == ["synthetic", "mlp"]
-    assert len(select([])) == len(EXPERIMENTS)
+    assert [e.id for e in select_experiments(["mlp", "synthetic"])] == ["synthetic", "mlp"]
+    assert len(select_experiments([])) == len(load_experiments())
     with pytest.raises(InputError, match="'one-leyer': did you mean 'one-layer'"):
-        select(["one-leyer"])
-    with pytest.raises(InputError, match="there are: synthetic"):
-        select(["zzz"])
+        select_experiments(["one-leyer"])
+    with pytest.raises(InputError, match="there are: two-layer, synthetic"):
+        select_experiments(["zzz"])
 
 
 def test_pairs_are_products_of_counts() -> None:
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 3, (7, 4))
     counts = Counts.from_matrix(dense, [0, 1] * 3 + [0], tokens=["a", "b", "c", "d"])
-    paired = beyond.with_pairs(counts)
+    paired = beyond._with_pairs(counts)
     assert paired.n_types == 4 + 6 and np.array_equal(paired.matrix.toarray()[:, :4], dense)
     names = paired.tokens.tolist()
     for i in range(4):
@@ -294,7 +294,7 @@ def test_no_linear_sign_gets_four_combinations() -> None:
     xor = ((ab @ weights.T > 0) == (np.array([1, 0, 0, 1])[:, None] > 0)).mean(axis=0).max()
     share = np.array([3, 3, 1, 1]) / 8
     right = (negated @ weights[:, :3].T > 0) == (np.array([1, 0, 0, 1])[:, None] > 0)
-    assert xor == beyond.CEILING["xor"] and (share @ right).max() == beyond.CEILING["negation"]
+    assert xor == beyond._CEILING["xor"] and (share @ right).max() == beyond._CEILING["negation"]
 
 
 def test_frozen_takes_the_nearer_data_set() -> None:
@@ -304,25 +304,25 @@ def test_frozen_takes_the_nearer_data_set() -> None:
         for data, kind, when, a, loss in (
             ("A", "frozen", "best", 0.5, 0.9), ("A", "trained", "best", 0.8, 0.5),
             ("B", "frozen", "best", 0.77, 0.58), ("B", "trained", "best", 0.87, 0.22),
-            ("A", "frozen", frozen.AT_LOSS, 0.6, 0.65), ("B", "frozen", frozen.AT_LOSS, 0.73, 0.61),
+            ("A", "frozen", "test loss nearest to 0.6", 0.6, 0.65), ("B", "frozen", "test loss nearest to 0.6", 0.73, 0.61),
         )
     ]  # fmt: skip
-    test = frozen._checks(pl.DataFrame(rows), "test")
+    test = frozen._measurements(pl.DataFrame(rows), "test")
     assert [check.value for check in test[:4]] == [0.77, 0.58, 0.87, 0.22]
     assert test[4].value == pytest.approx(0.1) and not test[0].passed
-    training = frozen._checks(pl.DataFrame(rows), frozen.TRAINING)
+    training = frozen._measurements(pl.DataFrame(rows), "training")
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
-    stopped = pl.DataFrame([row | {"when": row["when"].replace(frozen.AT_LOSS, frozen.AT_BOTH)} for row in rows])
-    assert frozen._checks(stopped, frozen.STOPPED) == training
+    stopped = pl.DataFrame([row | {"when": row["when"].replace("test loss nearest to 0.6", "nearest to 72% and 0.6")} for row in rows])
+    assert frozen._measurements(stopped, "training, stopped") == training
     both = [
-        row | {"when": row["when"].replace("best", frozen.AT_TRAINED)}
+        row | {"when": row["when"].replace("best", "training nearest to 95% and 0.1")}
         for row in stopped.to_dicts()
         if row["embeddings"] == "trained"
     ]
     assert (
-        frozen._checks(pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), frozen.BOTH_STOPPED)
+        frozen._measurements(pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), "training, both stopped")
         == training
     )
     near = pl.DataFrame({"test_accuracy": [None, 0.68, 0.70, 0.76], "test_loss": [None, 0.6, 0.57, 0.55]})
-    assert frozen._nearest(near, "test", paper.FROZEN) == near.row(2, named=True)
+    assert frozen._nearest(near, "test", frozen._THEIRS["frozen"]) == near.row(2, named=True)

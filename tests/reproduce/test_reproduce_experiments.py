@@ -11,10 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.data import Data
-from tokensieve.reproduce.registry import EXPERIMENTS
-from tokensieve.reproduce.result import Bench, Finding
-from tokensieve.reproduce.shape import SYMBOLS, mean_spread, reach
+from tokensieve.reproduce.experiment import load_experiments
+from tokensieve.reproduce.measures import SYMBOLS, spread_and_range
+from tokensieve.reproduce.result import SeedRun
+
+EXPERIMENTS = load_experiments()
 
 D = {"d": 8, "steps": 30, "learning_rate": 0.05}
 IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}
@@ -63,17 +66,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
 
 @pytest.fixture(scope="module")
-def measured(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Finding]:
+def measured(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], SeedRun]:
     """The finding of an experiment at seed 0, measured once."""
 
     @cache
-    def measure(id: str) -> Finding:
+    def measure(id: str) -> SeedRun:
         return run(id, data, tmp_path_factory.mktemp(id))
 
     return measure
 
 
-def run(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
+def run(id: str, data: Data, folder: Path, seed: int = 0) -> SeedRun:
     if EXPERIMENTS[id].torch:
         pytest.importorskip("torch", reason="PyTorch is not installed").set_num_threads(1)
     shares: list[float] = []
@@ -85,15 +88,14 @@ def run(id: str, data: Data, folder: Path, seed: int = 0) -> Finding:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", [pytest.param(id, marks=pytest.mark.slow if id == "beyond" else ()) for id in TOY])
-def test_runs_at_toy_size(id: str, measured: Callable[[str], Finding]) -> None:
+def test_runs_at_toy_size(id: str, measured: Callable[[str], SeedRun]) -> None:
     found = measured(id)
-    assert found.ours and found.checks and found.views and found.notes
-    names = {check.name for check in found.checks}
-    assert len(names) == len(found.checks)
+    assert found.ours and found.measurements
+    shown = [one.value for one in found.measurements if one.judged or one.prominent]
+    assert EXPERIMENTS[id].sees.format(*shown)
+    names = {check.name for check in found.measurements}
+    assert len(names) == len(found.measurements)
     assert set(found.tables) >= MEASURED.get(id, set())
-    for view in found.views:
-        assert {view.table, view.points or view.table} <= set(found.tables)
-        assert {view.x, view.y} <= set(found.tables[view.points or view.table].columns)
     for name, table in found.tables.items():
         assert table.height, name
         if name.startswith("bins") and "tokens" + name.removeprefix("bins") in found.tables:
@@ -103,40 +105,40 @@ def test_runs_at_toy_size(id: str, measured: Callable[[str], Finding]) -> None:
             assert weighted == pytest.approx(tokens["value"].mean(), abs=1e-9)
 
 
-def test_same_seed_same_figures(data: Data, measured: Callable[[str], Finding], tmp_path: Path) -> None:
+def test_same_seed_same_figures(data: Data, measured: Callable[[str], SeedRun], tmp_path: Path) -> None:
     again, other = (run("diagnosis", data, tmp_path, seed) for seed in (0, 1))
     one = measured("diagnosis")
-    assert repr(one.checks) == repr(again.checks) and one.ours == again.ours  # nan is no equal of itself
+    assert repr(one.measurements) == repr(again.measurements) and one.ours == again.ours  # nan is no equal of itself
     assert one.tables["bins-trained"].equals(again.tables["bins-trained"])
     assert not one.tables["bins-trained"].equals(other.tables["bins-trained"])
 
 
-def test_words_of_the_label_are_found(measured: Callable[[str], Finding]) -> None:
+def test_words_of_the_label_are_found(measured: Callable[[str], SeedRun]) -> None:
     for id in ("one-layer", "two-layer"):
         tokens = measured(id).tables["tokens-imdb"]
         value = dict(tokens.select("token", "value").iter_rows())
         assert min(value[word] for word in WORDS["positive"]) > max(value[word] for word in WORDS["negative"])
 
 
-def test_one_step_has_the_formulas_slope(measured: Callable[[str], Finding]) -> None:
-    [slope] = [check for check in measured("multi-class").checks if "slope" in check.name]
+def test_one_step_has_the_formulas_slope(measured: Callable[[str], SeedRun]) -> None:
+    [slope] = [check for check in measured("multi-class").measurements if "slope" in check.name]
     assert slope.value == pytest.approx(1, abs=0.05)
 
 
-def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Callable[[str], Finding]) -> None:
+def test_one_step_states_the_relative_spread_beside_the_absolute(measured: Callable[[str], SeedRun]) -> None:
     found = measured("one-step-only")
     both = dict.fromkeys(("value", "score"), (found.tables["bins-full"], found.tables["bins"]))
     for of, (full, one) in both.items():
-        falls = mean_spread(full, of) / mean_spread(one, of)
-        rises = mean_spread(one, of) / reach(one, of) / (mean_spread(full, of) / reach(full, of))
-        values = [check.value for check in found.checks if SYMBOLS[of] in check.name]
+        (before, before_range), (after, after_range) = (spread_and_range(table, of) for table in (full, one))
+        falls, rises = before / after, after / after_range / (before / before_range)
+        values = [check.value for check in found.measurements if SYMBOLS[of] in check.name]
         assert values == pytest.approx([falls, rises])
-    stated = [check for check in found.checks if not check.judged]
+    stated = [check for check in found.measurements if not check.judged]
     assert len(stated) == 2 and all("rises" in check.name and check.prominent for check in stated)
-    assert "as a share of the reach of the bin means it rises" in found.ours
+    assert "as a fraction of the range of the bin means it rises" in found.ours
 
 
-def test_frozen_rows_are_measured_on_test_documents(measured: Callable[[str], Finding]) -> None:
+def test_frozen_rows_are_measured_on_test_documents(measured: Callable[[str], SeedRun]) -> None:
     table = measured("frozen").tables["accuracy"]
     kinds = {"frozen", "frozen, larger steps", "trained"}
     assert set(table["embeddings"]) == kinds and table.height == 2 * 3 * 5

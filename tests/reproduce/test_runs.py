@@ -16,35 +16,34 @@ from test_reproduce import table_of
 from pages import check_specifications
 from tokensieve.errors import InputError
 from tokensieve.progress import silent
-from tokensieve.report.reproduce_pictures import draw_result, figures_of_the_paper
-from tokensieve.reproduce import paper, synthetic
-from tokensieve.reproduce.registry import check_readings
-from tokensieve.reproduce.result import Bench, Check, Experiment, Finding, Reading, View
-from tokensieve.reproduce.runner import Plan, run_all
-from tokensieve.reproduce.seeds import Result, over_seeds
-
-VIEW = View("first", "title", "lines", "y", x="d", by="by")
+from tokensieve.reproduce.bench import Bench
+from tokensieve.reproduce.experiment import Experiment, ReproduceSettings, load_experiments, select_experiments
+from tokensieve.reproduce.measures import PAPER, Measurement
+from tokensieve.reproduce.result import ExperimentResult, SeedRun, join_seeds
+from tokensieve.reproduce.run import reproduce
 
 
 def experiment(calls: list[Any], name: str = "first", value: float = 1.0, **changes: Any) -> Experiment:
-    def run(bench: Bench) -> Finding:
+    def run(bench: Bench) -> SeedRun:
         calls.append((name, bench.seed))
         bench.tell("half", 0.5)
         assert bench.folder.is_dir() and not list(bench.folder.iterdir())
         tokens = pl.DataFrame({"token": ["=cmd()", "'quoted'", "plain", "1"], "x": [0.5, None, 2.0, -1.0]})
         lines = pl.DataFrame({"d": [1, 2], "y": [0.1 * bench.seed, 0.2], "by": ["=a", "=a"]})
-        checks = (Check("one", value + bench.settings.get("more", 0.0), 0.5), Check("stated", 7.0 * bench.seed))
-        accuracy = (Check("test accuracy", 0.8 + bench.seed / 100),)
-        return Finding("ours", checks, {"tokens": tokens, "lines": lines}, (VIEW,), ("a note",), accuracy)
+        checks = (Measurement("one", value + bench.settings.get("more", 0.0), 0.5), Measurement("stated", 7.0 * bench.seed))
+        accuracy = (Measurement("test accuracy", 0.8 + bench.seed / 100),)
+        return SeedRun("ours", checks, {"tokens": tokens, "lines": lines}, accuracy)
 
     wanted = {"quick": {"d": 4}, "paper": {"d": 8}}
-    made = Experiment(name, "claim", "paper", "criterion", wanted, {"quick": 1, "paper": 2}, run)
+    made = Experiment(name, "title", "claim", "paper", "{0}", "criterion", wanted, {"quick": 1, "paper": 2}, run)
     return replace(made, **changes)
 
 
-def go(out: Path, *these: Experiment, scale: str = "quick", seeds: Any = (0,), readings: Any = ()) -> list[Result]:
-    plan = Plan(these, scale, seeds, readings, None, None, out)
-    return run_all(plan, silent, lambda id, run, taken_over: None)
+def go(
+    out: Path, *these: Experiment, scale: Any = "quick", seed: int = 0, seeds: int = 1, readings: tuple[str, ...] = ()
+) -> list[ExperimentResult]:
+    how = ReproduceSettings(scale=scale, seed=seed, seeds=seeds, readings=readings, jobs=1)
+    return list(reproduce(these, how, out).results)
 
 
 def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> None:
@@ -52,13 +51,13 @@ def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> 
     [first] = go(tmp_path, experiment(calls))
     [again] = go(tmp_path, experiment(calls))
     assert calls == [("first", 0)]
-    assert first.verdict == "reproduced" and first.default and again.default
-    (one,), (other,) = first.default.findings, again.default.findings
+    assert first.verdict == "reproduced"
+    (one,), (other,) = first.finished(), again.finished()
     assert replace(other, tables={}) == replace(one, tables={})
     assert other.tables["tokens"].equals(one.tables["tokens"]), "texts that look like formulas come back as they were"
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {f"runs/first/default/0/{name}" for name in ("finding.json", "tokens.csv", "lines.csv")}
-    go(tmp_path, experiment(calls), seeds=(0, 1))
+    go(tmp_path, experiment(calls), seeds=2)
     assert calls == [("first", 0), ("first", 1)], "only the seed that is missing"
     go(tmp_path, experiment(calls), scale="paper")
     go(tmp_path, experiment(calls, settings={"quick": {"d": 5}, "paper": {"d": 8}}))
@@ -69,29 +68,29 @@ def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> 
 
 
 def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> None:
-    def by_seed(bench: Bench) -> Finding:
-        return Finding("ours", (Check("one", float(bench.seed), high=2.0), Check("two", 1.0, 0.5)))
+    def by_seed(bench: Bench) -> SeedRun:
+        return SeedRun("ours", (Measurement("one", float(bench.seed), high=2.0), Measurement("two", 1.0, 0.5)))
 
-    [result] = go(tmp_path, experiment([], run=by_seed), seeds=range(5))
-    assert result.verdict == "reproduced" and result.default and result.default.met == 3
+    [result] = go(tmp_path, experiment([], run=by_seed), seeds=5)
+    assert result.verdict == "reproduced" and result.met() == 3
     n, p, z = 5, 3 / 5, 1.959964
     centre, half = (
         (p + z * z / 2 / n) / (1 + z * z / n),
         z * (p * (1 - p) / n + z * z / 4 / n**2) ** 0.5 / (1 + z * z / n),
     )
-    assert result.default.interval == pytest.approx((centre - half, centre + half), abs=1e-6)
-    assert result.verdict_in_words == "reproduced in 3 of 5 seeds (95 % interval 23% to 88%)"
-    one, two = result.default.figures
-    assert (one.passed, two.passed, one.middle, one.values) == (3, 5, 2.0, (0, 1, 2, 3, 4))
     row = result.to_dict()
+    assert row["readings"][0]["interval"] == pytest.approx((centre - half, centre + half), abs=1e-6)
+    assert result.verdict_in_words == "reproduced in 3 of 5 seeds (95% CI 23% to 88%)"
+    (_, values, passed), (_, _, all_of_them) = result.over_seeds()
+    assert (passed, all_of_them, values) == (3, 5, [0, 1, 2, 3, 4])
     assert {"id", "claim", "paper", "ours", "verdict", "seconds", "criterion", "checks", "notes", "settings"} <= set(
         row
     )
     assert row["checks"][0] == {"name": "one", "value": 2.0, "asked": "at most 2", "paper": None, "ceiling": None, "passed": False,
                                 "values": [0, 1, 2, 3, 4], "passed_seeds": 3}  # fmt: skip
-    assert result.ours == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
+    assert result.figures_in_words() == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
     assert [seed["passed"] for seed in row["readings"][0]["seeds"]] == [True] * 3 + [False] * 2
-    [even] = go(tmp_path / "even", experiment([], run=by_seed), seeds=(2, 3))
+    [even] = go(tmp_path / "even", experiment([], run=by_seed), seed=2, seeds=2)
     assert even.verdict == "not reproduced", "half of the seeds are not most"
     [bad] = go(tmp_path / "bad", experiment([], value=float("nan")))
     assert bad.verdict == "not reproduced" and bad.to_dict()["checks"][0]["value"] is None
@@ -99,22 +98,24 @@ def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> N
 
 def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
     calls: list[Any] = []
-    readings = (Reading("worse", "why", {"more": -1.0}), Reading("better", "why", {"more": 1.0, "d": 9}))
+    readings = (
+        {"name": "worse", "why": "why", "settings": {"more": -1.0}},
+        {"name": "better", "why": "why", "settings": {"more": 1.0, "d": 9}},
+    )
     made = experiment(calls, value=0.0, readings=readings)
     [plain] = go(tmp_path, made)
     assert plain.verdict == "not reproduced" and len(calls) == 1
     [named] = go(tmp_path, made, readings=("worse",))
-    assert named.verdict == "not reproduced" and [one.reading for one in named.outcomes] == ["default", "worse"]
-    [every] = go(tmp_path, made, readings=("all",), seeds=(0, 1))
-    assert every.verdict == "explained" and every.explained_by is every.outcomes[2]
-    assert every.outcomes[2].runs[0].settings["d"] == 9 and every.to_dict()["settings"]["d"] == 4
-    assert every.verdict_in_words.startswith("not reproduced: in 0 of 2 seeds")
-    assert "explained: reading “better” in 2 of 2 seeds" in every.verdict_in_words
+    assert named.verdict == "not reproduced" and list(named.runs) == ["default", "worse"]
+    [every] = go(tmp_path, made, readings=("all",), seeds=2)
+    assert every.verdict == "explained" and every.explained_by == "better"
+    assert every.runs["better"][0].settings["d"] == 9 and every.to_dict()["settings"]["d"] == 4
+    assert every.verdict_in_words.startswith("reproduced under reading “better” (why) in 2 of 2 seeds")
+    assert "as first read in 0 of 2 seeds" in every.verdict_in_words
     [good] = go(tmp_path / "good", experiment(calls, readings=readings), readings=("all",))
     assert good.verdict == "reproduced"
-    check_readings([made], ["all", "better"])
-    with pytest.raises(InputError, match=r"no reading 'best' of these experiments: .there are: all, worse, better"):
-        check_readings([made], ["best"])
+    with pytest.raises(InputError, match=r"no reading 'best' of these experiments .there are: all, longer, narrow, wide"):
+        select_experiments(["mlp"], ["best"])
 
 
 @pytest.mark.slow
@@ -130,19 +131,19 @@ def test_tables_over_seeds_have_bands(rows: list[list[float]]) -> None:
         )
         for seed, row in enumerate(rows)
     ]
-    found = over_seeds(tables, "bins-imdb")
+    found = join_seeds(tables, "bins-imdb")
     assert found["x"].to_list() == [0.1, 0.2, 0.3, 0.4] and set(found["seeds"]) == {len(rows)}
     np.testing.assert_allclose(found["value_mean"], np.mean(rows, axis=0), atol=1e-12)
     assert found["value_low"].to_list() == np.min(rows, axis=0).tolist()
     assert found["value_high"].to_list() == np.max(rows, axis=0).tolist()
-    assert over_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
-    assert over_seeds([(0, tables[0][1][:2]), (1, tables[0][1])], "bins")["seeds"].to_list() == [2, 2, 1, 1]
+    assert join_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
+    assert join_seeds([(0, tables[0][1][:2]), (1, tables[0][1])], "bins")["seeds"].to_list() == [2, 2, 1, 1]
 
 
 def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
     calls: list[Any] = []
 
-    def stop(bench: Bench) -> Finding:
+    def stop(bench: Bench) -> SeedRun:
         (bench.folder / "state.npz").write_bytes(b"half")
         raise KeyboardInterrupt
 
@@ -151,9 +152,9 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
         go(tmp_path, first, second)
     assert [path.read_bytes() for path in tmp_path.glob("unfinished/second-*/state.npz")] == [b"half"]
 
-    def proceed(bench: Bench) -> Finding:
+    def proceed(bench: Bench) -> SeedRun:
         assert (bench.folder / "state.npz").read_bytes() == b"half"
-        return Finding("ours", (Check("one", 1.0, 0.5),))
+        return SeedRun("ours", (Measurement("one", 1.0, 0.5),))
 
     results = go(tmp_path, first, replace(second, run=proceed))
     assert [r.verdict for r in results] == ["reproduced"] * 2 and calls == [("first", 0)]
@@ -163,33 +164,32 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
 def test_experiments_that_cannot_run_say_why_and_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(bench: Bench) -> Finding:
+    def refuse(bench: Bench) -> SeedRun:
         if bench.seed in (0, 1):
             raise InputError("row 3 is damaged")
-        return Finding("ours", (Check("one", 1.0, 0.5),))
+        return SeedRun("ours", (Measurement("one", 1.0, 0.5),))
 
-    monkeypatch.setattr("tokensieve.reproduce.runner.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("tokensieve.reproduce.run.importlib.util.find_spec", lambda name: None)
     calls: list[Any] = []
     results = go(
         tmp_path, experiment(calls, "data", needs=("imdb",)), experiment(calls, "deep", torch=True),
         experiment(calls, "bad", run=refuse), experiment(calls, "good"),
     )  # fmt: skip
     assert [r.verdict for r in results] == ["not run"] * 3 + ["reproduced"] and calls == [("good", 0)]
-    assert "--data" in results[0].notes[0] and "tokensieve[torch]" in results[1].notes[0]
-    assert results[2].notes == ("row 3 is damaged",)
+    assert "--data" in results[0].problem and "tokensieve[torch]" in results[1].problem
+    assert results[2].problem == "row 3 is damaged" and results[2].to_dict()["notes"] == ["row 3 is damaged"]
     assert [r.to_dict()["verdict"] for r in results[:3]] == ["not run"] * 3
     monkeypatch.undo()
     go(tmp_path, experiment(calls, "deep", torch=True, run=experiment(calls, "deep").run))
     assert calls[-1] == ("deep", 0), "what was not run is tried again"
-    [partly] = go(tmp_path, experiment(calls, "bad", run=refuse), seeds=(0, 1, 2))
-    assert partly.verdict == "not reproduced" and partly.default and partly.default.met == 1, "failures are counted"
+    [partly] = go(tmp_path, experiment(calls, "bad", run=refuse), seeds=3)
+    assert partly.verdict == "not reproduced" and partly.met() == 1, "failures are counted"
 
 
 def test_time_left_is_told(tmp_path: Path) -> None:
     said: list[tuple[str, float]] = []
     these = [experiment([]), experiment([], "second", seconds={"quick": 300, "paper": 1})]
-    plan = Plan(these, "quick", (4,), (), None, None, tmp_path)
-    run_all(plan, lambda *shown: said.append(shown), lambda id, run, taken_over: None)
+    reproduce(these, ReproduceSettings(seed=4, seeds=1, jobs=1), tmp_path, lambda *shown: said.append(shown))
     texts, shares = [stage for stage, _ in said], [share for _, share in said]
     assert texts[0].startswith("1 of 2 first, seed 4: half, about 5 min left")
     assert texts[1].startswith("1 of 2 runs done") and texts[2].startswith("2 of 2 second, seed 4: half, about")
@@ -207,13 +207,11 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
         "length": 20,
         "n_irrelevant": 10,
     }
-    made = replace(synthetic.EXPERIMENT, settings={"quick": small, "paper": small})
-    found = [
-        run_all(Plan([made], "quick", (0, 1), (), None, None, tmp_path / str(jobs), jobs), silent, lambda *_: None)[0]
-        for jobs in (1, 2)
-    ]
-    one, other = (result.default for result in found)
-    assert one and other and one.figures == other.figures
+    made = replace(load_experiments()["synthetic"], settings={"quick": small, "paper": small})
+    one, other = (
+        reproduce([made], ReproduceSettings(seeds=2, jobs=jobs), tmp_path / str(jobs)).results[0] for jobs in (1, 2)
+    )
+    assert one.over_seeds() == other.over_seeds()
     assert one.tables["bins"].equals(other.tables["bins"])
 
 
@@ -222,7 +220,7 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
-    def run(bench: Bench) -> Finding:
+    def run(bench: Bench) -> SeedRun:
         bins = table_of(lambda x: np.tanh(x) + bench.seed, np.abs, theirs=paper.KEY_QUERY)
         tokens = pl.DataFrame(
             {"token": ["a", "b"], "posterior_difference": [0.1, -0.2], "value": [1.0, 2], "score": [0.0, 1]}
@@ -233,9 +231,9 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
             View("right", "Title: value", "bins", "value", points="tokens"),
             View("other", "Lines", "lines", "y", x="d", by="by", log_x=True),
         )
-        return Finding("ours", (Check("one", 1.0, 0.5),), {"bins": bins, "tokens": tokens, "lines": lines}, views)
+        return SeedRun("ours", (Measurement("one", 1.0, 0.5),), {"bins": bins, "tokens": tokens, "lines": lines}, views)
 
-    [result] = go(tmp_path, experiment([], "one-layer", run=run), seeds=(0, 2))
+    [result] = go(tmp_path, experiment([], "one-layer", run=run), seeds=3)
     _, picture, other = draw_result(result)
     assert other.description == "Lines. a: 0.1 to 0.2, b: 0.3 to 0.4."
     data = picture.spec["datasets"]

@@ -57,7 +57,7 @@ def compose_report(study: Reproduction) -> Report:
         *([_reviewers(study)] if len(study.results) > 1 else []),
         reading,
     )
-    about = {**study.settings, "version": study.version, "date": study.date, "seconds": f"{study.seconds:,.0f}"}
+    about = {**study.settings, "version": study.version, "date": study.date, "seconds": study.seconds}
     return Report("reproduce", _PAPER, _headline(study), blocks, about)
 
 
@@ -192,7 +192,7 @@ def _pictures(result: ExperimentResult) -> list[Picture]:
             caption += "; orange: the paper's means, on the right axis"
     title = result.experiment.title
     description = subscripts(f"{title}. {_we_see(result)}.")
-    return [Picture(result.id, "panels", {"rows": rows}, title, caption, description)]
+    return [Picture(result.id, "reproduce-panels", {"rows": rows}, title, caption, description, wide=True)]
 
 
 def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> dict[str, Any]:

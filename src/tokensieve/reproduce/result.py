@@ -187,14 +187,17 @@ class Reproduction:
         settings: name → value of every option that decides the results.
         version: of tokensieve.
         date: when it was finished, as ISO 8601.
-        seconds: wall time of all runs one after the other, also of those that an earlier command finished.
+        seconds: by name, wall time; "experiments" is that of all runs one after the other, also of those that an earlier
+            command finished.
     """
 
     results: tuple[ExperimentResult, ...]
     settings: Mapping[str, Any]
     version: str
     date: str
-    seconds: float
+    seconds: dict[str, float]
+
+    own_files = r"table\.md|tables/[^/]+\.csv"  # what an earlier result may have left
 
     def tally(self) -> dict[str, int]:
         """Verdict → number of experiments."""
@@ -216,7 +219,7 @@ class Reproduction:
             "seed": self.settings["seed"],
             "version": self.version,
             "date": self.date,
-            "seconds": {"experiments": self.seconds, "total": self.seconds},
+            "seconds": self.seconds,
         }
 
     def files(self) -> dict[str, Content]:

@@ -131,7 +131,7 @@ def reproduce(
     said |= {"readings": " ".join(settings.readings)} if settings.readings else {}
     said |= {} if settings.documents is None else {"documents_at_most": str(settings.documents)}
     said |= {"seed": settings.seed, "this_run_seconds": f"{time.perf_counter() - began:.0f}"}
-    seconds = sum(result.seconds for result in results)
+    seconds = {"experiments": sum(result.seconds for result in results)}
     return Reproduction(results, said, __version__, time.strftime("%Y-%m-%d %H:%M"), seconds)
 
 
