@@ -283,7 +283,9 @@ def test_minibatches_are_stepped_one_after_the_other() -> None:
             leaves = {name: x.detach().requires_grad_() for name, x in P.items()}
             grads = torch.autograd.grad(token_loss(given, leaves, counts.rows(batch)), list(leaves.values()))
             P = {name: x.detach() - 0.1 * g for (name, x), g in zip(leaves.items(), grads, strict=True)}
-    np.testing.assert_allclose(fit_deep(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        fit_deep(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12
+    )
 
 
 def same(one: DeepTraining, other: DeepTraining) -> bool:

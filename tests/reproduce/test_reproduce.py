@@ -16,7 +16,7 @@ from scipy import stats
 from tokensieve.errors import InputError
 from tokensieve.reproduce import beyond, frozen, measures, mlp, multi_class
 from tokensieve.reproduce.data import Data
-from tokensieve.reproduce.experiment import ReproduceSettings, load_experiments, select_experiments
+from tokensieve.reproduce.experiment import ReproduceSettings, _load_experiments, select_experiments
 from tokensieve.reproduce.measures import PAPER, Measurement
 from tokensieve.text.counts import Counts
 
@@ -58,7 +58,9 @@ def test_checks_against_their_bounds() -> None:
     assert not Measurement("x", float("nan"), high=1.0).passed
     asked = [Measurement("x", 1, *bounds).bounds for bounds in ((0.5,), (None, 2), (1, 2), ())]
     assert asked == ["at least 0.5", "at most 2", "1 to 2", "stated"]
-    assert Measurement("x", float("nan")).passed and not Measurement("x", 1.0).judged, "what is only stated decides nothing"
+    assert Measurement("x", float("nan")).passed and not Measurement("x", 1.0).judged, (
+        "what is only stated decides nothing"
+    )
 
 
 INSIDE = st.integers(-199, 199).map(lambda k: k / 200 + 0.0013)  # a point on an edge could be rounded to either side
@@ -113,8 +115,12 @@ def test_shape_criteria_tell_the_shapes_apart() -> None:
     good = measures.shape_measurements(table_of(np.tanh, np.abs), "here")
     assert [check.passed for check in good] == [True, True]
     assert [check.passed for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here")] == [False, False]
-    assert not any(check.passed for check in measures.shape_measurements(table_of(np.tanh, np.abs, types=2), "too few types"))
-    assert not any(check.judged for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here", judged=False))
+    assert not any(
+        check.passed for check in measures.shape_measurements(table_of(np.tanh, np.abs, types=2), "too few types")
+    )
+    assert not any(
+        check.judged for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here", judged=False)
+    )
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "score")[0] == 2.0
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "value")[1] == pytest.approx(2 * np.tanh(0.95))
     spreads = [check.value for check in measures.spread_measurements(table_of(np.tanh, np.abs), "here")]
@@ -133,36 +139,38 @@ def test_papers_tables_pass_their_own_criteria() -> None:
     a, b = PAPER["key-query"], PAPER["mlp"]
     assert measures.spearman(a["x"].abs(), a["score"]) > measures.V_SHAPED
     assert measures.spearman(b["x"].abs(), b["score"]) > measures.V_SHAPED
-    assert measures.spearman(b["x"], b["value"]) < measures.spearman(a["x"], a["value"]), "less monotone with an MLP layer"
+    assert measures.spearman(b["x"], b["value"]) < measures.spearman(a["x"], a["value"]), (
+        "less monotone with an MLP layer"
+    )
     assert (a["score"][0], a["score"].min(), b["value"][-1], b["score"].min()) == (15.47, -3.92, 1.4, 0.59)
 
 
 def test_ceilings_are_what_smooth_curves_reach() -> None:
     theirs = PAPER["multi-class-2"]
     x, y = theirs["x"].to_numpy(), theirs["value"].to_numpy()
-    found = measures.ceilings(x, y, "value")
+    found = measures._ceilings(x, y, "value")
     assert found["line"] == pytest.approx(stats.pearsonr(x, y).statistic) == pytest.approx(0.902, abs=5e-4)
     assert found["sign"] == pytest.approx(np.corrcoef(np.sign(x), y)[0, 1]) == pytest.approx(0.943, abs=5e-4)
     steepest = max(np.corrcoef(np.tanh(k * x), y)[0, 1] for k in np.linspace(1, 1000, 3000))
     assert steepest - 1e-3 < found["tanh"] <= steepest + 1e-3 < 0.96
     grid = np.linspace(-1, 1, 21)
-    assert measures.ceilings(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0, (
+    assert measures._ceilings(grid, 7 - 2 * np.abs(grid) ** 2, "score")["|x − c|^γ"] < 0, (
         "an inverted V has no ceiling above"
     )
-    assert measures.ceilings(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(1, abs=1e-3)
+    assert measures._ceilings(grid, 3 * np.abs(grid) ** 2 - 1, "score")["|x − c|^γ"] == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.slow
 def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
     quiet = table_of(np.tanh, np.abs, types=50).with_columns(value_sd=pl.lit(1e-9))
     quiet = quiet.with_columns(types=pl.when(pl.col("x").abs() < 0.1).then(60).otherwise(pl.col("types")))
-    assert measures.rank_under_noise(quiet, "value") == (pytest.approx(1), pytest.approx(1))
-    low, middle = measures.rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)), "value")
+    assert multi_class._rank_under_noise(quiet) == (pytest.approx(1), pytest.approx(1))
+    low, middle = multi_class._rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)))
     assert 0.5 < low < middle < 0.98
     rng, x = np.random.default_rng(9), quiet["x"].to_numpy()
     error = rng.standard_normal((2000, 20)) * 3 * np.sqrt(50 / 49) / np.sqrt(quiet["types"].to_numpy())
     assert np.median([stats.spearmanr(x, np.tanh(x) + e).statistic for e in error]) == pytest.approx(middle, abs=0.02)
-    assert np.isnan(measures.rank_under_noise(table_of(np.tanh, np.abs, types=2), "value")[0])
+    assert np.isnan(multi_class._rank_under_noise(table_of(np.tanh, np.abs, types=2))[0])
 
 
 def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
@@ -247,9 +255,9 @@ def test_missing_data_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_registry_is_the_designs_table() -> None:
     ids = "two-layer synthetic one-layer key-query mlp multi-class frozen one-step-only diagnosis dimension beyond"
-    assert list(load_experiments()) == ids.split()
+    assert list(_load_experiments()) == ids.split()
     deep_names = {"optimizer", "scaled", "residual", "start_std", "start_seed", "data_seed"}
-    for experiment in load_experiments().values():
+    for experiment in _load_experiments().values():
         assert experiment.claim and experiment.paper and experiment.criterion
         assert set(experiment.settings) == set(experiment.seconds) == {"quick", "paper"}
         json.dumps(experiment.settings)
@@ -258,13 +266,13 @@ def test_registry_is_the_designs_table() -> None:
         assert len(set(names)) == len(names) and not {"all", "default"} & set(names)
         for reading in experiment.readings:
             assert reading["why"] and (deep_names | set(experiment.settings["quick"])) >= set(reading["settings"])
-    assert sum(experiment.seconds["quick"] for experiment in load_experiments().values()) <= 300
-    assert sum(experiment.seconds["paper"] for experiment in load_experiments().values()) <= 7200
+    assert sum(experiment.seconds["quick"] for experiment in _load_experiments().values()) <= 300
+    assert sum(experiment.seconds["paper"] for experiment in _load_experiments().values()) <= 7200
 
 
 def test_names_are_chosen_in_order_or_refused() -> None:
     assert [e.id for e in select_experiments(["mlp", "synthetic"])] == ["synthetic", "mlp"]
-    assert len(select_experiments([])) == len(load_experiments())
+    assert len(select_experiments([])) == len(_load_experiments())
     with pytest.raises(InputError, match="'one-leyer': did you mean 'one-layer'"):
         select_experiments(["one-leyer"])
     with pytest.raises(InputError, match="there are: two-layer, synthetic"):
@@ -313,7 +321,9 @@ def test_frozen_takes_the_nearer_data_set() -> None:
     training = frozen._measurements(pl.DataFrame(rows), "training")
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
-    stopped = pl.DataFrame([row | {"when": row["when"].replace("test loss nearest to 0.6", "nearest to 72% and 0.6")} for row in rows])
+    stopped = pl.DataFrame(
+        [row | {"when": row["when"].replace("test loss nearest to 0.6", "nearest to 72% and 0.6")} for row in rows]
+    )
     assert frozen._measurements(stopped, "training, stopped") == training
     both = [
         row | {"when": row["when"].replace("best", "training nearest to 95% and 0.1")}
@@ -321,7 +331,9 @@ def test_frozen_takes_the_nearer_data_set() -> None:
         if row["embeddings"] == "trained"
     ]
     assert (
-        frozen._measurements(pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), "training, both stopped")
+        frozen._measurements(
+            pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), "training, both stopped"
+        )
         == training
     )
     near = pl.DataFrame({"test_accuracy": [None, 0.68, 0.70, 0.76], "test_loss": [None, 0.6, 0.57, 0.55]})

@@ -11,14 +11,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tokensieve.reproduce.seeds import Outcome, Result, Run
+from tokensieve.reproduce.study import Reproduction
 
 from calls import Run as Call
 from pages import violations
 from tokensieve.report.reproduce import markdown, render_reproduction
 from tokensieve.reproduce import registry, synthetic
 from tokensieve.reproduce.result import Check, Experiment, Finding, Reading
-from tokensieve.reproduce.seeds import Outcome, Result, Run
-from tokensieve.reproduce.study import Reproduction
 
 HOSTILE = ["<script>alert(1)</script>", "</title></style>", "{{7*7}}", "a|b\nc", "\u202eturned", "nul\x00"]
 TINY = {"d": 8, "steps": 20, "learning_rate": 0.05, "documents": 300, "n_types": 40, "length": 20, "n_irrelevant": 10}

@@ -13,11 +13,11 @@ import pytest
 
 from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.data import Data
-from tokensieve.reproduce.experiment import load_experiments
+from tokensieve.reproduce.experiment import _load_experiments
 from tokensieve.reproduce.measures import SYMBOLS, spread_and_range
 from tokensieve.reproduce.result import SeedRun
 
-EXPERIMENTS = load_experiments()
+EXPERIMENTS = _load_experiments()
 
 D = {"d": 8, "steps": 30, "learning_rate": 0.05}
 IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reproduce import table_of
 
-from pages import check_specifications
+from tokensieve.blocks import Table, Text
 from tokensieve.errors import InputError
-from tokensieve.progress import silent
+from tokensieve.report.pictures import draw
+from tokensieve.reproduce import report
 from tokensieve.reproduce.bench import Bench
-from tokensieve.reproduce.experiment import Experiment, ReproduceSettings, load_experiments, select_experiments
+from tokensieve.reproduce.experiment import Experiment, ReproduceSettings, _load_experiments, select_experiments
 from tokensieve.reproduce.measures import PAPER, Measurement
-from tokensieve.reproduce.result import ExperimentResult, SeedRun, join_seeds
+from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun, _join_seeds
 from tokensieve.reproduce.run import reproduce
 
 
@@ -30,7 +31,10 @@ def experiment(calls: list[Any], name: str = "first", value: float = 1.0, **chan
         assert bench.folder.is_dir() and not list(bench.folder.iterdir())
         tokens = pl.DataFrame({"token": ["=cmd()", "'quoted'", "plain", "1"], "x": [0.5, None, 2.0, -1.0]})
         lines = pl.DataFrame({"d": [1, 2], "y": [0.1 * bench.seed, 0.2], "by": ["=a", "=a"]})
-        checks = (Measurement("one", value + bench.settings.get("more", 0.0), 0.5), Measurement("stated", 7.0 * bench.seed))
+        checks = (
+            Measurement("one", value + bench.settings.get("more", 0.0), 0.5),
+            Measurement("stated", 7.0 * bench.seed),
+        )
         accuracy = (Measurement("test accuracy", 0.8 + bench.seed / 100),)
         return SeedRun("ours", checks, {"tokens": tokens, "lines": lines}, accuracy)
 
@@ -114,7 +118,9 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
     assert "as first read in 0 of 2 seeds" in every.verdict_in_words
     [good] = go(tmp_path / "good", experiment(calls, readings=readings), readings=("all",))
     assert good.verdict == "reproduced"
-    with pytest.raises(InputError, match=r"no reading 'best' of these experiments .there are: all, longer, narrow, wide"):
+    with pytest.raises(
+        InputError, match=r"no reading 'best' of these experiments .there are: all, longer, narrow, wide"
+    ):
         select_experiments(["mlp"], ["best"])
 
 
@@ -131,13 +137,13 @@ def test_tables_over_seeds_have_bands(rows: list[list[float]]) -> None:
         )
         for seed, row in enumerate(rows)
     ]
-    found = join_seeds(tables, "bins-imdb")
+    found = _join_seeds(tables, "bins-imdb")
     assert found["x"].to_list() == [0.1, 0.2, 0.3, 0.4] and set(found["seeds"]) == {len(rows)}
     np.testing.assert_allclose(found["value_mean"], np.mean(rows, axis=0), atol=1e-12)
     assert found["value_low"].to_list() == np.min(rows, axis=0).tolist()
     assert found["value_high"].to_list() == np.max(rows, axis=0).tolist()
-    assert join_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
-    assert join_seeds([(0, tables[0][1][:2]), (1, tables[0][1])], "bins")["seeds"].to_list() == [2, 2, 1, 1]
+    assert _join_seeds(tables, "curves")["seed"].to_list() == np.repeat(range(len(rows)), 4).tolist()
+    assert _join_seeds([(0, tables[0][1][:2]), (1, tables[0][1])], "bins")["seeds"].to_list() == [2, 2, 1, 1]
 
 
 def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -207,7 +213,7 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
         "length": 20,
         "n_irrelevant": 10,
     }
-    made = replace(load_experiments()["synthetic"], settings={"quick": small, "paper": small})
+    made = replace(_load_experiments()["synthetic"], settings={"quick": small, "paper": small})
     one, other = (
         reproduce([made], ReproduceSettings(seeds=2, jobs=jobs), tmp_path / str(jobs)).results[0] for jobs in (1, 2)
     )
@@ -215,37 +221,53 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
     assert one.tables["bins"].equals(other.tables["bins"])
 
 
-# ---- pictures and parts of experiments
+# ---- the report and its pictures
 
 
-@pytest.mark.slow
+def bins_and_lines(bench: Bench) -> SeedRun:
+    bins = table_of(lambda x: np.tanh(x) + bench.seed, np.abs, theirs=PAPER["key-query"])
+    tokens = pl.DataFrame(
+        {"token": ["a", "b"], "posterior_difference": [0.1, -0.2], "value": [1.0, 2], "score": [0.0, 1]}
+    )
+    return SeedRun("ours", (Measurement("one", 1.0, 0.5),), {"bins-imdb": bins, "tokens-imdb": tokens})
+
+
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
-    def run(bench: Bench) -> SeedRun:
-        bins = table_of(lambda x: np.tanh(x) + bench.seed, np.abs, theirs=paper.KEY_QUERY)
-        tokens = pl.DataFrame(
-            {"token": ["a", "b"], "posterior_difference": [0.1, -0.2], "value": [1.0, 2], "score": [0.0, 1]}
-        )
-        lines = pl.DataFrame({"d": [1, 2, 4, 8], "y": [0.1, 0.2, 0.3, 0.4], "by": ["a", "a", "b", "b"]})
-        views = (
-            View("left", "Title: score", "bins", "score", points="tokens"),
-            View("right", "Title: value", "bins", "value", points="tokens"),
-            View("other", "Lines", "lines", "y", x="d", by="by", log_x=True),
-        )
-        return SeedRun("ours", (Measurement("one", 1.0, 0.5),), {"bins": bins, "tokens": tokens, "lines": lines}, views)
-
-    [result] = go(tmp_path, experiment([], "one-layer", run=run), seeds=3)
-    _, picture, other = draw_result(result)
-    assert other.description == "Lines. a: 0.1 to 0.2, b: 0.3 to 0.4."
-    data = picture.spec["datasets"]
-    assert [row["y"] for row in data["paper"]] == paper.KEY_QUERY["value"].to_list()
-    for drawn, x in zip(data["bins"], paper.KEY_QUERY["x"], strict=True):
-        ends = np.tanh(x) + np.array([0, 2])
-        assert [drawn["least"], drawn["most"], drawn["mean"]] == pytest.approx([*ends, ends.mean()])
+    [result] = go(tmp_path, experiment([], "one-layer", run=bins_and_lines), seeds=3)
+    [picture] = report._pictures(result)
+    [[score, value]] = picture.data["rows"]
+    assert score["title"] == value["title"] == "imdb" and value["y"] == "E_sᵀv"
+    assert [row["y"] for row in value["paper"]] == PAPER["key-query"]["value"].to_list()
+    for drawn, x in zip(value["bins"], PAPER["key-query"]["x"], strict=True):
+        ends = np.tanh(x) + np.array([0, 1, 2])
+        assert [drawn["least"], drawn["most"], drawn["mean"]] == pytest.approx([*ends[::2], ends[1]])
         assert drawn["high"] - drawn["low"] == pytest.approx(2)
-    assert "Title" in picture.svg() and picture.png().startswith(b"\x89PNG")
-    assert "0.26 at -0.95" in picture.description and "range of the bin means over 2 seeds" in picture.caption
-    [sheet] = figures_of_the_paper([result])
-    check_specifications([picture, other, sheet])
-    [row] = sheet.spec["vconcat"]
-    assert [panel["title"]["text"] for panel in row["hconcat"]] == ["Title: E_sᵀp", "Title: E_sᵀv"]
-    assert sheet.name == "figure-3" and "p (left) and with v (right)" in sheet.svg().replace("\n", " ")
+    assert "range of the means over 3 seeds" in picture.caption and "the paper's means" in picture.caption
+    [lines] = report._pictures(go(tmp_path / "lines", experiment([]), seeds=2)[0])
+    [[panel]] = lines.data["rows"]
+    assert panel["lines"][0] == pytest.approx({"mean": 0.05, "least": 0.0, "most": 0.1, "x": 1, "by": "=a"})
+    drawn = draw([picture, lines], "pdf")
+    assert b"rising" in drawn["one-layer"]["svg"] or b"ours: E" in drawn["one-layer"]["svg"]
+    assert all(files["pdf"].startswith(b"%PDF") for files in drawn.values())
+
+
+def test_a_section_of_the_real_experiments_has_at_most_200_words(tmp_path: Path) -> None:
+    for real in select_experiments([]):
+        run = experiment([], value=0.0).run
+        [result] = go(tmp_path / real.id, replace(real, run=run, needs=(), torch=False), readings=("all",))
+        section = report._section(result)
+        texts = [block for block in section.blocks if isinstance(block, Text)]
+        assert sum(len(block.text.split()) for block in texts) <= 200, real.id
+        assert section.anchor == real.id and "not reproduced" in texts[1].text.lower()
+
+
+def test_every_question_of_the_reviewers_is_answered(tmp_path: Path) -> None:
+    results = [
+        go(tmp_path / e.id, replace(e, run=experiment([]).run, needs=(), torch=False))[0]
+        for e in select_experiments([])
+    ]
+    section = report._reviewers(Reproduction(tuple(results), {}, "0", "", {}))
+    [table] = section.blocks
+    assert isinstance(table, Table) and len(table.rows) == 19
+    assert {row[0] for row in table.rows} == {"first reviewer", "q6jg", "E1M4", "vwUg"}
+    assert all(row[2] and row[4] for row in table.rows)

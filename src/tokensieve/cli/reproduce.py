@@ -35,7 +35,8 @@ def reproduce(
 
     chosen = select_experiments(experiments, settings.readings)
     if listing:
-        return show(describe_experiments(chosen))
+        show(describe_experiments(chosen))
+        return
     check_writable(out)
 
     def done(id: str, reading: str, found: SeedRun, taken_over: bool) -> None:

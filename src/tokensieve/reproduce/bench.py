@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from tokensieve.model.embeddings import Training, TrainingSettings, train_embedd
 from tokensieve.model.start import Start, initialise
 from tokensieve.progress import Progress, part
 from tokensieve.reproduce.data import Data, Split
+from tokensieve.reproduce.experiment import Values
 from tokensieve.reproduce.measures import (
     PAPER,
     Measurement,
@@ -26,6 +27,8 @@ from tokensieve.reproduce.result import SeedRun
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
+
+    Trained = Training | DeepTraining
 
 TITLES = {"imdb": "IMDB", "yelp": "Yelp"}
 
@@ -42,7 +45,7 @@ class Bench:
         start_seed: of the model's random start; the seed, unless a reading holds it fixed.
     """
 
-    def __init__(self, data: Data, settings: Mapping[str, Any], seed: int, tell: Progress, folder: Path) -> None:
+    def __init__(self, data: Data, settings: Values, seed: int, tell: Progress, folder: Path) -> None:
         self.data, self.settings, self.seed, self.tell, self.folder = data, settings, seed, tell, folder
         self.start_seed = int(settings.get("start_seed", seed))
 
@@ -88,7 +91,7 @@ class Bench:
         checkpoint = self.folder / f"{kind}-{name}.safetensors"
         return split, fit_deep(split[0], settings, others, _labelled(tell, name), checkpoint)
 
-    def shapes_on_both(self, train: Callable[[str, Progress], tuple[Split, Training | DeepTraining]]) -> SeedRun:
+    def shapes_on_both(self, train: Callable[[str, Progress], tuple[Split, Trained]]) -> SeedRun:
         """Train on IMDB and on Yelp, and measure both shapes.
 
         Args:
@@ -100,55 +103,40 @@ class Bench:
         tables: dict[str, pl.DataFrame] = {}
         for k, (name, title) in enumerate(TITLES.items()):
             split, found = train(name, self.part(k / 2, (k + 1) / 2))
-            tokens, table = read(split, found)
-            these = shapes(table, split, found, title)
+            tokens, table = self.read(split, found)
+            these = self.shapes(table, split, found, title)
             measured += these
-            accuracy += accuracies(found, title)
+            accuracy += self.accuracies(found, title)
             tables |= {f"bins-{name}": table, f"tokens-{name}": tokens, f"trajectory-{name}": found.trajectory}
-            said.append(f"{title} {these[0].value:.3f} and {these[1].value:.3f}, {accuracy_in_words(found)}")
+            said.append(f"{title} {these[0].value:.3f} and {these[1].value:.3f}, {self.accuracy_in_words(found)}")
         ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
         return SeedRun(ours, tuple(measured), tables, tuple(accuracy))
 
+    def read(self, split: Split, run: Trained, at: int = -1) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Tokens, and bins of the paper's own edges, of one record of a run with two classes; by default the end."""
+        tokens = token_table(split[0], run.scores[at], run.values[at][:, 0])
+        return tokens, bins(tokens, theirs=PAPER["key-query"].select("x"))
 
-def read(
-    split: Split, run: Training | DeepTraining, at: int = -1, theirs: str = "key-query"
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tokens and bins of one record of a run with two classes.
+    def shapes(self, table: pl.DataFrame, split: Split, run: Trained, where: str) -> list[Measurement]:
+        """Both shapes at the end of training, judged; those at the least validation loss and the spread within bins, not."""
+        _, early = self.read(split, run, run.best())
+        at_best = shape_measurements(early, f"{where}, at the least validation loss", judged=False)
+        return [*shape_measurements(table, where), *at_best, *spread_measurements(table, where)]
 
-    Args:
-        split: the documents.
-        run: what was trained on them.
-        at: which record; by default the end.
-        theirs: the paper's table whose bins are used, and whose means are put beside ours if it is named.
-    """
-    tokens = token_table(split[0], run.scores[at], run.values[at][:, 0])
-    return tokens, bins(tokens, theirs=PAPER[theirs].select("x"))
+    def accuracies(self, run: Trained, where: str) -> list[Measurement]:
+        """Test accuracy where the validation loss is least, and at the end."""
+        best, end = (run.trajectory["test_accuracy"][at] for at in (run.best(), -1))
+        names = ("test accuracy at the least validation loss", "test accuracy at the end")
+        return [Measurement(f"{where}: {name}", value) for name, value in zip(names, (best, end), strict=True)]
 
-
-def shapes(table: pl.DataFrame, split: Split, run: Training | DeepTraining, where: str) -> list[Measurement]:
-    """Both shapes at the end of training, judged; the same at the least validation loss, and the spread within bins."""
-    _, early = read(split, run, run.best())
-    at_best = shape_measurements(early, f"{where}, at the least validation loss", judged=False)
-    return [*shape_measurements(table, where), *at_best, *spread_measurements(table, where)]
-
-
-def accuracies(run: Training | DeepTraining, where: str) -> tuple[Measurement, Measurement]:
-    """Test accuracy where the validation loss is least, and at the end."""
-    best, end = (run.trajectory.row(at, named=True)["test_accuracy"] for at in (run.best(), -1))
-    return (
-        Measurement(f"{where}: test accuracy at the least validation loss", best),
-        Measurement(f"{where}: test accuracy at the end", end),
-    )
-
-
-def accuracy_in_words(run: Training | DeepTraining) -> str:
-    """Test accuracy where the validation loss is least and at the end, and the training accuracy and loss."""
-    best, end = (run.trajectory.row(at, named=True) for at in (run.best(), -1))
-    return (
-        f"test accuracy {best['test_accuracy']:.1%} at step {best['step']} (least validation loss), "
-        f"{end['test_accuracy']:.1%} at the end (step {end['step']}); training {end['train_accuracy']:.1%}, "
-        f"loss {end['train_loss']:.3f}"
-    )
+    def accuracy_in_words(self, run: Trained) -> str:
+        """Test accuracy where the validation loss is least and at the end, and the training accuracy and loss."""
+        best, end = (run.trajectory.row(at, named=True) for at in (run.best(), -1))
+        return (
+            f"test accuracy {best['test_accuracy']:.1%} at step {best['step']} (least validation loss), "
+            f"{end['test_accuracy']:.1%} at the end (step {end['step']}); training {end['train_accuracy']:.1%}, "
+            f"loss {end['train_loss']:.3f}"
+        )
 
 
 def _labelled(tell: Progress, label: str) -> Progress:

@@ -147,16 +147,23 @@ class _State:
         self.parameters = _start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings)
         make = torch.optim.AdamW if settings.optimizer == "adam" else torch.optim.SGD
         decay = settings.weight_decay
-        self.optimizer: Any = make(
+        self.optimizer: torch.optim.Optimizer = make(
             list(self.parameters.values()), lr=settings.learning_rate, weight_decay=decay, fused=True
         )
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, float | None]] = []
         self.scores: list[Floats] = []
         self.values: list[Floats] = []
 
-    def record(self, settings: DeepSettings, others: Mapping[str, Counts], loss: Any, accuracy: Any) -> None:
+    def record(
+        self, settings: DeepSettings, others: Mapping[str, Counts], loss: float | None, accuracy: float | None
+    ) -> None:
         norm = float(_score_vector(settings.kind, self.parameters).norm())
-        row = {"step": len(self.rows), "norm_p": norm, "train_loss": loss, "train_accuracy": accuracy}
+        row: dict[str, float | None] = {
+            "step": len(self.rows),
+            "norm_p": norm,
+            "train_loss": loss,
+            "train_accuracy": accuracy,
+        }
         for name, part in others.items():
             found = _pass(settings, self.parameters, part, np.arange(part.n_documents), False)
             row |= {f"{name}_loss": found[0], f"{name}_accuracy": found[1]}
@@ -169,7 +176,7 @@ class _State:
         done = len(self.rows) - 1
         if done >= settings.epochs or settings.patience is None:
             return done >= settings.epochs
-        return done - int(np.argmin([row["validation_loss"] for row in self.rows])) >= settings.patience
+        return done - int(np.argmin([float(row["validation_loss"] or 0.0) for row in self.rows])) >= settings.patience
 
     def save(self, path: Path, mark: str) -> None:
         moments = self.optimizer.state_dict()["state"]
@@ -384,7 +391,9 @@ class _Smooth(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, left: Any, X: Any, read: Any, log_counts: Any, shrink: float) -> Any:
+    def forward(
+        ctx: Any, left: torch.Tensor, X: torch.Tensor, read: torch.Tensor, log_counts: torch.Tensor, shrink: float
+    ) -> torch.Tensor:
         A = torch.baddbmm(log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink)
         A = torch.softmax(A, dim=2)
         smooth = torch.bmm(A, read)
@@ -393,7 +402,7 @@ class _Smooth(torch.autograd.Function):
         return smooth
 
     @staticmethod
-    def backward(ctx: Any, G: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, G: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         left, X, read, A, smooth = ctx.saved_tensors
         D = torch.baddbmm((G * smooth).sum(dim=2, keepdim=True), G, read.transpose(1, 2), beta=-1).mul_(A)
         to_read = torch.bmm(A.transpose(1, 2), G)

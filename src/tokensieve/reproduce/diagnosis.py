@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.model.embeddings import evaluate
-from tokensieve.reproduce.bench import Bench, read
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import SYMBOLS, Measurement, spearman, spread_and_range
 from tokensieve.reproduce.result import SeedRun
 
@@ -20,7 +20,7 @@ def run(bench: Bench) -> SeedRun:
     rows: dict[str, dict[str, float]] = {}
     tables: dict[str, pl.DataFrame] = {}
     for name, training, at in (("start", trained, 0), ("frozen", frozen, -1), ("trained", trained, -1)):
-        tokens, table = read(split, training, at)
+        tokens, table = bench.read(split, training, at)
         x, u, w = (tokens[column].to_numpy() for column in ("posterior_difference", "score", "value"))
         rows[name] = {
             "value_correlation": spearman(x, w),

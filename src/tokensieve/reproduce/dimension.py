@@ -7,7 +7,7 @@ import polars as pl
 from scipy import stats
 
 from tokensieve.model.start import initialise
-from tokensieve.reproduce.bench import Bench, read
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import V_SHAPED, Measurement, shape_measurements
 from tokensieve.reproduce.result import SeedRun
 from tokensieve.theory.one_step import one_step
@@ -21,7 +21,7 @@ def run(bench: Bench) -> SeedRun:
     for k, d in enumerate(sizes):
         start = initialise(split[0].n_types, d, 1, bench.start_seed)
         training = bench.fit(split, f"d-{d}", bench.part(k / len(sizes), (k + 1) / len(sizes)), start)
-        _, table = read(split, training)
+        _, table = bench.read(split, training)
         value, score = shape_measurements(table, "IMDB")
         step = one_step(split[0], *start, 1.0)
         row = {"d": d, "value_spearman": value.value, "score_spearman": score.value}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tokensieve.reproduce.bench import Bench
     from tokensieve.reproduce.result import SeedRun
 
+Values = Mapping[str, Any]  # settings by name, as in experiments.toml
 DEFAULT = "default"  # the reading of the paper that an experiment takes unless another is named
 FIXED = "2026-11-21"  # when the criteria and readings were written down: 0.1's figures for seed 0 were known, no others
 
@@ -111,30 +112,30 @@ class Experiment:
     paper: str
     sees: str
     criterion: str
-    settings: Mapping[str, Mapping[str, Any]]
+    settings: Mapping[str, Values]
     seconds: Mapping[str, float]
     run: Callable[[Bench], SeedRun]
     needs: tuple[str, ...] = ()
     torch: bool = False
-    readings: tuple[Mapping[str, Any], ...] = ()
+    readings: tuple[Values, ...] = ()
     notes: tuple[str, ...] = ()
 
     def why(self, reading: str) -> str:
         """What a reading of this name changes, and whether it was thought of before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
-        return found["why"] + (
+        return str(found["why"]) + (
             " (added after figures of the default reading had been seen)" if "later" in found else ""
         )
 
 
-def load_experiments() -> dict[str, Experiment]:
+def _load_experiments() -> dict[str, Experiment]:
     """The experiments in the paper's order; each is measured by the `run` of the module of its name."""
     text = files("tokensieve.reproduce").joinpath("experiments.toml").read_text(encoding="utf-8")
     found = {}
     for id, said in tomllib.loads(text).items():
-        lists = {name: tuple(said.pop(name, ())) for name in ("needs", "readings", "notes")}
+        said |= {name: tuple(said.get(name, ())) for name in ("needs", "readings", "notes")}
         run = import_module(f"tokensieve.reproduce.{id.replace('-', '_')}").run
-        found[id] = Experiment(id=id, run=run, **lists, **said)
+        found[id] = Experiment(id=id, run=run, **said)
     return found
 
 
@@ -144,7 +145,7 @@ def select_experiments(names: Sequence[str], readings: Sequence[str] = ()) -> li
     Raises:
         InputError: there is no such experiment, or no reading of this name among them.
     """
-    known = load_experiments()
+    known = _load_experiments()
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name.lower(), known, 1, 0.4)

@@ -65,7 +65,7 @@ def _nearest(path: pl.DataFrame, of: str, theirs: Mapping[str, float]) -> dict[s
     """The record whose accuracy and loss are nearest to the paper's, in units of the criterion's widths; the first of several."""
 
     def distance(row: dict[str, Any]) -> float:
-        return max(abs(row[f"{of}_{figure}"] - theirs[figure]) / width for figure, width in _WIDTHS.items())
+        return max(float(abs(row[f"{of}_{figure}"] - theirs[figure])) / width for figure, width in _WIDTHS.items())
 
     return min(path.drop_nulls([f"{of}_{figure}" for figure in _WIDTHS]).to_dicts(), key=distance)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import tomllib
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 from scipy import stats
-from scipy.optimize import isotonic_regression
 
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts, Floats
@@ -30,7 +30,7 @@ class Measurement(NamedTuple):
         value: the figure; nan fails.
         low, high: bounds; None where there is none. A figure without bounds is reported and decides nothing.
         paper: the paper's own figure, where it gives one.
-        ceiling: the most that the figure can reach (see `ceilings`).
+        ceiling: the most that the figure can reach (that of the best smooth curve with the paper's row).
         prominent: whether the report names it although it decides nothing.
     """
 
@@ -127,7 +127,7 @@ def spread_and_range(table: pl.DataFrame, of: str) -> tuple[float, float]:
     return float(np.mean(rows[f"{of}_sd"].to_numpy())), float(np.ptp(rows[f"{of}_mean"].to_numpy()))
 
 
-def spearman(x: Any, y: Any) -> float:
+def spearman(x: ArrayLike, y: ArrayLike) -> float:
     """Rank correlation; nan for fewer than three pairs or constant numbers."""
     return _correlation(stats.rankdata(x), stats.rankdata(y))
 
@@ -174,7 +174,7 @@ def beside_the_paper(
     """
     rows = table.filter(pl.col("types") >= fewest)
     ours, theirs = rows[f"{of}_mean"].to_numpy(), rows[f"paper_{of}"].to_numpy()
-    top = max(ceilings(rows["x"].to_numpy(), theirs, of).values())
+    top = max(_ceilings(rows["x"].to_numpy(), theirs, of).values())
     ratio = float(np.ptp(ours) / np.ptp(theirs)) if len(ours) else math.nan
     least = 0.9 * top if judged else None
     return [
@@ -183,7 +183,7 @@ def beside_the_paper(
     ]
 
 
-def ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
+def _ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
     """What smooth shapes without any noise correlate with the paper's row: curve → correlation.
 
     For values, which rise: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and
@@ -203,34 +203,7 @@ def ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
     return {name: max(_correlation(shape, y) for shape in shapes) for name, shapes in curves.items()}
 
 
-def rank_under_noise(table: pl.DataFrame, of: str, draws: int = 500, seed: int = 0) -> tuple[float, float]:
-    """Spearman over bins that a curve which truly rises would show, given how far our own types spread within bins.
-
-    The truth is taken to be the rising curve nearest to our bin means (isotonic regression weighted by types); a bin's mean gets
-    a normal error of σ/√types, with σ pooled over the bins of at least three types, the fullest one (around zero) left out.
-
-    Args:
-        table: bins with types, {of}_mean and {of}_sd.
-        of: "value" or "score".
-        draws: simulated rows.
-        seed: of the draws.
-
-    Returns:
-        The 5% quantile and the median; nan where no bin has three types.
-    """
-    types, means = table["types"].to_numpy(), table[f"{of}_mean"].to_numpy()
-    outer = (types >= FEWEST) & (types < types.max())
-    if not outer.any():
-        return math.nan, math.nan
-    variance = (types * table[f"{of}_sd"].to_numpy() ** 2)[outer].sum() / (types[outer] - 1).sum()
-    rising = isotonic_regression(means, weights=types).x
-    noise = np.random.default_rng(seed).standard_normal((draws, len(types))) * np.sqrt(variance / types)
-    ranks = stats.zscore(stats.rankdata(rising + noise, axis=1), axis=1)
-    low, middle = np.quantile(ranks @ stats.zscore(stats.rankdata(table["x"])) / len(types), (0.05, 0.5))
-    return float(low), float(middle)
-
-
-def _correlation(x: Any, y: Any) -> float:
+def _correlation(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson's correlation; nan for fewer than three pairs or constant numbers."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     return math.nan if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 else float(np.corrcoef(x, y)[0, 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.reproduce.bench import Bench, accuracies, accuracy_in_words, read
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import (
     PAPER,
     V_SHAPED,
@@ -23,9 +23,9 @@ def run(bench: Bench) -> SeedRun:
     """Train on IMDB, set the bin means beside table B, and compare with the same model without the MLP layer."""
     plain_split, without = bench.fit_deep("one-layer", "imdb", bench.part(0, 0.4))
     split, found = bench.fit_deep("mlp", "imdb", bench.part(0.4, 1))
-    tokens = _with_sign(read(split, found)[0])
+    tokens = _with_sign(bench.read(split, found)[0])
     table = bins(tokens, theirs=PAPER["mlp"])
-    _, plain = read(plain_split, without)
+    _, plain = bench.read(plain_split, without)
     straight = shape_measurements(plain, "without", judged=False)[0].value
     theirs = spearman(PAPER["mlp"]["x"], PAPER["mlp"]["value"])
     value, score = shape_measurements(table, "IMDB", judged=False)
@@ -36,10 +36,10 @@ def run(bench: Bench) -> SeedRun:
     ours = (
         f"correlation of E_sᵀp with table B {beside[0].value:.3f}, Spearman {score.value:.3f}; Spearman of E_sᵀv "
         f"{value.value:.3f} with the MLP layer (paper {theirs:.3f}) and {straight:.3f} without, correlation with table B "
-        f"{not_claimed[0].value:.3f}; {accuracy_in_words(found)}"
+        f"{not_claimed[0].value:.3f}; {bench.accuracy_in_words(found)}"
     )
     tables = {"bins": table, "bins-without": plain, "tokens": tokens}
-    return SeedRun(ours, measured, tables, tuple(accuracies(found, "IMDB")))
+    return SeedRun(ours, measured, tables, tuple(bench.accuracies(found, "IMDB")))
 
 
 def _less_monotone(value: float, without: float, theirs: float | None = None) -> Measurement:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
+from scipy import stats
+from scipy.optimize import isotonic_regression
 
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.start import initialise
-from tokensieve.reproduce.bench import Bench, accuracies, accuracy_in_words
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import (
+    FEWEST,
     PAPER,
     Measurement,
     beside_the_paper,
     bin_edges,
     bins,
-    rank_under_noise,
     spearman,
 )
 from tokensieve.reproduce.result import SeedRun
@@ -33,7 +37,7 @@ def run(bench: Bench) -> SeedRun:
         tokens, table = _measure(split[0], k, found.values[-1][:, k - 1], theirs, bench.settings["importance"])
         rank, beside = spearman(table["x"], table["value_mean"]), spearman(theirs["x"], theirs["value"])
         measured += beside_the_paper(table, "value", f"E_sᵀv_{k} with table C, class {k}", fewest=1)
-        low, middle = rank_under_noise(table, "value")
+        low, middle = _rank_under_noise(table)
         least = low if bench.settings["rank"] == "noise" else beside - 0.1
         measured.append(Measurement(f"class {k}: Spearman of E_sᵀv_{k} with the importance", rank, least, paper=beside))
         measured.append(Measurement(f"class {k}: median Spearman of a rising curve under our noise", middle))
@@ -46,9 +50,9 @@ def run(bench: Bench) -> SeedRun:
     measured.append(Measurement("slope of E_sᵀv_k after one step, over the formula's", slope, 0.99, 1.01, paper=1.0))
     ours = (
         f"correlation with table C {measured[0].value:.3f} (class 2) and {measured[4].value:.3f} (class 4); one-step slope "
-        f"{slope:.4f} of the formula's; {accuracy_in_words(found)}"
+        f"{slope:.4f} of the formula's; {bench.accuracy_in_words(found)}"
     )
-    return SeedRun(ours, tuple(measured), tables, tuple(accuracies(found, "Yelp, 4 classes")))
+    return SeedRun(ours, tuple(measured), tables, tuple(bench.accuracies(found, "Yelp, 4 classes")))
 
 
 def _measure(
@@ -80,3 +84,24 @@ def _measure(
 def _relative(x: Floats) -> Floats:
     """Importance as a fraction of the largest on its side of zero."""
     return np.asarray(np.where(x < 0, x / -x.min(), x / x.max()))
+
+
+def _rank_under_noise(table: pl.DataFrame) -> tuple[float, float]:
+    """Spearman over bins that a curve which truly rises would show, given how far our own types spread within bins.
+
+    The truth is taken to be the rising curve nearest to our bin means (isotonic regression weighted by types); a bin's mean gets
+    a normal error of σ/√types, with σ pooled over the bins of at least three types, the fullest one (around zero) left out.
+
+    Returns:
+        The 5% quantile and the median; nan where no bin has three types.
+    """
+    types, means = table["types"].to_numpy(), table["value_mean"].to_numpy()
+    outer = (types >= FEWEST) & (types < types.max())
+    if not outer.any():
+        return math.nan, math.nan
+    variance = (types * table["value_sd"].to_numpy() ** 2)[outer].sum() / (types[outer] - 1).sum()
+    rising = isotonic_regression(means, weights=types).x
+    noise = np.random.default_rng(0).standard_normal((500, len(types))) * np.sqrt(variance / types)
+    ranks = stats.zscore(stats.rankdata(rising + noise, axis=1), axis=1)
+    low, middle = np.quantile(ranks @ stats.zscore(stats.rankdata(table["x"])) / len(types), (0.05, 0.5))
+    return float(low), float(middle)

@@ -7,7 +7,7 @@ import polars as pl
 from tokensieve.model.embeddings import Training
 from tokensieve.model.start import Start, initialise
 from tokensieve.progress import Progress
-from tokensieve.reproduce.bench import Bench, accuracies, read
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.measures import SYMBOLS, Measurement, spread_and_range
 from tokensieve.reproduce.result import SeedRun
@@ -20,13 +20,13 @@ def run(bench: Bench) -> SeedRun:
     etas = bench.settings["etas"]
     part = 1 / (len(etas) + 1)
     full = bench.fit(split, "full", bench.part(0, part), frozen=())
-    tokens, table = read(split, full)
+    tokens, table = bench.read(split, full)
     rows, runs = [], []
     for k, eta in enumerate(etas):
         training = _after_one_step(bench, split, eta, bench.part((k + 1) * part, (k + 2) * part))
         best = training.trajectory.row(training.best(), named=True)
         row = {"eta": eta, "validation_loss": best["validation_loss"], "test_accuracy": best["test_accuracy"]}
-        _, after = read(split, training)
+        _, after = bench.read(split, training)
         for of in SYMBOLS:
             (before_spread, before_range), (spread, width) = (spread_and_range(t, of) for t in (table, after))
             row[f"falls_{of}"] = before_spread / spread
@@ -47,9 +47,9 @@ def run(bench: Bench) -> SeedRun:
         f"at η₀ = {chosen['eta']:g}; as a fraction of the range of the bin means it rises "
         f"{chosen['rises_value_per_range']:.1f} and {chosen['rises_score_per_range']:.1f} times, because the means shrink faster"
     )
-    one_tokens, one_table = read(split, runs[best_size])
+    one_tokens, one_table = bench.read(split, runs[best_size])
     tables = {"bins": one_table, "tokens": one_tokens, "bins-full": table, "tokens-full": tokens}
-    accuracy = (*accuracies(full, "all trained"), *accuracies(runs[best_size], "after one step"))
+    accuracy = (*bench.accuracies(full, "all trained"), *bench.accuracies(runs[best_size], "after one step"))
     return SeedRun(ours, tuple(measured), tables | {"sizes": pl.DataFrame(rows)}, accuracy)
 
 

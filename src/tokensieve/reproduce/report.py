@@ -19,7 +19,6 @@ from tokensieve.reproduce.result import (
     REPRODUCED,
     ExperimentResult,
     Reproduction,
-    spread,
 )
 from tokensieve.wording import subscripts
 
@@ -140,7 +139,7 @@ def _figures(result: ExperimentResult) -> Table:
         if one.judged:
             paper = None if one.paper is None else one.paper
             name = subscripts(one.name)
-            rows.append((name, spread(values), one.bounds, paper, one.ceiling, f"{passed} of {len(values)}"))
+            rows.append((name, result.spread(values), one.bounds, paper, one.ceiling, f"{passed} of {len(values)}"))
     columns = (
         Column("Figure"),
         Column("Ours"),

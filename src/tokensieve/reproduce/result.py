@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from scipy.stats import binomtest
 
 from tokensieve.files import Content, csv_table
-from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment
+from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, Values
 from tokensieve.reproduce.measures import Measurement
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class SeedRun:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     accuracy: tuple[Measurement, ...] = ()
     seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Values = field(default_factory=dict)
     seconds: float = 0.0
     megabytes: float = 0.0
     problem: str = ""
@@ -54,9 +54,9 @@ class SeedRun:
         """Whether every measurement lies within its bounds; a run that failed does not pass."""
         return not self.problem and all(one.passed for one in self.measurements)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The run's row in the summary."""
-        row: dict[str, Any] = {"seed": self.seed, "passed": self.passed, "seconds": self.seconds}
+        row: dict[str, object] = {"seed": self.seed, "passed": self.passed, "seconds": self.seconds}
         row |= {"megabytes": self.megabytes, "problem": self.problem}
         if not self.problem:
             row["ours"] = self.ours
@@ -121,7 +121,7 @@ class ExperimentResult:
         return f"in {met} of {of} seed{'s' * (of != 1)} (95% CI {found.low:.0%} to {found.high:.0%})"
 
     def over_seeds(self, reading: str = DEFAULT, accuracy: bool = False) -> list[tuple[Measurement, list[float], int]]:
-        """Each figure of a reading: as in the first seed, its value in every seed, and the seeds in which it passes."""
+        """Each figure of a reading: as in the first seed, its value in every seed, and in how many seeds it passes."""
         rows = [run.accuracy if accuracy else run.measurements for run in self.finished(reading)]
         by_name = [{one.name: one for one in row} for row in rows]
         out = []
@@ -136,21 +136,27 @@ class ExperimentResult:
         if len(done) == 1 and reading == DEFAULT:
             return done[0].ours
         figures = self.over_seeds(reading)
-        return "; ".join(f"{m.name} {spread(values)}" for m, values, _ in figures if m.judged or m.prominent)
+        return "; ".join(f"{m.name} {self.spread(values)}" for m, values, _ in figures if m.judged or m.prominent)
+
+    @staticmethod
+    def spread(values: Sequence[float]) -> str:
+        """The median of a figure over seeds with its range, to three digits: "0.968 [0.899, 0.975]"."""
+        middle = f"{np.median(values):.3f}"
+        return middle if len(values) == 1 else f"{middle} [{min(values):.3f}, {max(values):.3f}]"
 
     @cached_property
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Tables over seeds of the default reading (see `join_seeds`), without those of token types."""
+        """Tables over seeds of the default reading (see `_join_seeds`), without those of token types."""
         done = self.finished()
         names = [name for name in (done[0].tables if done else {}) if "token" not in done[0].tables[name].columns]
-        return {name: join_seeds([(run.seed, run.tables[name]) for run in done], name) for name in names}
+        return {name: _join_seeds([(run.seed, run.tables[name]) for run in done], name) for name in names}
 
     @property
     def seconds(self) -> float:
         """Of all runs, one after the other."""
         return sum(run.seconds for runs in self.runs.values() for run in runs)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The experiment's row in the summary."""
         e, done = self.experiment, self.finished()
         readings = []
@@ -192,7 +198,7 @@ class Reproduction:
     """
 
     results: tuple[ExperimentResult, ...]
-    settings: Mapping[str, Any]
+    settings: Values
     version: str
     date: str
     seconds: dict[str, float]
@@ -210,7 +216,7 @@ class Reproduction:
 
         return compose_report(self)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The summary: a row per experiment, and how it was made."""
         return {
             "experiments": [result.to_dict() for result in self.results],
@@ -232,14 +238,7 @@ class Reproduction:
         return found
 
 
-def spread(values: Iterable[float]) -> str:
-    """The median of a figure over seeds with its range, to three digits: "0.968 [0.899, 0.975]"."""
-    values = list(values)
-    middle = f"{np.median(values):.3f}"
-    return middle if len(values) == 1 else f"{middle} [{min(values):.3f}, {max(values):.3f}]"
-
-
-def join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFrame:
+def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFrame:
     """One table of several seeds.
 
     Tables of bins (names that begin with "bins") become one row per bin: x, seeds (in which it is not empty), types (the mean),
@@ -258,7 +257,7 @@ def join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFram
     return together.group_by("x").agg(columns).sort("x")
 
 
-def _figure_row(one: Measurement, values: list[float], passed: int) -> dict[str, Any]:
+def _figure_row(one: Measurement, values: list[float], passed: int) -> dict[str, object]:
     """A figure's row in the summary; `value` is the median over seeds."""
     return {
         "name": one.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.reproduce.bench import Bench, accuracies
+from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import Measurement, bins, shape_measurements, spread_and_range, token_table
 from tokensieve.reproduce.result import SeedRun
 from tokensieve.theory.generators import independent_tokens
@@ -36,4 +36,4 @@ def run(bench: Bench) -> SeedRun:
         f"the largest value; standard deviation within bins {relative:.3f} of the range"
     )
     tables = {"bins": table, "tokens": tokens}
-    return SeedRun(ours, measured, tables, tuple(accuracies(training, "synthetic")))
+    return SeedRun(ours, measured, tables, tuple(bench.accuracies(training, "synthetic")))
