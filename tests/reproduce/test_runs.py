@@ -30,7 +30,7 @@ def experiment(calls: list[Any], name: str = "first", value: float = 1.0, **chan
         bench.tell("half", 0.5)
         assert bench.folder.is_dir() and not list(bench.folder.iterdir())
         tokens = pl.DataFrame({"token": ["=cmd()", "'quoted'", "plain", "1"], "x": [0.5, None, 2.0, -1.0]})
-        lines = pl.DataFrame({"d": [1, 2], "y": [0.1 * bench.seed, 0.2], "by": ["=a", "=a"]})
+        lines = pl.DataFrame({"d": [1, 2], "value": [0.1 * bench.seed, 0.2], "by": ["=a", "=a"]})
         checks = (
             Measurement("one", value + bench.settings.get("more", 0.0), 0.5),
             Measurement("stated", 7.0 * bench.seed),

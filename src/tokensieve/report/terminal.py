@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rich import table as rich_table
 from rich.padding import Padding
 from rich.text import Text as Line
@@ -95,7 +97,7 @@ def _show_table(table: blocks.Table, console: Console) -> None:
     kept = [i for i, column in enumerate(table.columns) if not column.extra]
     for i in kept:
         column = table.columns[i]
-        side = "left" if column.format in ("text", "token") else "right"
+        side: Literal["left", "right"] = "left" if column.format in ("text", "token") else "right"
         head = f"{column.name} {column.unit}".rstrip()
         drawn.add_column(Line(head, style="dim"), justify=side, overflow="fold", no_wrap=column.format != "text")
     for row in table.rows[: table.first]:

@@ -179,11 +179,11 @@ def finish(
     spec: Specification = chart.to_dict(validate=False)
     headed = alt.TitleParams(title, subtitle=subtitle, anchor="start", frame="group", offset=12).to_dict(validate=False)
     frame = {"width": 420, "height": height, "background": PAPER, "title": headed}
-    return {**spec, **frame, "config": {**spec["config"], **_config()}, "datasets": data}
+    return {**spec, **frame, "config": {**spec["config"], **config()}, "datasets": data}
 
 
 @cache
-def _config() -> dict[str, Any]:
+def config() -> dict[str, Any]:
     """Type and colours of every picture."""
     text = {"labelFontSize": 12, "titleFontSize": 13, "labelColor": MUTED, "titleColor": INK}
     return {
