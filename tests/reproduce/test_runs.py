@@ -237,7 +237,7 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     [picture] = report._pictures(result)
     [[score, value]] = picture.data["rows"]
     assert score["title"] == value["title"] == "imdb" and value["y"] == "E_sᵀv"
-    assert [row["y"] for row in value["paper"]] == PAPER["key-query"]["value"].to_list()
+    assert [row["y"] for row in value["paper"]] == pytest.approx(PAPER["key-query"]["value"].to_list())
     for drawn, x in zip(value["bins"], PAPER["key-query"]["x"], strict=True):
         ends = np.tanh(x) + np.array([0, 1, 2])
         assert [drawn["least"], drawn["most"], drawn["mean"]] == pytest.approx([*ends[::2], ends[1]])

@@ -43,7 +43,7 @@ def compose_report(study: Reproduction) -> Report:
     longer = " Run it at the paper's sizes with --scale paper." if scale == "quick" else ""
     lead = f"Scale {scale}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}.{trial}{longer}"
     rows = [
-        (result.id, result.experiment.paper, subscripts(_we_see(result)), _verdict_cell(result))
+        (result.id, subscripts(result.experiment.paper), subscripts(_we_see(result)), _verdict_cell(result))
         for result in study.results
     ]
     heads = ("Experiment", "The paper shows", "We see", "Verdict")
