@@ -436,5 +436,63 @@ def test_what_is_no_list_of_texts_is_said_so() -> None:
     for use in (model.predict, model.effects, lambda X: model.fit(X, ["yes", "no"])):
         with pytest.raises(ValueError, match="one string instead of texts"):
             use("a good thing")
-        with pytest.raises(ValueError, match="entry 1 of the texts is no text but NoneType"):
+        with pytest.raises(ValueError, match="entry 1 of the texts is missing"):
             use(["a", None])
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda texts: [None, *texts[1:]], "entry 0 of the texts is missing"),
+        (lambda texts: np.array([None, *texts[1:]], dtype=object), "entry 0 of the texts is missing"),
+        (lambda texts: pd.Series([*texts[:-1], None]), "entry 39 of the texts is missing"),
+        (lambda texts: pl.Series([*texts[:-1], None]), "entry 39 of the texts is missing"),
+        (lambda texts: (*texts[:-1], 3), "entry 39 of the texts is no text but int"),
+        (lambda texts: pd.DataFrame({"body": texts}), "data frame .* column 'body'"),
+        (lambda texts: pl.DataFrame({"body": texts}), "data frame .* column 'body'"),
+        (lambda texts: np.array(texts, dtype=object)[:, None], "one column"),
+    ],
+)
+def test_what_is_almost_a_list_of_texts_is_refused_by_its_place(made: Any, said: str) -> None:
+    texts, labels = ["good film", "bad film"] * 20, [1, 0] * 20
+    with pytest.raises(ValueError, match=said):
+        AttentionClassifier().fit(made(texts), labels)
+
+
+def test_one_class_is_named_as_it_is() -> None:
+    with pytest.raises(ValueError, match=r"one class only \('a'\)"):
+        AttentionClassifier().fit(["good", "bad"] * 5, ["a"] * 10)
+
+
+def test_columns_of_counts_can_be_named() -> None:
+    texts, labels = ["good film", "bad film"] * 20, [1, 0] * 20
+    vectorizer = CountVectorizer()
+    X = vectorizer.fit_transform(texts)
+    model = AttentionClassifier().fit(X, labels)
+    names = vectorizer.get_feature_names_out()
+    assert set(model.explain(X[:1], names=names)[0].table["token"]) == {"good", "film", "⟨sink⟩"}
+    assert model.effects(X, names=names)["token"].unique().sort().to_list() == ["bad", "film", "good"]
+    with pytest.raises(InputError, match="2 names for 3 columns"):
+        model.explain(X[:1], names=["good", "bad"])
+
+
+def test_a_model_is_printed_without_its_regular_expression() -> None:
+    trained = AttentionClassifier().fit(["good film", "bad film"] * 20, [1, 0] * 20).trained_
+    assert trained.vocabulary is not None
+    again = AttentionClassifier.of(trained, tokenizer=trained.vocabulary.tokenizer)
+    assert repr(again) == "AttentionClassifier()"
+
+
+def test_groups_are_held_out_whole() -> None:
+    """Forty copies of each of thirty texts with random labels: chance is all there is, and with their groups the model says so."""
+    rng = np.random.default_rng(0)
+    sources = [" ".join(rng.choice([f"w{i}" for i in range(500)], 20)) for _ in range(30)]
+    groups = np.repeat(np.arange(30), 40)
+    texts, labels = [sources[g] for g in groups], rng.integers(0, 2, 30)[groups]
+    test = [" ".join(rng.choice([f"w{i}" for i in range(500)], 20)) for _ in range(200)]
+    alone = AttentionClassifier().fit(texts, labels)
+    together = AttentionClassifier().fit(texts, labels, groups=[f"source {g}" for g in groups])
+    spread = [np.abs(m.decision_function(test) - m.prior_[0]).mean() for m in (alone, together)]
+    assert spread[1] < 0.5 * spread[0]
+    with pytest.raises(ValueError, match="1200 documents, but 2 groups"):
+        AttentionClassifier().fit(texts, labels, groups=[1, 2])

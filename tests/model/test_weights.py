@@ -18,9 +18,8 @@ from calls import Run
 from tokensieve.auditing.result import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.fit import fit, middle
+from tokensieve.model.fit import best_scale, fit, weighted_median
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.text.corpus import read_corpus
@@ -71,7 +70,7 @@ def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int
     many, weighted = repeated(counts, times), replace(counts, weights=times.astype(float))
     np.testing.assert_array_equal(weighted.weighed[0], many.present)
     np.testing.assert_array_equal(weighted.weighed[1], many.class_sizes)
-    assert middle(counts.lengths, weighted.weights) == np.median(many.lengths)
+    assert weighted_median(counts.lengths, weighted.weights) == np.median(many.lengths)
     f, prior = rng.normal(size=(30, 3)), np.zeros(3)
     f[np.arange(30), counts.labels] += 0.5
     again = best_scale(np.repeat(f, times, axis=0), prior, many.labels)

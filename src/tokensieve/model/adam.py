@@ -16,6 +16,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -50,7 +51,9 @@ def corrections(t: Any) -> tuple[Any, Any]:
 
 
 @numba.njit(cache=True)
-def adam_step(g: Any, m: Any, r: Any, rate: Any, root: Any, constants: Any) -> Any:
+def adam_step(
+    g: Floats, m: Floats, r: Floats, rate: Floats | float, root: Floats | float, constants: tuple[float, ...]
+) -> tuple[Floats, Floats, Floats]:
     """New m, new r, and what to take off x; of numbers when compiled, of arrays by `adam_step.py_func`.
 
     Args:
@@ -119,21 +122,21 @@ def _packed(u: Floats, w: Floats) -> Floats:
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _adam(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    labels: Any,
-    weights: Any,
-    batches: Any,
-    rates: Any,
-    roots: Any,
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    labels: Ints,
+    weights: Floats,
+    batches: Ints,
+    rates: Floats,
+    roots: Floats,
     sink: int,
     pairs: bool,
-    table: Any,
-    q: Any,
-    fg: Any,
-    touched: Any,
-    marked: Any,
+    table: Floats,
+    q: Floats,
+    fg: Floats,
+    touched: Ints,
+    marked: NDArray[np.bool_],
 ) -> None:
     """A step of Adam on the table, in place, for each row of `batches`; its gradients and `marked` are zero before and after."""
     size = batches.shape[1]
@@ -168,7 +171,16 @@ def _adam(
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _document(
-    first: int, last: int, indices: Any, data: Any, label: int, weight: float, sink: int, table: Any, q: Any, fg: Any
+    first: int,
+    last: int,
+    indices: Ints,
+    data: Floats,
+    label: int,
+    weight: float,
+    sink: int,
+    table: Floats,
+    q: Floats,
+    fg: Floats,
 ) -> None:
     """Add the gradient of one document, entries first … last − 1 and the sink, times its weight (tokensieve.model.attention)."""
     heads = table.shape[1] // 4 - 1
@@ -192,7 +204,7 @@ def _document(
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
-def _pair(k: int, indptr: Any, indices: Any, data: Any, sink: int, table: Any, q: Any, fg: Any) -> None:
+def _pair(k: int, indptr: Ints, indices: Ints, data: Floats, sink: int, table: Floats, q: Floats, fg: Floats) -> None:
     """Add the gradient of pair k, documents 2k (preferred) and 2k + 1, each with the sink (tokensieve.model.pairs)."""
     first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
     m = middle - first
@@ -206,7 +218,9 @@ def _pair(k: int, indptr: Any, indices: Any, data: Any, sink: int, table: Any, q
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
-def _read(first: int, last: int, indices: Any, data: Any, sink: int, table: Any, q: Any, f: Any) -> Any:
+def _read(
+    first: int, last: int, indices: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats
+) -> tuple[int, float]:
     """Attention into q, and f less the value of the type of largest attention into f; that type, and the sink's attention."""
     heads, most, total = table.shape[1] // 4 - 1, 0.0, 0.0
     top = sink if sink >= 0 else indices[first]
@@ -237,7 +251,16 @@ def _read(first: int, last: int, indices: Any, data: Any, sink: int, table: Any,
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _learn(
-    first: int, last: int, indices: Any, sink: int, table: Any, q: Any, f: Any, g: Any, top: int, drained: float
+    first: int,
+    last: int,
+    indices: Ints,
+    sink: int,
+    table: Floats,
+    q: Floats,
+    f: Floats,
+    g: Floats,
+    top: int,
+    drained: float,
 ) -> None:
     """Add g times the derivatives of f to the gradients; what `_read` found, and g = ∂ℓ/∂f."""
     heads = table.shape[1] // 4 - 1

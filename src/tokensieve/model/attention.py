@@ -26,11 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints, row_blocks
 
@@ -52,30 +50,30 @@ class Gradient:
     f: Floats
 
 
-class Documents:
+class Entries:
     """Sums and maxima over the stored entries of each document, and what belongs to a document written at its entries.
 
     Args:
         indptr: where each document's entries begin, shape (n+1,).
     """
 
-    def __init__(self, indptr: NDArray[Any]) -> None:
+    def __init__(self, indptr: Ints) -> None:
         self.sizes = np.diff(indptr)
         self._filled = np.flatnonzero(self.sizes)
         self._starts = np.asarray(indptr[:-1])[self._filled]
 
-    def reduce(self, operation: np.ufunc, entries: NDArray[Any]) -> NDArray[Any]:
+    def reduce(self, operation: np.ufunc, entries: Floats) -> Floats:
         """`operation` over each document's entries, shape (n,); 0 for a document without any."""
         out = np.zeros(len(self.sizes), entries.dtype)
         if len(self._filled):
             out[self._filled] = operation.reduceat(entries, self._starts)
         return out
 
-    def sum(self, entries: NDArray[Any]) -> NDArray[Any]:
+    def sum(self, entries: Floats) -> Floats:
         """Σ over each document's entries, shape (n,)."""
         return self.reduce(np.add, entries)
 
-    def spread(self, of_document: NDArray[Any]) -> NDArray[Any]:
+    def spread(self, of_document: Floats) -> Floats:
         """A number per document at each of its entries, shape (nnz,)."""
         return np.repeat(of_document, self.sizes)
 
@@ -88,7 +86,7 @@ def attention(matrix: sp.csr_array, u: Floats, without: Ints | None = None) -> F
         u: scores, shape (|S|,).
         without: positions of entries that are left out of the softmax; they and what remains of an emptied document get 0.
     """
-    documents = Documents(matrix.indptr)
+    documents = Entries(matrix.indptr)
     q: Floats = np.asarray(u, dtype=np.float64)[matrix.indices]
     if without is not None:
         q[without] = -np.inf
@@ -108,7 +106,7 @@ def largest(matrix: sp.csr_array, q: Floats) -> Ints:
         matrix: counts of n documents over |S| types.
         q: attention of every stored entry, shape (nnz,).
     """
-    documents = Documents(matrix.indptr)
+    documents = Entries(matrix.indptr)
     candidates = np.flatnonzero(q == documents.spread(documents.reduce(np.maximum, q)))[::-1]
     top = np.zeros(matrix.shape[0], dtype=np.int64)
     top[np.searchsorted(matrix.indptr, candidates, side="right") - 1] = candidates
@@ -125,7 +123,7 @@ def above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
     """
     if not len(q):
         return np.zeros(0)
-    documents = Documents(matrix.indptr)
+    documents = Entries(matrix.indptr)
     out: Floats = w[matrix.indices]
     out -= documents.spread(out[largest(matrix, q)])
     out -= documents.spread(documents.sum(q * out))
@@ -190,7 +188,7 @@ def gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
         w: values, shape (|S|,) or (|S|, 1) for two classes, (|S|, K) for K classes.
     """
     matrix, w = counts.matrix, _outputs(w)
-    documents, q = Documents(matrix.indptr), attention(matrix, u)
+    documents, q = Entries(matrix.indptr), attention(matrix, u)
     weighted = _weighted(matrix, q)
     f = np.asarray(weighted @ w)
     loss, g = loss_and_slope(f, counts.labels)
@@ -210,6 +208,6 @@ def _weighted(matrix: sp.csr_array, entries: Floats) -> sp.csr_array:
     return sp.csr_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _outputs(w: NDArray[Any]) -> Floats:
+def _outputs(w: Floats) -> Floats:
     w = np.ascontiguousarray(w, dtype=np.float64)
     return w[:, None] if w.ndim == 1 else w

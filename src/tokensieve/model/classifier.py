@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from tokensieve.errors import InputError
 from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.effects import effects
 from tokensieve.model.explanation import Explanation, explain
@@ -28,6 +29,7 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.labels import missing
+from tokensieve.text.split import unit_index
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, count_texts
 from tokensieve.text.weights import checked_weights
@@ -109,7 +111,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from texts (a list or series of strings) or from counts (dense or sparse, shape (n, |S|)).
 
         Args:
@@ -117,19 +119,24 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: labels, shape (n,).
             sample_weight: how much each document counts, shape (n,), finite and ≥ 0. Only ratios matter: equal weights change
                 nothing, and a document of weight 0 is as good as not there. The vocabulary is that of all texts.
+            groups: what each document belongs to (author, prompt, source), shape (n,). The length of training is then chosen on
+                whole groups held out, so that documents of one group cannot vouch for each other.
 
         Raises:
             ValueError: fewer than two classes, negative counts, or lengths that do not agree (scikit-learn's messages).
             InputError: no token is frequent enough, or the weights are not usable.
         """
-        labels = np.asarray(y)
+        labels, settings = np.asarray(y), self._settings()
         if _is_text(X):
             texts = text_series(X)
             _check_labels(labels)
             counted = count_texts(
-                texts, tokenizer=self._tokenizer(), ngrams=self.ngrams, min_documents=self.min_documents,
-                formatting=self.formatting,
-            )  # fmt: skip
+                texts,
+                tokenizer=self._tokenizer(),
+                ngrams=settings.ngrams,
+                min_documents=settings.min_documents,
+                formatting=settings.formatting,
+            )
             matrix, vocabulary = counted.matrix, counted.vocabulary
             self.__dict__.pop("feature_names_in_", None)
         else:
@@ -138,21 +145,21 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"the data has one class only ({classes[0]!r}): a classifier needs at least two")
+            raise ValueError(f"the data has one class only ({classes.tolist()[0]!r}): a classifier needs at least two")
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
         tokens = np.empty(matrix.shape[1], dtype=object)
         weights = self._weights(labels, sample_weight)
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
-        return self._take(fit(counts, self._settings(), vocabulary), classes)
+        return self._take(fit(counts, settings, vocabulary, units=_units(groups, len(labels))), classes)
 
-    def fit_counts(self, counts: Counts, vocabulary: Vocabulary | None = None) -> Self:
+    def fit_counts(self, counts: Counts, vocabulary: Vocabulary | None = None, groups: Any = None) -> Self:
         """Learn from counts that are there already, as `fit` would from the texts they came from."""
         self.__dict__.pop("feature_names_in_", None)
         weights = self._weights(np.asarray(counts.classes)[counts.labels], counts.weights)
-        return self._take(
-            fit(replace(counts, weights=weights), self._settings(), vocabulary), np.asarray(counts.classes)
-        )
+        units = _units(groups, counts.n_documents)
+        model = fit(replace(counts, weights=weights), self._settings(), vocabulary, units=units)
+        return self._take(model, np.asarray(counts.classes))
 
     def _weights(self, labels: NDArray[Any], sample_weight: Any) -> Floats | None:
         """What each document weighs, shape (n,); None where that was not asked for."""
@@ -177,6 +184,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of(cls, model: Model, tokenizer: Any = None) -> Self:
         """A fitted classifier from a trained model and its settings."""
+        if tokenizer == WordTokenizer():
+            tokenizer = None  # the same, and the classifier is printed without its regular expression
         return cls(tokenizer=tokenizer, **model.settings)._take(model, model.classes)
 
     def _take(self, model: Model, classes: NDArray[Any]) -> Self:
@@ -191,10 +200,18 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model without scikit-learn, as `tokensieve.model.explanation.pieces` takes it."""
         check_is_fitted(self, "scores_")
         return Model(
-            self.classes_, self.scores_, self.values_, self.prior_, self.tokens_, self.vocabulary_, self.n_steps_,
-            self.validation_, self.sink_,
-            {name: _plain(value) for name, value in self.get_params().items() if name not in UNSAVED}, self.pairs_,
-        )  # fmt: skip
+            classes=self.classes_,
+            scores=self.scores_,
+            values=self.values_,
+            prior=self.prior_,
+            tokens=self.tokens_,
+            vocabulary=self.vocabulary_,
+            steps=self.n_steps_,
+            validation=self.validation_,
+            sink=self.sink_,
+            settings={name: _plain(value) for name, value in self.get_params().items() if name not in UNSAVED},
+            pairs=self.pairs_,
+        )
 
     def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:
         """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
@@ -225,19 +242,21 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the number of unknown words."""
         return self.trained_.answer(*self.counts_of(X))
 
-    def explain(self, X: Any, label: Any = None) -> list[Explanation]:
+    def explain(self, X: Any, label: Any = None, names: Any = None) -> list[Explanation]:
         """Each answer as a sum over the document's token types.
 
         Args:
             X: texts or counts, as for `predict`.
             label: the class to explain; if None, the second of two classes, or the predicted one of more.
+            names: what the columns of counts are called, such as `vectorizer.get_feature_names_out()`; column names of a frame
+                are known.
 
         Raises:
-            InputError: `label` is none of the classes.
+            InputError: `label` is none of the classes, or there is not one name for each column.
         """
-        return explain(self.trained_, *self.counts_of(X), label)
+        return explain(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
 
-    def effects(self, X: Any) -> pl.DataFrame:
+    def effects(self, X: Any, names: Any = None) -> pl.DataFrame:
         """What each token does to the answers f for the documents X, one row per token and class.
 
         Means over the documents that contain the token, exact, in one pass over the counts (`tokensieve.model.effects`):
@@ -248,6 +267,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: texts or counts, as for `predict`.
+            names: what the columns of counts are called, as for `explain`.
 
         Returns:
             All tokens of class 0, then of class 1, …: token, class, documents (of X that contain the token), attention (mean
@@ -263,7 +283,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         k, n_types = len(self.classes_), len(self.scores_)
         types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
         columns: dict[str, Any] = {
-            "token": pl.Series(self.tokens_.tolist(), dtype=pl.String).gather(types),
+            "token": pl.Series(self._names(names).tolist(), dtype=pl.String).gather(types),
             "class": pl.Series(self.classes_.tolist()).gather(heads),
         }
         shared = {"documents": found.documents, "attention": found.attention, "score": self.scores_}
@@ -271,6 +291,15 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         own = {"value": self.values_, "contribution": found.contribution, "deletion": found.deletion}
         columns |= {name: both(x).T.ravel() for name, x in own.items()}
         return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
+
+    def _names(self, given: Any) -> NDArray[Any]:
+        """The tokens, or other names for the columns of counts."""
+        if given is None:
+            return self.tokens_
+        names = np.asarray([str(name) for name in given], dtype=object)
+        if self.vocabulary_ is not None or len(names) != len(self.scores_):
+            raise InputError(f"{len(names)} names for {len(self.scores_)} columns of counts: give one for each")
+        return names
 
     @property
     def tokens_(self) -> NDArray[Any]:
@@ -312,7 +341,7 @@ def _check_labels(labels: NDArray[Any]) -> None:
 def is_text(X: Any) -> bool:
     """Whether X is a sequence of strings (and not counts)."""
     if isinstance(X, pl.Series):
-        return X.dtype == pl.String
+        return X.dtype == pl.String and not X.null_count()
     if sp.issparse(X) or getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__"):
         return False
     return len(X) > 0 and all(isinstance(x, str) for x in X)
@@ -322,13 +351,36 @@ def _is_text(X: Any) -> bool:
     """The same, for input of the classifier.
 
     Raises:
-        ValueError: X is one string, or a list in which some entries are strings and others are not.
+        ValueError: X is one string, a frame of texts, or a sequence in which some entries are strings and others are not.
     """
     if isinstance(X, str):
         raise ValueError("one string instead of texts: give a list of texts")
     if is_text(X):
         return True
-    if isinstance(X, list) and any(isinstance(x, str) for x in X):
-        at = next(i for i, x in enumerate(X) if not isinstance(x, str))
-        raise ValueError(f"entry {at} of the texts is no text but {type(X[at]).__name__}: leave it out")
+    columns = getattr(X, "columns", None)
+    if columns is not None and len(columns) and hasattr(X, "__getitem__"):
+        texts = [name for name in columns if is_text(X[name])]
+        if texts:
+            raise ValueError(f"a data frame instead of texts: give its column {texts[0]!r}")
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
+        raise ValueError("a table of one column instead of texts: give the column, such as X[:, 0]")
+    sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
+    if sequence and any(isinstance(x, str) for x in X):
+        at, entry = next((i, x) for i, x in enumerate(X) if not isinstance(x, str))
+        what = "missing" if missing(entry) else f"no text but {type(entry).__name__}"
+        raise ValueError(f"entry {at} of the texts is {what}: leave it out")
     return False
+
+
+def _units(groups: Any, documents: int) -> Ints | None:
+    """0 … G−1 for the groups of the documents, in order of first appearance, shape (n,).
+
+    Raises:
+        ValueError: there is not one group for each document.
+    """
+    if groups is None:
+        return None
+    names = list(groups)
+    if len(names) != documents:
+        raise ValueError(f"{documents} documents, but {len(names)} groups: give one for each document")
+    return unit_index(names)

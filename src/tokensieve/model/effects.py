@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.model.attention import Documents, above_answer, attention, blocks, largest, sum_by_type, with_sink
+from tokensieve.model.attention import Entries, above_answer, attention, blocks, largest, sum_by_type, with_sink
 from tokensieve.text.counts import Floats, Ints
 
 
@@ -85,7 +85,7 @@ def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
 
 def _shares(matrix: sp.csr_array, q: Floats) -> list[Floats]:
     """The sums of `attention_sums` from the attention of every stored entry."""
-    documents = Documents(matrix.indptr)
+    documents = Entries(matrix.indptr)
     uniform = matrix.data / documents.spread(documents.sum(matrix.data))
     return [sum_by_type(matrix, x) for x in (q, uniform, q / uniform)]
 
@@ -101,7 +101,7 @@ def _losses(matrix: sp.csr_array, q: Floats, others: Floats, top: Ints, w: Float
         w: values, shape (|S|,).
         prior: answer for a document that holds nothing.
     """
-    documents, held = Documents(matrix.indptr), np.diff(matrix.indptr) > 0
+    documents, held = Entries(matrix.indptr), np.diff(matrix.indptr) > 0
     level = np.zeros(matrix.shape[0])
     level[held] = w[matrix.indices[top]]
     rest = documents.sum(others * (w[matrix.indices] - documents.spread(level)))[held]

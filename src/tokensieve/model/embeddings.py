@@ -278,9 +278,15 @@ def _project(E: NDArray[Any], right: Floats) -> Floats:
 
 
 def _sweep(
-    E: NDArray[Any], m1: NDArray[Any], m2: NDArray[Any], left: Floats, right: Floats, mode: int, rate: float = 1.0,
+    E: NDArray[Any],
+    m1: NDArray[Any],
+    m2: NDArray[Any],
+    left: Floats,
+    right: Floats,
+    mode: int,
+    rate: float = 1.0,
     root: float = 1.0,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
@@ -331,7 +337,7 @@ def _threads(entries: int) -> Iterator[None]:
 
 
 @numba.njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})
-def _products(E: Any, right: Any, out: Any) -> None:
+def _products(E: Floats, right: Floats, out: Floats) -> None:
     """out = E rightᵀ, a row of E at a time."""
     for s in numba.prange(len(E)):
         for h in range(len(right)):
@@ -343,7 +349,16 @@ def _products(E: Any, right: Any, out: Any) -> None:
 
 @numba.njit(cache=True, parallel=True, error_model="numpy", fastmath={"contract"})
 def _rows(
-    E: Any, m1: Any, m2: Any, left: Any, right: Any, mode: int, rate: Any, root: Any, constants: Any, pull: Any
+    E: Floats,
+    m1: Floats,
+    m2: Floats,
+    left: Floats,
+    right: Floats,
+    mode: int,
+    rate: float,
+    root: float,
+    constants: tuple[float, ...],
+    pull: Floats,
 ) -> None:
     """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient left_s · right (WRITE: it in m1)."""
     types, d = E.shape
@@ -379,7 +394,7 @@ def _finished(state: _State, single: bool, settings: TrainingSettings, seconds: 
     frame = pl.DataFrame(state.rows, infer_schema_length=None).cast({"step": pl.Int64})
     return Training(
         state.E, state.p, v, frame["step"].to_numpy(), table[:, :, 0], table[:, :, 1:], frame, settings, seconds
-    )  # fmt: skip
+    )
 
 
 def _save(state: _State, path: Path, mark: str) -> None:

@@ -58,9 +58,8 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
         names = {"predicted": str(self.predicted), "explained": str(self.explained)}
-        return names | {
-            "probability": self.probability, "answer": self.answer, "unknown": self.unknown, "tokens": self.table.to_dicts(),
-        }  # fmt: skip
+        numbers = {"probability": self.probability, "answer": self.answer, "unknown": self.unknown}
+        return names | numbers | {"tokens": self.table.to_dicts()}
 
 
 def explain(model: Model, matrix: sp.csr_array, unknown: Ints, label: Any = None) -> list[Explanation]:

@@ -1,18 +1,24 @@
-"""Counts → trained scores and values: the start, what held-out documents decide, and training on all documents."""
+"""Counts → trained scores and values: the start, what held-out documents decide, and training on all documents.
+
+Held-out documents decide how long to train, of few documents how strong the start is, and the scale of the values: as attention
+adds up to one, multiplying the distance of all values from the prior by t does the same to every decision value,
+f ← prior + t (f − prior). t = 0 predicts the class frequencies, so that held-out documents are never predicted worse than by them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+from joblib import cpu_count
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, Table, best_scale, choose, held_out_values
+from tokensieve.model.attention import answers, loss_and_slope
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
@@ -21,11 +27,33 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.split import folds, split_units, stratified, unit_folds
 from tokensieve.text.vocabulary import Vocabulary
 
+Table: TypeAlias = tuple[Floats, Floats]
 LEAST_STEPS = 500
-FASTER = 2.0  # step size of the values of pairs, as f of a difference has twice the range; chosen on held-out prompts
+FEW, FOLDS = 2_000, 5  # up to FEW documents (or pairs) are each held out once, in FOLDS parts
+HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
 LEAST_PER_CLASS = (
-    10  # of many documents, of which a share is held out once; of few a part of each class is in every fold
+    10  # of many documents, of which a share is held out once; of few, a part of each class is in every fold
 )
+LEAST_PAIRS, FOLDED_PAIRS = 20, 20_000  # with fewer nothing is chosen; up to so many each is held out once
+CHECKS, PATIENCE = 8, 3  # looks at the held-out documents, and how many without a smaller loss end a training
+STRENGTHS = (0.25, 0.5, 1.0)
+MOST_SCALE = (
+    2.0  # with few held-out documents, all predicted correctly, the loss would keep falling as confidence grows
+)
+FASTER = 2.0  # step size of the values of pairs, as f of a difference has twice the range; chosen on held-out prompts
+LONGER = 3.0  # sink of pairs, in the log, of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What held-out documents decide: steps of training, strength of the start, scale of the values; (steps, mean loss) of the
+    chosen strength; and the table after so many steps on all documents, if that training ran beside the choice."""
+
+    steps: int
+    strength: float = 1.0
+    scale: float = 1.0
+    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    table: Table | None = None
 
 
 def fit(
@@ -34,32 +62,51 @@ def fit(
     vocabulary: Vocabulary | None = None,
     progress: Progress | None = None,
     units: Ints | None = None,
+    pairs: bool = False,
 ) -> Model:
     """Learn scores and values; the same seed gives the same bits.
 
     Args:
         counts: n labelled documents over |S| types, of at least two classes. Their weights, if any, weigh the loss: of training,
             of the choice by held-out documents, and of the start. Only ratios matter; a document of weight 0 is left out.
-        settings: `TrainSettings()` if None.
+        settings: `TrainSettings()` if None; for pairs `batch_size` counts pairs, and an epoch is as many pairs as there are
+            documents.
         vocabulary: how text becomes these counts, for a model that reads texts.
         progress: called with (stage, share done).
-        units: the unit of each document, where documents belong together: none is both learned from and held out, shape (n,).
+        units: the group of each document (or pair), where they belong together: none is both learned from and held out,
+            shape (n,).
+        pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.pairs`).
 
     Raises:
         InputError: the weights leave no document of a class.
     """
     settings, tell = settings or TrainSettings(), progress or silent
+    if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
+        raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
     if counts.weights is not None:
         counts, units = _weighed(counts, units)
-    prior = prior_of(counts.weighed[1])
-    schedule = schedule_of(counts.n_documents, settings)
-    choice = _choose(counts, prior, schedule, _held_out(counts, settings, units), tell)
+    prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])
+    schedule = _schedule(counts.n_documents, settings, pairs)
+    held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
+    choice = _choose(counts, prior, schedule, held_out, tell)
     tell("training", 0.0)
-    u, w = choice.table or next(train(counts, *first_table(counts, prior, choice.strength), schedule, choice.steps))[1:]
+    table = choice.table
+    if table is None:
+        table = next(train(counts, *_first_table(counts, prior, choice.strength, pairs), schedule, choice.steps))[1:]
+    u, w = table
     return Model(
-        np.asarray(counts.classes), u[:-1], prior + choice.scale * (w[:-1] - prior), prior, counts.tokens, vocabulary, choice.steps,
-        choice.validation, float(u[-1]), settings.parameters(),
-    )  # fmt: skip
+        classes=np.asarray(counts.classes),
+        scores=u[:-1],
+        values=prior + choice.scale * (w[:-1] - prior),
+        prior=prior,
+        tokens=counts.tokens,
+        vocabulary=vocabulary,
+        steps=choice.steps,
+        validation=choice.validation,
+        sink=float(u[-1]),
+        settings=settings.parameters(),
+        pairs=pairs,
+    )
 
 
 def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
@@ -73,27 +120,11 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     """
     if counts.weights is not None:
         counts = counts.weighing()[0]
-    prior = prior_of(counts.weighed[1])
-    schedule = schedule_of(counts.n_documents, settings)
-    stop = length_of(counts.n_documents, schedule, model, of)
-    taken, u, w = next(train(counts, *first_table(counts, prior, 1.0), schedule, stop))
-    return with_table(model, counts, taken, u, w, prior)
-
-
-def schedule_of(documents: int, settings: TrainSettings, pairs: bool = False) -> Schedule:
-    """How a table is trained on so many documents; of pairs the values take larger steps (`tokensieve.model.pairs`)."""
-    steps = max(settings.max_epochs * math.ceil(documents / settings.batch_size), LEAST_STEPS)
-    value_rate = settings.value_rate * (FASTER if pairs else 1)
-    return Schedule(steps, settings.batch_size, settings.score_rate, value_rate, settings.seed, pairs)
-
-
-def length_of(documents: int, schedule: Schedule, model: Model, of: int) -> int:
-    """The step at which a training on so many documents has taken as many passes as that of `model` on `of` of them."""
-    return min(schedule.steps, max(1, round(model.steps * (documents / of if model.steps > LEAST_STEPS else 1))))
-
-
-def with_table(model: Model, counts: Counts, taken: int, u: Floats, w: Floats, prior: Floats) -> Model:
-    """The model with other numbers, the sink's in the last place, for other token types."""
+    n = counts.n_documents
+    prior = model.prior if model.pairs else prior_of(counts.weighed[1])
+    schedule = _schedule(n, settings, model.pairs)
+    stop = min(schedule.steps, max(1, round(model.steps * (n / of if model.steps > LEAST_STEPS else 1))))
+    steps, u, w = next(train(counts, *_first_table(counts, prior, 1.0, model.pairs), schedule, stop))
     return replace(
         model,
         scores=u[:-1],
@@ -102,12 +133,60 @@ def with_table(model: Model, counts: Counts, taken: int, u: Floats, w: Floats, p
         prior=prior,
         tokens=counts.tokens,
         vocabulary=None,
-        steps=taken,
+        steps=steps,
     )
 
 
+def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None) -> float:
+    """The factor t in [0, 2] of least mean loss of prior + t (f − prior), which is convex in t: by halving.
+
+    Args:
+        f: decision values, shape (n, H).
+        prior: of the class frequencies, shape (H,).
+        labels: class indices, shape (n,).
+        weights: of the documents in the mean, shape (n,); None for equal ones.
+    """
+    low, high, away = 0.0, MOST_SCALE, f - prior
+    for _ in range(20):
+        middle = (low + high) / 2
+        slopes = loss_and_slope(prior + middle * away, labels)[1] * away
+        rises = float(np.sum(slopes if weights is None else slopes * weights[:, None])) > 0
+        low, high = (low, middle) if rises else (middle, high)
+    return low
+
+
+def weighted_median(x: Floats, weights: Floats | None) -> float:
+    """The median of numbers, each counted as often as it weighs: half of the weight lies on either side."""
+    if weights is None:
+        return float(np.median(x))
+    order = np.argsort(x, kind="stable")
+    below = np.cumsum(weights[order])
+    ends = np.searchsorted(below, below[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
+    return float(x[order][ends].mean())
+
+
+def _schedule(documents: int, settings: TrainSettings, pairs: bool) -> Schedule:
+    """How a table is trained on so many documents."""
+    return Schedule(
+        steps=max(settings.max_epochs * math.ceil(documents / settings.batch_size), LEAST_STEPS),
+        batch_size=settings.batch_size,
+        score_rate=settings.score_rate,
+        value_rate=settings.value_rate * (FASTER if pairs else 1),
+        seed=settings.seed,
+        pairs=pairs,
+    )
+
+
+def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, without: Counts | None = None) -> Table:
+    """The table that training starts from, and in its last row the sink: as much as a document of median length that says
+    nothing (of pairs e^LONGER times as much), predicted by the prior. Documents that are also in `without` do not count."""
+    u, w = initial_table(counts, prior, without)
+    sink = math.log(max(weighted_median(counts.lengths, counts.weights), 1.0)) + LONGER * pairs
+    return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
+
+
 def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
-    """The documents that weigh anything, and their units."""
+    """The documents that weigh anything, and their groups."""
     part, kept = counts.weighing()
     for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
         if before and not after:
@@ -133,52 +212,83 @@ def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> li
     return [(np.flatnonzero(~chosen), np.flatnonzero(chosen))]
 
 
+def _held_out_pairs(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
+    """The same of pairs, in whole groups (prompts)."""
+    n = counts.n_documents // 2
+    groups = np.arange(n) if units is None else units
+    names = np.random.default_rng(settings.seed).permutation(np.unique(groups))
+    if settings.validation_share <= 0 or n < LEAST_PAIRS or len(names) < FOLDS:
+        return []
+    if n <= FOLDED_PAIRS:
+        held = [np.isin(groups, names[i::FOLDS]) for i in range(FOLDS)]
+    else:
+        share = min(settings.validation_share, HELD_OUT / n)
+        held = [np.isin(groups, names[: max(round(share * len(names)), 1)])]
+    return [(np.flatnonzero(~part), np.flatnonzero(part)) for part in held]
+
+
 def _choose(
     counts: Counts, prior: Floats, schedule: Schedule, parts: list[tuple[Ints, Ints]], tell: Progress
-) -> Choice:
-    """Of few documents by cross-validation, each of them held out once; of many on a share of them, and for the full strength
-    alone."""
+) -> _Choice:
+    """Length, strength and scale of smallest loss on held-out documents or pairs; a strength is left after three checks without a
+    smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
     if not parts:
-        return Choice(schedule.steps)
-    held = [(inside, counts.rows(outside)) for inside, outside in parts]
-    labels = np.concatenate([part.labels for _, part in held])
-    weights = None if counts.weights is None else np.concatenate([counts.weights[outside] for _, outside in parts])
-
-    def judged(strength: float) -> Iterator[tuple[int, float, float, Table | None]]:
-        start = partial(first_table, counts, prior, strength)
-        for steps, f, table in held_out_values(counts, start, schedule, held):
+        return _Choice(schedule.steps)
+    pairs = schedule.pairs
+    held = [(inside, counts.rows(_documents(outside, pairs))) for inside, outside in parts]
+    labels = np.concatenate([np.ones(len(out), np.int64) if pairs else counts.labels[out] for _, out in parts])
+    weights = None if counts.weights is None else np.concatenate([counts.weights[out] for _, out in parts])
+    several = counts.n_documents // (1 + pairs) <= FEW and (pairs or len(parts) > 1)
+    strengths = STRENGTHS if several else STRENGTHS[-1:]
+    best = math.inf, _Choice(schedule.steps)
+    for number, strength in enumerate(strengths):
+        tell("choosing the length of training", number / len(strengths))
+        checks, scales, at, kept = list[tuple[int, float]](), list[float](), 0, None
+        for steps, values, table in _held_out_values(counts, prior, strength, schedule, held):
+            f = (values[::2] - values[1::2]) if pairs else values
             scale = best_scale(f, prior, labels, weights)
             losses = loss_and_slope(prior + scale * (f - prior), labels)[0]
-            yield (
-                steps,
-                float(np.mean(losses) if weights is None else np.average(losses, weights=weights)),
-                scale,
-                table,
-            )
-
-    return choose(STRENGTHS if len(parts) > 1 else STRENGTHS[-1:], schedule.steps, judged, tell)
-
-
-def middle(x: Floats, weights: Floats | None) -> float:
-    """The median of numbers, each counted as often as it weighs: half of the weight lies on either side."""
-    if weights is None:
-        return float(np.median(x))
-    order = np.argsort(x, kind="stable")
-    below = np.cumsum(weights[order])
-    ends = np.searchsorted(below, below[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
-    return float(x[order][ends].mean())
+            checks.append((steps, float(np.mean(losses) if weights is None else np.average(losses, weights=weights))))
+            scales.append(scale)
+            at = min(range(len(checks)), key=lambda i: checks[i][1])
+            if at == len(checks) - 1:
+                kept = table
+            if len(checks) - at > PATIENCE:
+                break
+        if checks[at][1] < best[0]:
+            best = checks[at][1], _Choice(checks[at][0], strength, scales[at], np.array(checks), kept)
+    return best[1]
 
 
-def first_table(counts: Counts, prior: Floats, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
-    """The table that training starts from, and in its last row the sink: as much as a document of median length that says
-    nothing, and answered by the prior.
+def _held_out_values(
+    counts: Counts, prior: Floats, strength: float, schedule: Schedule, parts: list[tuple[Ints, Counts]]
+) -> Iterator[tuple[int, Floats, Table | None]]:
+    """After every eighth of the schedule: steps, the decision values of all held-out documents, part by part, and a table.
+
+    The trainings run side by side, a thread each; every one of them has the bits that it has alone. If one part is held out
+    and a core would be idle, the training on all documents, which the choice is for, runs along. It saves the wait for it later.
 
     Args:
-        counts: the documents.
-        prior: answer of the class frequencies, shape (H,).
-        strength: of the start (`tokensieve.model.choice`).
-        without: documents among them that do not count.
+        counts: all documents.
+        prior, strength: of the start.
+        schedule: of the trainings.
+        parts: positions to learn from, and the documents held out.
     """
-    u, w = initial_table(counts, prior, without)
-    sink = math.log(max(middle(counts.lengths, counts.weights), 1.0))
-    return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
+    pause = math.ceil(schedule.steps / CHECKS)
+
+    def run(held: Counts | None, inside: Ints | None = None) -> Iterator[tuple[int, Floats, Floats]]:
+        return train(counts, *_first_table(counts, prior, strength, schedule.pairs, held), schedule, pause, inside)
+
+    runs = [run(held, inside) for inside, held in parts]
+    if len(parts) == 1 and cpu_count() > 1:
+        runs.append(run(None))
+    with ThreadPoolExecutor(min(len(runs), cpu_count())) as pool:
+        for _ in range(0, schedule.steps, pause):
+            states = list(pool.map(next, runs))
+            f = [answers(held.matrix, u, w) for (_, u, w), (_, held) in zip(states, parts, strict=False)]
+            yield states[0][0], np.concatenate(f), states[-1][1:] if len(runs) > len(parts) else None
+
+
+def _documents(positions: Ints, pairs: bool) -> Ints:
+    """The documents of items, in order."""
+    return np.column_stack([2 * positions, 2 * positions + 1]).ravel() if pairs else positions

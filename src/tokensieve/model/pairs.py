@@ -14,10 +14,7 @@ A swap of A and B turns the sign of m and nothing else, so no orientation is dra
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +22,8 @@ import polars as pl
 from scipy.special import expit
 
 from tokensieve.errors import InputError
-from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import (
-    Documents,
+    Entries,
     Gradient,
     above_answer,
     answers,
@@ -35,20 +31,13 @@ from tokensieve.model.attention import (
     loss_and_slope,
     sum_by_type,
 )
-from tokensieve.model.choice import FEW, FOLDS, HELD_OUT, STRENGTHS, Choice, Table, best_scale, choose, held_out_values
 from tokensieve.model.explanation import Explanation, explain
-from tokensieve.model.fit import length_of, schedule_of, with_table
+from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.model.start import initial_table
 from tokensieve.model.trained import Model
-from tokensieve.progress import Progress, silent
+from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import Vocabulary
-
-LONGER = 3.0  # of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
-FOLDED = 20_000  # pairs: up to so many each is held out once
-LEAST_PAIRS = 20
-_NO_PRIOR = np.zeros(1)
 
 
 def margins(f: Floats) -> Floats:
@@ -80,9 +69,11 @@ def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
         loss: mean of ℓ over pairs; a and b: its derivatives in u and w; f: decision values of the documents, shape (2n, 1).
     """
     matrix = counts.matrix
-    documents, q = Documents(matrix.indptr), attention(matrix, u)
+    documents, q = Entries(matrix.indptr), attention(matrix, u)
     f = answers(matrix, u, w)
-    loss, slope = _loss(margins(f))
+    m = margins(f)
+    loss, g = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
+    slope = g[:, 0]
     g = np.column_stack([slope, -slope]).ravel() / len(slope)
     at_entries = q * documents.spread(g)
     a = sum_by_type(matrix, at_entries * above_answer(matrix, q, w[:, 0]))
@@ -100,28 +91,10 @@ def fit_pairs(
 
     Args:
         counts: 2n documents over |S| types.
-        units: unit (prompt) of each pair, shape (n,): the length of training is chosen on whole units held out.
-        settings: `TrainSettings()` if None; `batch_size` counts pairs, and an epoch is as many pairs as there are documents.
-        vocabulary: how text becomes these counts, for a model that reads texts.
-        progress: called with (stage, share done).
+        units: group (prompt) of each pair, shape (n,): the length of training is chosen on whole groups held out.
+        settings, vocabulary, progress: as for `tokensieve.model.fit.fit`.
     """
-    settings, tell = settings or TrainSettings(), progress or silent
-    schedule = schedule_of(counts.n_documents, settings, pairs=True)
-    choice = _choose(counts, units, schedule, settings.validation_share, tell)
-    tell("training", 0.0)
-    u, w = choice.table or next(train(counts, *first_pairs(counts, choice.strength), schedule, choice.steps))[1:]
-    return Model(
-        np.asarray(counts.classes), u[:-1], choice.scale * w[:-1], _NO_PRIOR, counts.tokens, vocabulary, choice.steps,
-        choice.validation, float(u[-1]), settings.parameters(), pairs=True,
-    )  # fmt: skip
-
-
-def refit_pairs(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-    """As `tokensieve.model.fit.refit`, of pairs."""
-    schedule = schedule_of(counts.n_documents, settings, pairs=True)
-    stop = length_of(counts.n_documents, schedule, model, of)
-    taken, u, w = next(train(counts, *first_pairs(counts, 1.0), schedule, stop))
-    return with_table(model, counts, taken, u, w, model.prior)
+    return fit(counts, settings, vocabulary, progress, units, pairs=True)
 
 
 def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
@@ -139,15 +112,19 @@ def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple
     whole = pl.Series(
         [bool(a.strip()) and bool(b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean
     )
-    frame = pl.DataFrame({
-        "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)), "probability": expit(m), "answer": m,
-        "unknown_words": read[0][1] + read[1][1],
-    })  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)),
+            "probability": expit(m),
+            "answer": m,
+            "unknown_words": read[0][1] + read[1][1],
+        }
+    )
     return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairExplanation:
     """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions.
 
     Attributes:
@@ -170,7 +147,7 @@ class Comparison:
         return {"answer": self.answer, "probability": self.probability, **sides}
 
 
-def compare(model: Model, first: str, second: str) -> Comparison:
+def compare(model: Model, first: str, second: str) -> PairExplanation:
     """Both sides of a comparison as exact sums.
 
     Args:
@@ -183,44 +160,4 @@ def compare(model: Model, first: str, second: str) -> Comparison:
     if not model.pairs:
         raise InputError("this model answers single texts: to compare two, train one with --pairs")
     a, b = explain(model, *model.count([first, second]))
-    return Comparison(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))
-
-
-def _choose(counts: Counts, units: Ints, schedule: Schedule, share: float, tell: Progress) -> Choice:
-    """Of few pairs, and some more, by cross-validation over units (of few the strength of the start, too); of many on a share."""
-    n = len(units)
-    names = np.random.default_rng(schedule.seed).permutation(np.unique(units))
-    if share <= 0 or n < LEAST_PAIRS or len(names) < FOLDS:
-        return Choice(schedule.steps)
-    if n <= FOLDED:
-        parts = [np.isin(units, names[i::FOLDS]) for i in range(FOLDS)]
-    else:
-        parts = [np.isin(units, names[: max(round(min(share, HELD_OUT / n) * len(names)), 1)])]
-    held = [(np.flatnonzero(~part), counts.rows(np.repeat(part, 2))) for part in parts]
-
-    def judged(strength: float) -> Iterator[tuple[int, float, float, Table | None]]:
-        for steps, f, table in held_out_values(counts, partial(first_pairs, counts, strength), schedule, held):
-            m = margins(f)
-            scale = best_scale(m[:, None], _NO_PRIOR, np.ones(len(m), dtype=np.int64))
-            yield steps, float(np.mean(_loss(scale * m)[0])), scale, table
-
-    return choose(STRENGTHS if n <= FEW else STRENGTHS[-1:], schedule.steps, judged, tell)
-
-
-def first_pairs(counts: Counts, strength: float, without: Counts | None = None) -> tuple[Floats, Floats]:
-    """The table that training starts from, the sink's row last.
-
-    Args:
-        counts: 2n documents.
-        strength: of the start (`tokensieve.model.choice`).
-        without: documents among them that do not count.
-    """
-    u, w = initial_table(counts, _NO_PRIOR, without)
-    sink = math.log(max(float(np.median(counts.lengths)), 1.0)) + LONGER
-    return np.append(strength * u, sink), np.vstack([strength * w, _NO_PRIOR])
-
-
-def _loss(m: Floats) -> tuple[Floats, Floats]:
-    """ℓ = log(1 + e^{−m}) and ∂ℓ/∂m of each pair, both of shape (n,)."""
-    loss, slope = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
-    return loss, slope[:, 0]
+    return PairExplanation(a, b, a.answer - b.answer, float(expit(a.answer - b.answer)))

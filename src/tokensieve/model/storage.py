@@ -151,10 +151,17 @@ def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: T
     grams = tuple(numbers[f"grams{n}"] for n in range(2, len(numbers) - 1))
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer, tuple(description["formatting"]))
     return Model(
-        np.asarray(description["classes"]), numbers["scores"], numbers["values"], numbers["prior"], vocabulary.tokens,
-        vocabulary, description["steps"], sink=description["sink"], settings=description["settings"],
+        classes=np.asarray(description["classes"]),
+        scores=numbers["scores"],
+        values=numbers["values"],
+        prior=numbers["prior"],
+        tokens=vocabulary.tokens,
+        vocabulary=vocabulary,
+        steps=description["steps"],
+        sink=description["sink"],
+        settings=description["settings"],
         pairs=KINDS[description["kind"]],
-    )  # fmt: skip
+    )
 
 
 def _with_vocabulary(model: Model | AttentionClassifier) -> tuple[Model, Vocabulary]:

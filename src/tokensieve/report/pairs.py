@@ -12,7 +12,7 @@ from tokensieve.auditing.findings import Finding, FindingKind
 from tokensieve.auditing.pairs import LIKE, PreferenceFacts
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
-from tokensieve.model.pairs import Comparison
+from tokensieve.model.pairs import PairExplanation
 from tokensieve.model.trained import Model
 from tokensieve.report.console import Console
 from tokensieve.text.formatting import is_formatting
@@ -174,7 +174,7 @@ def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str
     return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
 
 
-def show_pair(model: Model, texts: tuple[str, str], found: Comparison) -> None:
+def show_pair(model: Model, texts: tuple[str, str], found: PairExplanation) -> None:
     """Both texts taken apart, and the difference of their sums."""
     from tokensieve.report.terminal_audit import show_sum
 

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import attention
-from tokensieve.model.choice import best_scale
 from tokensieve.model.decision import both, decide, probabilities
-from tokensieve.model.fit import fit, refit
+from tokensieve.model.fit import best_scale, fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import prior_of
 from tokensieve.model.trained import Model

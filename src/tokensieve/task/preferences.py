@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.pairs import pair_importance
 from tokensieve.model.attention import attention, with_sink
-from tokensieve.model.choice import best_scale
 from tokensieve.model.decision import probabilities
-from tokensieve.model.pairs import against_other, fit_pairs, margins, named_rightly, refit_pairs
+from tokensieve.model.fit import best_scale, fit, refit
+from tokensieve.model.pairs import against_other, margins, named_rightly
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress
@@ -52,7 +52,7 @@ class Preferences(Task):
         vocabulary: Vocabulary | None = None,
         progress: Progress | None = None,
     ) -> Model:
-        return fit_pairs(train.counts, self.units(train.corpus), settings, vocabulary, progress)
+        return fit(train.counts, settings, vocabulary, progress, self.units(train.corpus), pairs=True)
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
         return against_other(model.decide(matrix))
@@ -73,7 +73,7 @@ class Preferences(Task):
         return logistic_pair_accuracy(counts, test.plain, best)
 
     def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
-        return refit_pairs(counts, model, of, settings)
+        return refit(counts, model, of, settings)
 
     def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
         """As for labels, of two halves of the groups; the margin of a pair gives both of its documents the same probability."""
@@ -85,7 +85,7 @@ class Preferences(Task):
         for fold in range(self.folds):
             outside = np.isin(units, names[fold :: self.folds])
             inside, held = (counts.rows(np.repeat(part, 2)) for part in (~outside, outside))
-            m[outside] = margins(refit_pairs(inside, model, counts.n_documents, settings).decide(held.matrix))
+            m[outside] = margins(refit(inside, model, counts.n_documents, settings).decide(held.matrix))
         m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
         return probabilities(against_other(np.column_stack([m / 2, -m / 2]).ravel()))
 

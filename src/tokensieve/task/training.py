@@ -125,9 +125,13 @@ def _count(
     assert corpus.test is not None
     done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
     train = count_corpus(
-        corpus, tokenizer=tokenizer, ngrams=settings.ngrams, min_documents=settings.min_documents,
-        formatting=settings.formatting, progress=lambda read: tell("tokenizing", read / total),
-    )  # fmt: skip
+        corpus,
+        tokenizer=tokenizer,
+        ngrams=settings.ngrams,
+        min_documents=settings.min_documents,
+        formatting=settings.formatting,
+        progress=lambda read: tell("tokenizing", read / total),
+    )
     test = count_corpus(corpus.test, train.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
     features = len(train.vocabulary.formatting)
     parts = [Part(part, x.counts, x.unknown, x.words, features) for part, x in ((corpus, train), (corpus.test, test))]
