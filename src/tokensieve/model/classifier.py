@@ -184,8 +184,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of(cls, model: Model, tokenizer: Any = None) -> Self:
         """A fitted classifier from a trained model and its settings."""
-        if tokenizer == WordTokenizer():
-            tokenizer = None  # the same, and the classifier is printed without its regular expression
         return cls(tokenizer=tokenizer, **model.settings)._take(model, model.classes)
 
     def _take(self, model: Model, classes: NDArray[Any]) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -77,7 +77,7 @@ class WordTokenizer:
 
     lowercase: bool = True
     line_breaks: bool = True
-    pattern: str = WORD
+    pattern: str = field(default=WORD, repr=False)
     html: bool = False
     stop_words: tuple[str, ...] = ()
 
