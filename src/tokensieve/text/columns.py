@@ -26,7 +26,7 @@ TEXT_NAMES = (
 )
 LABEL_NAMES = ("label", "labels", "class", "sentiment", "category", "target", "stars", "rating", "y")
 _WINNER_NAMES = re.compile(
-    r"(winner|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|choice|human_choice|judge?ment|label)"
+    r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment"
 )
 _SIDES = (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second"))
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
@@ -236,9 +236,7 @@ def _score_stems(lower: dict[str, str], first: str, second: str) -> list[str]:
 
 def winner_column(columns: Sequence[str]) -> str | None:
     """A column that is named like one that says which answer won."""
-    found = [
-        column for column in columns if _WINNER_NAMES.fullmatch(column.strip().lower()) and column.lower() != "label"
-    ]
+    found = [column for column in columns if _WINNER_NAMES.fullmatch(column.strip().lower())]
     return found[0] if found else None
 
 

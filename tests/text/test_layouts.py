@@ -1,0 +1,125 @@
+"""Every layout of the page "What it reads" is read by the command beside it, and bad input of each kind ends in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import layouts
+import numpy as np
+import polars as pl
+import pytest
+from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, TEXTS, Layout, N, options_of
+
+from tokensieve.errors import InputError
+from tokensieve.text.corpus import read_corpus
+from tokensieve.text.multilabel import label_settings
+from tokensieve.text.settings import Pairs, ReadSettings
+
+
+def read(layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    layouts.write(layout, folder)
+    monkeypatch.chdir(folder)
+    sources, options = options_of(layout.command)
+    return read_corpus(sources[0] if len(sources) == 1 else sources, **options)
+
+
+@pytest.mark.parametrize("layout", LABELLED, ids=lambda layout: layout.name)
+def test_labelled_documents(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "label-separator" in layout.command:
+        layouts.write(layout, tmp_path)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("tokensieve.text.multilabel.LEAST", 5)
+        sources, options = options_of(layout.command)
+        asked, _ = label_settings(sources[0], ReadSettings(**options))
+        corpus = read_corpus(sources[0], dict(asked)["positive"])
+        assert [corpus.classes[y] for y in corpus.labels] == ["yes" if y == "positive" else "no" for y in LABELS]
+        return
+    corpus = read(layout, tmp_path, monkeypatch)
+    found = {text: corpus.classes[y] for text, y in zip(corpus.texts, corpus.labels, strict=True)}
+    expected = dict(zip(TEXTS, LABELS, strict=True))
+    if corpus.fields:
+        found = {text.partition("⟦text⟧ ")[2]: label for text, label in found.items()}
+    assert found == expected and len(corpus.labels) == N
+    assert layout.detected in " ".join(corpus.intake.detected)
+    assert bool(layout.detected) == bool(corpus.intake.detected)
+
+
+@pytest.mark.parametrize("layout", PREFERENCES, ids=lambda layout: layout.name)
+def test_preferences(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = read(layout, tmp_path, monkeypatch)
+    assert corpus.pairs is not None and corpus.texts.to_list()[::2] == GOOD and corpus.texts.to_list()[1::2] == BAD
+    assert "long.csv" in layout.files or corpus.pairs.units.tolist() == [i // 2 for i in range(N)]
+    assert corpus.intake.counts.get("ties_dropped", 0) == layout.ties
+    if corpus.pairs.position is not None:
+        assert corpus.pairs.position.tolist() == [int(i % 3 == 0) for i in range(N)]
+
+
+@pytest.mark.parametrize("layout", PREFERENCES[3:10], ids=lambda layout: layout.name)
+def test_a_winner_that_is_not_named_is_never_ignored(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layouts.write(layout, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    sources, options = options_of(layout.command)
+    with pytest.raises(InputError) as caught:
+        read_corpus(sources[0], pairs=options["pairs"])
+    suggested = str(caught.value).partition("give ")[2].partition(", or,")[0]
+    corpus = read_corpus(sources[0], **options_of(f"audit {suggested}")[1])
+    if "LMSYS" not in layout.name:
+        assert corpus.texts.to_list()[::2] == GOOD
+
+
+def test_the_page_is_that_of_these_layouts() -> None:
+    written = Path(__file__).parents[2] / "docs" / "reads.md"
+    assert written.read_text(encoding="utf-8") == layouts.page(), "run python tests/text/layouts.py"
+    assert len(LABELLED) + len(PREFERENCES) >= 30
+
+
+def test_ties_are_half_of_each_order() -> None:
+    frame = pl.DataFrame({"a": ["x 1", "x 2", "x 3"], "b": ["y 1", "y 2", "y 3"], "w": ["a", "tie", "both bad"]})
+    corpus = read_corpus(frame, pairs=Pairs("a", "b", winner="w"))
+    assert corpus.texts.to_list() == ["x 1", "y 1", "x 2", "y 2", "y 2", "x 2", "x 3", "y 3", "y 3", "x 3"]
+    assert corpus.weights is not None and corpus.weights.tolist() == [1, 1, *[0.5] * 8]
+    assert corpus.intake.counts["ties"] == 2 and corpus.intake.duplicates == corpus.intake.conflicts == 0
+    dropped = read_corpus(
+        frame.vstack(frame[:1].with_columns(a=pl.lit("z"))), pairs=Pairs("a", "b", winner="w", ties="drop")
+    )
+    assert dropped.texts.to_list() == ["x 1", "y 1", "z", "y 1"] and dropped.intake.counts["ties_dropped"] == 2
+
+
+def test_several_answers_count_as_one_prompt() -> None:
+    frame = pl.DataFrame(
+        {
+            "q": ["p", "q"],
+            "answers": [["bad 1", "good 1", "fair 1"], ["good 2", "bad 2", "worst 2"]],
+            "s": [[0, 2, 1], [3, 2, 1]],
+        }
+    )
+    corpus = read_corpus(frame, pairs=Pairs("answers", scores="s"), by="q")
+    assert corpus.pairs is not None and corpus.pairs.units.tolist() == [0, 0, 0, 1, 1, 1]
+    assert corpus.texts.to_list()[:6] == ["good 1", "bad 1", "fair 1", "bad 1", "good 1", "fair 1"]
+    assert corpus.weights is None or np.allclose(np.bincount(corpus.pairs.units, corpus.weights[::2]), 1)
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        ({"a": ["x"] * 4, "b": ["y"] * 4, "w": ["a", "b", "c", "a"]}, {"winner": "w"}, "row 3: column 'w' holds 'c'"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": [7, 8]}, {"winner": "w"}, "does not say which answer won"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "s": ["1", "u"], "t": [1, 2]}, {"scores": ("s", "t")}, "row 2: the score 'u'"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2}, {"winner": "w"}, "no column 'w' for the winner"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2}, {"scores": ("a",)}, "--scores names 1 columns for 2 of --pairs"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "text": "a"}, "--text is for labelled"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties is half or drop"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_preferences_is_named(frame: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_corpus(pl.DataFrame(frame), pairs=("a", "b"), **options)
+
+
+def test_preference_data_is_never_read_as_labelled_text() -> None:
+    arena = pl.DataFrame(layouts.ARENA)
+    with pytest.raises(InputError, match="give --pairs response_a,response_b --winner winner"):
+        read_corpus(arena)
