@@ -32,11 +32,9 @@ def counts_of(options: argparse.Namespace) -> Counts:
     """All 25,000 training reviews (the split keeps a tenth for validation; here both parts are joined)."""
     import scipy.sparse as sp
 
-    split = Data(options.data).imdb(options.types)
-    matrix = sp.csr_array(sp.vstack([split.train.matrix, split.validation.matrix]))
-    return Counts(
-        matrix, np.concatenate([split.train.labels, split.validation.labels]), split.train.classes, split.train.tokens
-    )
+    train, validation, _ = Data(options.data).imdb(options.types)
+    matrix = sp.csr_array(sp.vstack([train.matrix, validation.matrix]))
+    return Counts(matrix, np.concatenate([train.labels, validation.labels]), train.classes, train.tokens)
 
 
 def ours(options: argparse.Namespace, answer: Any) -> None:
