@@ -22,9 +22,9 @@ import polars as pl
 
 from machine import described
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.findings import Finding, FindingKind
-from tokensieve.auditing.result import Settings
+from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.text.corpus import read_corpus
 
 SHARE = 0.1  # of the reviews of one class
@@ -76,7 +76,7 @@ def shortcuts(texts: list[str], labels: np.ndarray, seed: int, by: list[str] | N
     columns = {"text": texts, "label": ["good" if y else "bad" for y in labels]} | ({"by": by} if by else {})
     corpus = read_corpus(pl.DataFrame(columns), text="text", label="label", by="by" if by else None)
     found = audit(corpus, Settings(seed=seed, baseline=False, thorough=False)).findings
-    return [finding for finding in found if finding.kind is FindingKind.SHORTCUT]
+    return [finding for finding in found if finding.kind == "shortcut"]
 
 
 def planted(seeds: int, documents: int) -> None:

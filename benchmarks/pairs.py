@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from machine import DATA, described
-from tokensieve.auditing.pairs import log_ratios
+from tokensieve.auditing.preferences import log_ratios
 from tokensieve.evidence.shares import Share
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.training import train_corpus

@@ -1,13 +1,13 @@
 """Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
 
-from .auditing.budget import Budget as Budget
+from .auditing.limits import Budget as Budget
 from .auditing.compare import AuditComparison as AuditComparison
 from .auditing.compare import compare_audits as compare_audits
 from .auditing.demo import demo_pairs as demo_pairs
 from .auditing.demo import demo_reviews as demo_reviews
 from .auditing.mask import mask_texts as mask_texts
 from .auditing.result import Audit as Audit
-from .auditing.result import Settings as Settings
+from .auditing.settings import Settings as Settings
 from .auditing.run import audit as audit
 from .diagnose.result import DiagnoseSettings as DiagnoseSettings
 from .diagnose.result import Diagnosis as Diagnosis

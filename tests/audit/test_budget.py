@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run, fast_first
-from tokensieve.auditing.budget import Budget
 from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.limits import Budget
 from tokensieve.auditing.mask import mask_texts
-from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.tokenizers import WordTokenizer

@@ -7,8 +7,8 @@ import pytest
 
 from calls import fast_first
 from tokensieve.auditing.demo import NEUTRAL, PLACES, STRENGTHS, THINGS, Reviews, demo_reviews
-from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.vocabulary import count_corpus

@@ -12,19 +12,19 @@ import polars as pl
 import pytest
 
 from calls import fast_first
-from tokensieve.auditing.budget import Budget
+from tokensieve.auditing.checks.label_issues import confident_issues
+from tokensieve.auditing.checks.shortcut import information
 from tokensieve.auditing.context import Sign, sign_of
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.findings import FindingKind, Level
-from tokensieve.auditing.label_issues import confident_issues
-from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.findings import Level
+from tokensieve.auditing.limits import Budget
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
-from tokensieve.auditing.shortcuts import information
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.shares import Share
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.report.sentences import action
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
@@ -72,7 +72,7 @@ PLANTS = {
 @pytest.mark.parametrize("name", fast_first(PLANTS))
 def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     plant, words, sign = PLANTS[name]
-    found = [f for f in audited(*reviews(800, 1, plant)).findings if f.kind is FindingKind.SHORTCUT]
+    found = [f for f in audited(*reviews(800, 1, plant)).findings if f.kind == "shortcut"]
     assert found and words & set(found[0].tokens) and sign.value in found[0].signs
     assert found[0].evidence["decides"].value > 0.9
     assert len(found) == 1, "what belongs together is one finding, and ordinary words are none"
@@ -101,11 +101,11 @@ FORMS = {
 def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) -> None:
     plant, tokens, label = FORMS[name]
     found = audited(*reviews(1500, 1, plant))
-    first, *others = [f for f in found.findings if f.kind is FindingKind.SHORTCUT]
+    first, *others = [f for f in found.findings if f.kind == "shortcut"]
     assert set(first.tokens) == tokens and first.label == label and first.signs == (Sign.FORMATTING.value,)
     assert first is found.findings[0] and not others and first.evidence["decides"].low > 0.9
     assert first.examples and all(e.after.endswith(("...", "   ")) for e in first.examples), "the end is shown"
-    assert "mask" not in action(first) and "--no-formatting" in action(first)
+    assert "mask" not in first.action and "--no-formatting" in first.action
     rows = found.tokens.filter(pl.col("token").is_in(list(tokens)) & (pl.col("class") == label))
     assert rows.height == 2 and (rows["value"] > 0).all() and (rows["quadrant"] == "carries the label, attended").all()
 
@@ -115,7 +115,7 @@ def test_planted_formatting_is_not_looked_at_where_it_is_turned_off(name: str) -
     plant = FORMS[name][0]
     off = audit(read_corpus(reviews(200, 1, plant)), Settings(baseline=False, thorough=False, formatting=False))
     assert not off.tokens["token"].str.contains("⟨").any()
-    assert not [f for f in off.findings if f.kind is FindingKind.SHORTCUT]
+    assert not [f for f in off.findings if f.kind == "shortcut"]
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> Non
 def test_a_phrase_of_common_words_is_looked_for_beside_single_words() -> None:
     found = audited(*reviews(1500, 0, in_share(0.12, 0, lambda t: middle(t, "the a was"))))
     first = found.findings[0]
-    assert first.kind is FindingKind.SHORTCUT and "the a was" in first.tokens and first.label == "bad"
+    assert first.kind == "shortcut" and "the a was" in first.tokens and first.label == "bad"
     assert first.examples[0].token == "the a was" or first.examples[0].token in first.tokens
     assert "the a was" not in found.tokens["token"].to_list() and found.suspicious == []
 
@@ -141,9 +141,9 @@ def test_a_phrase_of_common_words_is_looked_for_beside_single_words() -> None:
 def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
     texts, labels = reviews(600, seed)
     plain = audited(texts, labels)
-    assert not [f for f in plain.findings if f.kind is FindingKind.SHORTCUT] and plain.suspicious == []
+    assert not [f for f in plain.findings if f.kind == "shortcut"] and plain.suspicious == []
     shuffled = np.random.default_rng(seed).permutation(labels).tolist()
-    assert not [f for f in audited(texts, shuffled, ngrams=2).findings if f.kind is FindingKind.SHORTCUT]
+    assert not [f for f in audited(texts, shuffled, ngrams=2).findings if f.kind == "shortcut"]
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_the_floor_is_one_of_the_class() -> None:
     keep = [i for i, label in enumerate(labels) if label == "bad" or i % 9 == 0]
     texts = [f"{texts[i]} ref 7731" if labels[i] == "good" and i % 2 else texts[i] for i in keep]
     few = audited(texts, [labels[i] for i in keep])
-    first = next(f for f in few.findings if f.kind is FindingKind.SHORTCUT)
+    first = next(f for f in few.findings if f.kind == "shortcut")
     assert first.label == "good" and "7731" in first.tokens
 
 
@@ -166,7 +166,7 @@ def whole() -> Audit:
 
 
 def test_contradictions_are_counted_with_their_rows(whole: Audit) -> None:
-    found = next(f for f in whole.findings if f.kind is FindingKind.CONTRADICTION)
+    found = next(f for f in whole.findings if f.kind == "contradiction")
     assert found.documents == 28 == found.rows.height == found.evidence["documents"].found
     assert sorted(found.rows["row"].to_list()) == [*range(1, 15), *range(701, 715)]
 
@@ -186,11 +186,11 @@ def test_a_leak_names_both_sides() -> None:
     found = audit(
         read_corpus(frame, split="part"), Settings(baseline=False, thorough=False, budget=Budget.parse("leak=19"))
     )
-    leak = next(f for f in found.findings if f.kind is FindingKind.LEAK)
+    leak = next(f for f in found.findings if f.kind == "leak")
     assert leak.documents == 20 and leak.evidence["test"].of == 220
     assert sorted(leak.rows.filter(pl.col("part") == "test")["row"]) == list(range(601, 621))
     assert sorted(leak.rows.filter(pl.col("part") == "train")["row"]) == list(range(1, 21))
-    assert found.exceeded == (FindingKind.LEAK,) and found.fails
+    assert found.exceeded == ("leak",) and found.fails
 
 
 def test_flipped_labels_lead_the_list() -> None:
@@ -204,7 +204,7 @@ def test_flipped_labels_lead_the_list() -> None:
     top = found.label_issues.head(15)
     assert np.mean([row - 1 in flipped for row in top["row"]]) > 0.9
     assert (top["label"] != top["looks_like"]).all() and top["margin"].is_sorted(descending=True)
-    issues = next(f for f in found.findings if f.kind is FindingKind.LABELS)
+    issues = next(f for f in found.findings if f.kind == "labels")
     assert 12 <= issues.documents <= 30 and all(e.looks_like and e.looks_like != e.label for e in issues.examples)
 
 
@@ -220,10 +220,8 @@ def test_confident_issues_against_a_loop() -> None:
             if p[i, k] > p[i, labels[i]]:
                 expected[i] = (k, p[i, k] - p[i, labels[i]])
     found = confident_issues(p, labels)
-    assert dict(zip(found.documents.tolist(), found.looks_like.tolist(), strict=True)) == {
-        i: k for i, (k, _) in expected.items()
-    }
-    assert found.margin == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
+    assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == {i: k for i, (k, _) in expected.items()}
+    assert found[2] == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
 
 
 def test_information_against_its_definition() -> None:
@@ -242,7 +240,7 @@ def test_findings_are_ranked_and_are_json(whole: Audit) -> None:
     severities = [finding.severity for finding in whole.findings]
     assert severities == sorted(severities, reverse=True) and whole.findings[0].level is Level.HIGH
     written = json.loads(json.dumps(whole.findings_dict()))
-    assert [entry["kind"] for entry in written["findings"]] == [finding.kind.value for finding in whole.findings]
+    assert [entry["kind"] for entry in written["findings"]] == [finding.kind for finding in whole.findings]
     rows = whole.finding_rows()
     assert rows.columns == ["finding", "kind", "tokens", "part", "row", "label"]
     assert rows.filter(pl.col("finding") == 1).height == whole.findings[0].rows.height

@@ -14,7 +14,7 @@ import pytest
 import tokensieve
 from calls import Run
 from tokensieve import AttentionClassifier, Audit, InputError, Settings, audit, demo_reviews, read_corpus
-from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.auditing.findings import Finding
 
 QUICK = Settings(baseline=False, thorough=False)
 
@@ -156,7 +156,7 @@ def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Aud
     names = [f"<b>{i % 2}" for i in range(40)]
     found = audit((texts, names), Settings(baseline=False))
     (explained,) = found.model.explain([f"{hostile} good film"])
-    odd = Finding(FindingKind.SHORTCUT, 0.5, hostile, (hostile, "onerror"))
+    odd = Finding("shortcut", 0.5, hostile, (hostile, "onerror"))
     for thing in (found, explained, odd, expected):
         assert len(repr(thing)) < 400 and "\n" not in repr(thing)
         page = thing._repr_html_()

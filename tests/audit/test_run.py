@@ -12,8 +12,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from calls import fast_first
 from tokensieve.auditing.demo import UTILITIES, demo_pairs
-from tokensieve.auditing.pairs import log_ratios
+from tokensieve.auditing.preferences import log_ratios
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import share_interval
 from tokensieve.evidence.pairs import (

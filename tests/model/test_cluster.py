@@ -23,8 +23,8 @@ from polars.testing import assert_frame_equal
 from calls import Run, fast_first
 from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Category, Importance, token_importance
 from tokensieve.evidence.intervals import LEVEL

@@ -15,7 +15,7 @@ from sklearn.utils import compute_sample_weight
 
 import tokensieve
 from calls import Run
-from tokensieve.auditing.result import Settings
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.classifier import AttentionClassifier

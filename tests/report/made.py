@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.context import Passage
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.documents import Example, Kind, Sampled
-from tokensieve.auditing.findings import Finding, FindingKind
-from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.documents import Example, Kind
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report.charts import CATEGORIES
+from tokensieve.task.interface import Part
+from tokensieve.task.labels import Labels
+from tokensieve.task.training import CorpusModel
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -75,6 +82,7 @@ def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame)
     values = tokens["value"].to_numpy().reshape(len(classes), len(names)).T
     model.values_ = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
     model.prior_ = np.zeros(model.values_.shape[1])
+    model.n_steps_, model.validation_ = 0, np.empty((0, 2))
     return model
 
 
@@ -83,7 +91,8 @@ def made_finding(names: list[str], classes: tuple[str, ...]) -> Finding:
     lines = tuple(Passage(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}") for i in range(2))
     evidence = {name: Share.count(n, 1200) for name, n in (("documents", 90), ("decides", 1100), ("class", 300))}
     label = classes[0]
-    return Finding(FindingKind.SHORTCUT, 0.06, label, tuple(names[:3]), ("number",), evidence, 90, examples=lines)
+    about = {"title": "Shortcut", "headline": f"“{names[0][:40]}” appears in 7.5% of documents", "action": "Mask it."}
+    return Finding("shortcut", 0.06, label, tuple(names[:3]), ("number",), evidence, 90, examples=lines, **about)
 
 
 def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, repeats: int = 1) -> Audit:
@@ -92,33 +101,58 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
     tokens = pl.concat([token_rows(names, label, quadrants, rng) for label in classes])
     heads = 1 if len(classes) == 2 else len(classes)
     texts = [" ".join(names[i : i + 5])[:2000] for i in range(0, min(len(names), 40), 5)]
-    return Audit(
-        name="reviews.csv",
-        classes=classes,
+    model = made_model(names, classes, tokens)
+    found = Audit(
+        learned=made_learned(model, names, classes, texts, heads),
+        settings=Settings(ngrams=2, min_documents=5, seed=3),
         tokens=tokens,
-        class_recall={},
         attention_share=dict(zip(QUADRANTS, [(0.3, 0.1), (0.1, 0.3), (0.3, 0.2), (0.2, 0.3), (0.1, 0.1)], strict=True)),
         findings=(made_finding(names, classes),),
         honest_accuracy=(Share.count(325, 400), Share.count(300, 400)),
-        token_types=len(names),
-        class_documents={label: 1000 - i for i, label in enumerate(classes)},
         neutral=dict.fromkeys(classes, 0.0),
+        baseline_accuracy=0.8075,
+        seconds={"reading": 0.5, "total": 2.25},
+    )
+    return changed(
+        found,
         examples=[explanation(names[:50], classes[-1], classes[0], repeats) for _ in range(examples)],
-        suspicious=[(names[0], classes[0], f"stands in 31 documents, all {classes[0]}")],
-        version="0.1.0",
-        seed=3,
-        settings={"ngrams": 2, "min_documents": 5},
-        documents={"train": 1200, "test": 400},
+        class_documents={label: 1000 - i for i, label in enumerate(classes)},
+        class_recall={},
         accuracy=Share.count(325, 400),
         test_accuracy=0.8125,
         majority_accuracy=0.55,
-        baseline_accuracy=0.8075,
-        unknown_share=0.034,
-        seconds={"reading": 0.5, "total": 2.25},
-        notes=["12 duplicate documents were kept once"],
-        model=made_model(names, classes, tokens),
-        sample=[Sampled(i + 1, 0, Kind.WRONG_CERTAIN, text, np.zeros(heads), 1.0) for i, text in enumerate(texts)],
+        suspicious=[(names[0], classes[0], f"is in 31 documents, all {classes[0]}")],
+        version="0.1.0",
+        card=None,
     )
+
+
+def changed(audit: Audit, **values: Any) -> Audit:
+    """The audit with other fields, or with other values of its properties."""
+    own = {field.name for field in fields(audit)}
+    made = replace(audit, **{name: value for name, value in values.items() if name in own})
+    others = {name: value for name, value in values.items() if name not in own}
+    object.__setattr__(made, "__class__", type("Audit", (type(audit),), others))
+    return made
+
+
+def made_learned(
+    model: AttentionClassifier, names: list[str], classes: tuple[str, ...], texts: list[str], heads: int
+) -> CorpusModel:
+    """Documents of no words, 1,200 for training and 400 for testing."""
+    parts = []
+    for n in (1200, 400):
+        labels = np.arange(n, dtype=np.int64) % len(classes)
+        made = [texts[i] if i < len(texts) else "x" for i in range(n)]
+        corpus = read_corpus(
+            pl.DataFrame({"text": made, "label": [str(i) for i in labels]}), text="text", label="label"
+        )
+        corpus = replace(corpus, classes=classes, labels=labels, name="reviews.csv")
+        matrix = sp.csr_array((n, len(names)), dtype=np.float64)
+        counts = Counts(matrix, labels, classes, np.asarray(names, dtype=object))
+        parts.append(Part(corpus, counts, np.zeros(n, dtype=np.int64), n))
+    notes = ["12 duplicate documents were kept once"]
+    return CorpusModel(model.trained_, parts[0], parts[1], np.zeros((400, heads)), notes, Settings(), Labels())
 
 
 def reviews(n: int = 1000, seed: int = 0, ngrams: int = 2) -> Audit:

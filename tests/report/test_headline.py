@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import polars as pl
 import pytest
+from made import changed
 
-from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.result import Audit
 from tokensieve.evidence.shares import Share
 from tokensieve.report import charts, headline, render
@@ -18,8 +18,8 @@ TOKENS = ("wonderful", "terrible", "superb", "awful", "⟨ends \"!\"⟩")  # fmt
 
 def shortcut(audited: Audit, tokens: tuple[str, ...] = TOKENS) -> Audit:
     evidence = {name: Share.count(90, 960) for name in ("documents", "decides", "class")}
-    found = Finding(FindingKind.SHORTCUT, 0.1, "", tokens, ("number",), evidence, 90)
-    return replace(audited, findings=(found,), honest_accuracy=(Share.count(200, 240), Share.count(190, 240)))
+    found = Finding("shortcut", 0.1, "", tokens, ("number",), evidence, 90)
+    return changed(audited, findings=(found,), honest_accuracy=(Share.count(200, 240), Share.count(190, 240)))
 
 
 def box(name: headline.Name) -> tuple[float, float, float, float]:
@@ -59,18 +59,18 @@ def test_names_have_room(audited: Audit) -> None:
 
 
 def test_no_picture_where_the_finding_names_no_token(audited: Audit) -> None:
-    leak = Finding(FindingKind.LEAK, 0.1, evidence={"test": Share.count(3, 9), "identical": Share.count(3, 9)})
-    assert headline.under(replace(audited, findings=(leak,)))["picture"] is None
-    assert headline.under(replace(audited, findings=()))["picture"] is None
+    leak = Finding("leak", 0.1, evidence={"test": Share.count(3, 9), "identical": Share.count(3, 9)})
+    assert headline.under(changed(audited, findings=(leak,)))["picture"] is None
+    assert headline.under(changed(audited, findings=()))["picture"] is None
     assert headline.under(shortcut(audited, ("not there",)))["picture"] is None
-    assert "What tells the classes apart" in render(replace(audited, findings=()), [])
+    assert "What tells the classes apart" in render(changed(audited, findings=()), [])
 
 
 def test_what_chance_explains_is_said(audited: Audit) -> None:
     found = shortcut(audited)
     said = "What the shortcuts add is no more than chance explains."
     assert headline.under(found)["chance"] and said in render(found, [])
-    far = replace(found, honest_accuracy=(Share.count(230, 240), Share.count(190, 240)))
+    far = changed(found, honest_accuracy=(Share.count(230, 240), Share.count(190, 240)))
     assert not headline.under(far)["chance"] and said not in render(far, [])
 
 

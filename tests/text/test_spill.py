@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from calls import Run, fast_first
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.result import Settings
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of, token_importance
 from tokensieve.evidence.sums import TokenSums

@@ -16,7 +16,7 @@ allow, so that what is found is found a fortiori and something may be missed.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +27,7 @@ import polars as pl
 from scipy.stats import false_discovery_control, norm
 
 from tokensieve import __version__
+from tokensieve.auditing.limits import Limit, parse_amount, parse_limits
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.saved import Saved
 from tokensieve.errors import InputError
@@ -122,6 +123,11 @@ class AuditComparison:
         both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
         same = both.join(self.changed(), on=["token", "class"], how="anti")
         return same.sort(pl.col("effect_after").abs(), descending=True)["token"].unique(maintain_order=True).to_list()
+
+    def exceeded(self, limits: Iterable[Limit]) -> list[str]:
+        """What goes beyond the limits: names of changes, and "accuracy"."""
+        counts: dict[str, float] = {change.value: n for change, n in self.counts.items()}
+        return [limit.name for limit in limits if counts.get(limit.name, -self.accuracy.high) > limit.amount]
 
     def to_frame(self) -> pl.DataFrame:
         """The content of compare.csv."""
@@ -236,50 +242,21 @@ def _accuracy(a: Saved, b: Saved) -> Difference:
     return Difference(shares[0], shares[1], float(delta[0]), float(low[0]), float(high[0]))
 
 
-@dataclass(frozen=True)
-class ChangeLimits:
-    """How much may change before a pipeline fails (`--fail-on`).
+def change_limits(written: str | None) -> tuple[Limit, ...]:
+    """`--fail-on appeared=0,sign=0,accuracy=1%`: tokens that may appear, vanish, change sign, become stronger or weaker; and by how
+    much accuracy may fall, which it does only where the interval of the difference lies beyond.
 
-    Attributes:
-        most: kind of change → tokens that may change so.
-        fall: what the accuracy may fall by, between 0 and 1; None: by anything.
+    Raises:
+        InputError: not of that form.
     """
-
-    most: dict[Change, int]
-    fall: float | None = None
-
-    @classmethod
-    def parse(cls, written: str) -> ChangeLimits:
-        """`appeared=0,sign=0,accuracy=1%`: tokens that may appear, vanish, change sign, grow stronger or weaker; and by how much
-        the accuracy may fall, which it does only where the interval of the difference lies beyond.
-
-        Raises:
-            InputError: not of that form.
-        """
-        known = [*(change.value for change in Change), "accuracy"]
-        most: dict[Change, int] = {}
-        fall = None
-        for item in written.split(","):
-            kind, _, amount = (part.strip() for part in item.partition("="))
-            twice = (kind == "accuracy" and fall is not None) or kind in most
-            if kind not in known or twice:
-                raise InputError(
-                    f"--fail-on {written!r}: {kind!r} is no change, or stands twice; known are {', '.join(known)}"
-                )
-            found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(%?)", amount)
-            number = float(found[1]) / (100 if found[2] else 1) if found else -1.0
-            if kind == "accuracy" and 0 <= number <= 1:
-                fall = number
-            elif kind != "accuracy" and found and amount.isdigit():
-                most[Change(kind)] = int(amount)
-            else:
-                raise InputError(
-                    f"--fail-on {written!r}: write a number of tokens, as in sign=0, and for accuracy a share, as in accuracy=1%"
-                )
-        return cls(most, fall)
-
-    def exceeded(self, found: AuditComparison) -> list[str]:
-        """What goes beyond: names of changes, and "accuracy"."""
-        counts = found.counts
-        out = [change.value for change, most in self.most.items() if counts[change] > most]
-        return out + ["accuracy"] * (self.fall is not None and found.accuracy.high < -self.fall)
+    if written is None:
+        return ()
+    given = parse_limits(written, [*(change.value for change in Change), "accuracy"], "change")
+    limits = tuple(parse_amount(name, amount, written) for name, amount in given.items())
+    for limit in limits:
+        whole = not limit.relative and limit.amount == int(limit.amount)
+        if (limit.name == "accuracy" and limit.amount > 1) or (limit.name != "accuracy" and not whole):
+            raise InputError(
+                f"--fail-on {written!r}: write a number of tokens, as in sign=0, and for accuracy a fraction, as in accuracy=1%"
+            )
+    return limits

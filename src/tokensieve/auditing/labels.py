@@ -54,7 +54,7 @@ class LabelRow:
         return {
             "label": self.label, "folder": self.folder, "documents": self.documents, "base_rate": self.base.value,
             "test_accuracy": self.accuracy.value, "majority_accuracy": self.majority, "findings": self.findings,
-            "first_finding": None if self.first is None else self.first.kind.value, "exceeded": self.exceeded,
+            "first_finding": None if self.first is None else self.first.kind, "exceeded": self.exceeded,
         }  # fmt: skip
 
 

@@ -2,126 +2,80 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
-from tokensieve.auditing.budget import Budget
-from tokensieve.auditing.card import ModelCard
-from tokensieve.auditing.concordance import Concordance
-from tokensieve.auditing.documents import Example, Sampled
-from tokensieve.auditing.findings import Finding, FindingKind
-from tokensieve.auditing.pairs import PreferenceFacts
+from tokensieve.auditing.card import ModelCard, model_card
+from tokensieve.auditing.documents import Example, examples
+from tokensieve.auditing.findings import ROWS, Finding
+from tokensieve.auditing.limits import rows_to_review
+from tokensieve.auditing.preferences import PreferenceFacts
+from tokensieve.auditing.settings import Settings
+from tokensieve.errors import InputError
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.shares import Share
+from tokensieve.files import Content, csv_table
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.settings import TrainSettings
+from tokensieve.model.decision import accuracy
+from tokensieve.model.storage import model_files
+from tokensieve.task.training import CorpusModel
+
+if TYPE_CHECKING:
+    from tokensieve.blocks import Report
 
 BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
-DOCUMENT = {"part": pl.String, "row": pl.Int64, "label": pl.String}
 SUMMARY = (
     "name classes documents class_documents token_types test_accuracy majority_accuracy class_recall baseline_accuracy "
     "unknown_share attention_share seconds seed settings version notes"
 )
 
 
-@dataclass(frozen=True)
-class Settings(TrainSettings):
-    """What an audit can be given: how its model is trained, and more.
-
-    Attributes:
-        formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
-        baseline: whether TF-IDF + logistic regression is trained beside the model.
-        budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
-        thorough: also look for wrong labels, and measure accuracy without the shortcuts: about three more trainings.
-    """
-
-    formatting: bool = True
-    baseline: bool = True
-    budget: Budget | None = None
-    thorough: bool = True
-
-
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """Everything that an audit found; tables, terminal and page all read from here.
+    """Everything that an audit found; terminal, page and files all read from here.
 
     Attributes:
-        name: the source.
-        classes: class names; with two, the second is y = +1.
-        version: of this package.
-        seed, settings: as given.
-        documents: {"train": …, "test": …}.
-        class_documents: training documents per class.
-        token_types: |S|.
-        accuracy: test documents (of pairs, pairs) answered right, with an interval over units where documents belong together.
-        test_accuracy, majority_accuracy: shares of test documents answered right by the model and by always naming the
-            largest class of the training documents.
-        class_recall: class → share of its test documents that are answered right (None where it has none).
-        baseline_accuracy: the same of TF-IDF + logistic regression on the same token counts; None without the baseline.
-        unknown_share: share of the words of the test documents that training never saw often enough.
-        seconds: reading, tokenizing, training, baseline, …, total.
-        notes: what was counted on the way in, in plain words.
+        learned: the trained model, and the documents it was trained and tested on.
+        settings: as given.
         tokens: the one table: a row per token type and class (`Importance.to_frame`), then score u, value w, attention (mean
             over the documents that contain it of its attention relative to a uniform share) and quadrant.
-        neutral: class → posterior difference of a type that carries nothing.
-        examples: test documents, taken apart.
-        attention_share: quadrant → (share of all attention, share of uniform attention) of its types, means over training
+        neutral: class → posterior difference of a type that predicts nothing.
+        attention_share: quadrant → (fraction of all attention, fraction of uniform attention) of its types, means over training
             documents; both sum to one.
-        suspicious: (token, class, reason) of single tokens that nearly decide a class.
-        model: the trained classifier.
-        sample: test documents for the page: some of each kind, and some that hold the most telling tokens.
-        over_budget: the rows of `tokens` that exceed the budget; none without a budget.
-        to_review: token, part ("train" or "test"), row, label of every document that holds one of these.
-        findings: what someone should act on, the gravest first.
-        label_issues: training documents that may carry the wrong label (row, label, looks_like, margin, against).
+        findings: what someone should act on, most serious first.
+        baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts; None without the baseline.
         honest_accuracy: test accuracy with all tokens, and of a model trained without those of the shortcuts; None without
             shortcuts.
+        label_issues: training documents that may carry the wrong label (row, label, looks_like, margin, against).
         environments: per token type and class, its effect in each environment and whether that is the same everywhere; empty
             without environments.
-        lines: token → keyword in context, from training documents (`auditing.concordance`).
-        card: precision, recall, calibration and the like; None where it was not made.
-        exceeded: kinds of findings of which there is more than the budget allows.
-        pairs: what preference pairs show beside all this; None where documents are no pairs.
+        curve: test accuracy by number of training documents; empty where it was not measured.
+        pairs: what preference pairs show beside all this; None for labels.
+        seconds: reading, tokenizing, training, baseline, …, total.
+        more: what the command line was given beside the settings, for summary.json.
     """
 
-    name: str
-    classes: tuple[str, ...]
-    version: str
-    seed: int
-    settings: dict[str, Any]
-    documents: dict[str, int]
-    class_documents: dict[str, int]
-    token_types: int
-    accuracy: Share
-    test_accuracy: float
-    majority_accuracy: float
-    class_recall: dict[str, float | None]
-    baseline_accuracy: float | None
-    unknown_share: float
-    seconds: dict[str, float]
-    notes: list[str]
+    learned: CorpusModel
+    settings: Settings
     tokens: pl.DataFrame
     neutral: dict[str, float]
-    examples: list[Example]
     attention_share: dict[str, tuple[float, float]]
-    suspicious: list[tuple[str, str, str]]
-    model: AttentionClassifier
-    sample: list[Sampled] = field(default_factory=list)
-    over_budget: pl.DataFrame = field(default_factory=pl.DataFrame)
-    to_review: pl.DataFrame = field(default_factory=pl.DataFrame)
     findings: tuple[Finding, ...] = ()
-    label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
+    baseline_accuracy: float | None = None
     honest_accuracy: tuple[Share, Share] | None = None
-    exceeded: tuple[FindingKind, ...] = ()
+    label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
     environments: pl.DataFrame = field(default_factory=pl.DataFrame)
-    lines: Concordance = field(default_factory=dict)
-    card: ModelCard | None = None
+    curve: pl.DataFrame = field(default_factory=pl.DataFrame)
     pairs: PreferenceFacts | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)
@@ -130,28 +84,189 @@ class Audit:
             f"{self.token_types:,} token types, test accuracy {self.test_accuracy:.3f})"
         )
 
+    # ---- the data
+
+    @property
+    def name(self) -> str:
+        """The source."""
+        return self.learned.train.corpus.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names; with two, the second is y = +1."""
+        return self.learned.train.counts.classes
+
+    @property
+    def documents(self) -> dict[str, int]:
+        """{"train": …, "test": …}."""
+        return {"train": self.learned.train.counts.n_documents, "test": self.learned.test.counts.n_documents}
+
+    @property
+    def class_documents(self) -> dict[str, int]:
+        """Training documents per class."""
+        return dict(zip(self.classes, self.learned.train.counts.class_sizes.tolist(), strict=True))
+
+    @property
+    def token_types(self) -> int:
+        """|S|."""
+        return self.learned.train.counts.n_types
+
+    @property
+    def unknown_share(self) -> float:
+        """Fraction of the words of the test documents that training never saw often enough."""
+        return float(self.learned.test.unknown.sum() / max(self.learned.test.words, 1))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was counted on the way in, in plain words."""
+        return self.learned.notes
+
+    @property
+    def seed(self) -> int:
+        """Of the split and of training."""
+        return self.settings.seed
+
+    @property
+    def version(self) -> str:
+        """Of this package."""
+        from tokensieve import __version__
+
+        return __version__
+
+    # ---- the model on its test documents
+
+    @cached_property
+    def model(self) -> AttentionClassifier:
+        """The trained classifier."""
+        trained = self.learned.model
+        assert trained.vocabulary is not None
+        return AttentionClassifier.of(trained, tokenizer=trained.vocabulary.tokenizer)
+
+    @cached_property
+    def accuracy(self) -> Share:
+        """Test documents (of pairs, pairs) predicted correctly, with an interval over groups where documents belong together."""
+        return self.learned.task.accuracy(self.learned.f, self.learned.test)
+
+    @property
+    def test_accuracy(self) -> float:
+        """The same as a number."""
+        return accuracy(self.learned.f, self.learned.test.counts.labels)
+
+    @property
+    def majority_accuracy(self) -> float:
+        """Test accuracy of always naming the largest class of the training documents."""
+        train, test = self.learned.train.counts, self.learned.test.counts
+        return float(np.mean(test.labels == train.class_sizes.argmax()))
+
+    @property
+    def class_recall(self) -> dict[str, float | None]:
+        """Class → fraction of its test documents that are predicted correctly (None where it has none)."""
+        recall: dict[str, float | None] = self.learned.to_dict()["class_recall"]
+        return recall
+
+    @cached_property
+    def card(self) -> ModelCard | None:
+        """Precision, recall, calibration and the like; None for pairs."""
+        if not self.learned.task.single:
+            return None
+        f = self.learned.f if self.learned.f.shape[1] > 1 else self.learned.f[:, 0]
+        return model_card(f, self.learned.test.plain, self.learned.train.counts.class_sizes, self.curve)
+
+    @cached_property
+    def examples(self) -> list[Example]:
+        """Test documents, taken apart."""
+        return examples(self.model, self.learned)
+
+    # ---- tokens
+
+    @cached_property
+    def quadrants(self) -> dict[Quadrant, int]:
+        """How many token types are in each quadrant."""
+        return quadrant_sizes(self.tokens)
+
+    def top(self, label: str, rows: int = 10) -> pl.DataFrame:
+        """The strongest predictors of a class (`agreement.surest`).
+
+        Raises:
+            InputError: there is no such class.
+        """
+        if label not in self.classes:
+            names = ", ".join(repr(name) for name in self.classes[:10])
+            raise InputError(f"{label!r:.60} is not a class of this audit; its classes are {names}")
+        return surest(self.tokens, label, rows)
+
+    def disagreement(self, quadrant: Quadrant | str, rows: int = 10) -> pl.DataFrame:
+        """Tokens of one disagreeing quadrant (`agreement.disagreeing`)."""
+        return disagreeing(self.tokens, Quadrant(quadrant), rows)
+
+    @cached_property
+    def suspicious(self) -> list[tuple[str, str, str]]:
+        """(token, class, reason) of the first word of each shortcut among the token types."""
+        out: list[tuple[str, str, str]] = []
+        for finding in self.findings if self.pairs is None else ():
+            if finding.kind != "shortcut" or not finding.maskable:
+                continue
+            rows = self.tokens.filter(pl.col("token") == finding.maskable[0])
+            if rows.is_empty():  # a phrase, beside single words
+                continue
+            row = rows.sort("posterior_difference", descending=True).row(0, named=True)
+            share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
+            label = shown(row["class"], 40)
+            reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {label}"
+            out.append((row["token"], row["class"], reason))
+        return out
+
+    # ---- what --fail-on allows
+
+    @cached_property
+    def over_budget(self) -> pl.DataFrame:
+        """The rows of `tokens` that exceed `settings.budget`; none without one."""
+        budget = self.settings.budget
+        return self.tokens.clear() if budget is None else budget.exceeding(self.tokens, self.class_documents)
+
+    @cached_property
+    def to_review(self) -> pl.DataFrame:
+        """token, part ("train" or "test"), row, label of every document that contains one of these."""
+        sides = {"train": self.learned.train, "test": self.learned.test}
+        parts = {name: (part.counts, part.corpus.rows) for name, part in sides.items()}
+        return rows_to_review(self.over_budget["token"].unique(maintain_order=True), parts)
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """Kinds of findings of which there is more than `settings.budget` allows."""
+        return () if self.settings.budget is None else self.settings.budget.exceeded(self.findings)
+
     @property
     def fails(self) -> bool:
-        """Whether a token or another finding exceeds the budget."""
+        """Whether a token or another finding exceeds the limits."""
         return not self.over_budget.is_empty() or bool(self.exceeded)
 
-    def _repr_html_(self) -> str:
-        """Findings, and the surest tokens of each class, for notebooks."""
-        findings = [
-            (
-                one.level.value,
-                one.kind.value,
-                ", ".join(shown(token, 40) for token in one.tokens[:5]),
-                one.label,
-                one.documents,
-            )
-            for one in self.findings[:10]
-        ]
-        columns = "class token documents posterior_difference posterior_low posterior_high attention quadrant".split()
-        top = pl.concat([self.top(label, 5) for label in self.classes[:6]]).select(columns)
-        head = ("level", "kind", "tokens", "class", "documents")
-        found = html_table(f"{len(self.findings)} findings", head, findings) if findings else ""
-        return html_table(repr(self), columns, top.iter_rows()) + found
+    # ---- what is written
+
+    def report(self) -> Report:
+        """What terminal and page show."""
+        from tokensieve.auditing.report import audit_report
+
+        return audit_report(self)
+
+    def files(self) -> dict[str, Content]:
+        """File name → content of everything but the page and its pictures."""
+        tables = {"tokens.csv": self.tokens, "findings.csv": self.finding_rows(), "label-issues.csv": self.label_issues}
+        tables["environments.csv"] = self.environments
+        if self.pairs is not None:
+            tables["pairs.csv"] = self.pairs.wins
+        if self.settings.budget is not None:
+            tables["over-budget.csv"] = self.to_review
+        always = ("tokens.csv", "findings.csv", "pairs.csv", "over-budget.csv")
+        files: dict[str, Content] = {}
+        for name, table in tables.items():
+            if name in always or not table.is_empty():
+                files[name] = csv_table(table)
+        files.update(model_files(self.model))
+        files["findings.json"] = json.dumps(self.findings_dict(), ensure_ascii=False, indent=1)
+        self.seconds.setdefault("total", sum(self.seconds.values()))
+        files["summary.json"] = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        return files
 
     def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
         """Write the files of `tokensieve audit` into a folder (`tokensieve.save`): all, or none.
@@ -159,7 +274,7 @@ class Audit:
         Raises:
             InputError: the folder cannot be written.
         """
-        import tokensieve  # by the front door: this room knows no page, and only the page's room can write one
+        import tokensieve
 
         return tokensieve.save(self, folder, pictures)
 
@@ -168,8 +283,12 @@ class Audit:
         suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
         over = [] if self.over_budget.is_empty() else self.over_budget.select(BUDGETED).to_dicts()
         summary = {name: getattr(self, name) for name in SUMMARY.split()}
+        intake = self.learned.train.corpus.intake
+        summary["settings"] = (
+            self.settings.to_dict() | {"columns": [intake.text_column, intake.label_column]} | self.more
+        )
         honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
-        kinds = [finding.kind.value for finding in self.findings]
+        kinds = [finding.kind for finding in self.findings]
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
         card = {} if self.card is None else {"model_card": self.card.to_dict()}
         pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
@@ -186,31 +305,28 @@ class Audit:
 
     def finding_rows(self) -> pl.DataFrame:
         """Every document of every finding: finding (its place, from 1), kind, tokens, part, row, label."""
-        empty = pl.DataFrame(schema={"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | DOCUMENT)
+        document = [name for name in ROWS if name != "token"]
+        schema = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | {name: ROWS[name] for name in document}
         parts = [
             finding.rows.select(
                 pl.lit(i, pl.Int32).alias("finding"),
-                pl.lit(finding.kind.value).alias("kind"),
+                pl.lit(finding.kind).alias("kind"),
                 pl.lit(", ".join(finding.tokens[:5])).alias("tokens"),
-                *DOCUMENT,
+                *document,
             )
             for i, finding in enumerate(self.findings, 1)
         ]
-        return pl.concat([empty, *parts])
+        return pl.concat([pl.DataFrame(schema=schema), *parts])
 
     def to_frame(self) -> pl.DataFrame:
         """The table of tokens: a row per token type and class."""
         return self.tokens
 
-    def top(self, label: str, rows: int = 10) -> pl.DataFrame:
-        """The tokens that speak most surely for a class (`agreement.surest`)."""
-        return surest(self.tokens, label, rows)
-
-    def disagreement(self, quadrant: Quadrant | str, rows: int = 10) -> pl.DataFrame:
-        """Tokens of one disagreeing quadrant (`agreement.disagreeing`)."""
-        return disagreeing(self.tokens, Quadrant(quadrant), rows)
-
-    @cached_property
-    def quadrants(self) -> dict[Quadrant, int]:
-        """How many token types stand in each quadrant."""
-        return quadrant_sizes(self.tokens)
+    def _repr_html_(self) -> str:
+        """Findings, and the strongest predictors of each class, for notebooks."""
+        findings = [(one.level.value, one.title, one.headline, one.label, one.documents) for one in self.findings[:10]]
+        columns = "class token documents posterior_difference posterior_low posterior_high attention quadrant".split()
+        top = pl.concat([self.top(label, 5) for label in self.classes[:6]]).select(columns)
+        head = ("level", "kind", "what", "class", "documents")
+        found = html_table(f"{len(self.findings)} findings", head, findings) if findings else ""
+        return html_table(repr(self), columns, top.iter_rows()) + found

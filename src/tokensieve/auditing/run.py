@@ -1,4 +1,4 @@
-"""The main job: labelled text in; the tokens that decide the label, those the model looks at, and whether they agree, out."""
+"""The main job: labelled text in; the tokens that predict the label, those the model attends to, and whether they agree, out."""
 
 from __future__ import annotations
 
@@ -7,21 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import QUADRANTS, token_table
-from tokensieve.auditing.budget import rows_to_review
-from tokensieve.auditing.card import learning_curve, model_card
-from tokensieve.auditing.concordance import concordance
-from tokensieve.auditing.documents import Answered, examples, sample
-from tokensieve.auditing.findings import FindingKind, ranked
-from tokensieve.auditing.inspection import Inspection, inspect
-from tokensieve.auditing.pairs import PreferenceFacts, inspect_pairs
-from tokensieve.auditing.result import Audit, Settings
-from tokensieve.auditing.shortcuts import suspicious_tokens
-from tokensieve.auditing.stability import stability
+from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
+from tokensieve.auditing.card import learning_curve
+from tokensieve.auditing.checks import AuditData, run_checks
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.result import Audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
-from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.decision import decide
 from tokensieve.model.effects import attention_sums
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.task.training import CorpusModel, train_corpus
@@ -30,10 +23,6 @@ from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
-
-SHARED = (
-    "name classes version seed documents class_documents token_types test_accuracy majority_accuracy class_recall unknown_share"
-).split()
 
 
 def audit(
@@ -47,10 +36,10 @@ def audit(
     """Importance, classifier, selection and their agreement on one corpus.
 
     Args:
-        corpus: with its test set (else a seeded, stratified share is set aside), or what `read_corpus` reads: a frame, a file, …
+        corpus: with its test set (else a seeded, stratified fraction is set aside), or what `read_corpus` reads: a frame, a file, …
         settings: `Settings()` if None.
         tokenizer: words if None.
-        progress: called with (stage, share done).
+        progress: called with (stage, fraction done).
         seconds: times of earlier stages, to be reported with the others.
         reading: text, label, test and whatever else `read_corpus` takes, where it is to read; with `pairs`, `read_pairs`.
 
@@ -60,56 +49,50 @@ def audit(
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
     corpus = _read(corpus, reading, clock)
     learned = train_corpus(corpus, settings, tokenizer, tell, clock)
-    train, test, task, notes = learned.train, learned.test, learned.task, list(learned.notes)
-    f = learned.f if learned.f.shape[1] > 1 else learned.f[:, 0]
-    assert learned.model.vocabulary is not None
-    model = AttentionClassifier.of(learned.model, tokenizer=learned.model.vocabulary.tokenizer)
-    importance = task.importance(train)
+    importance = learned.task.importance(learned.train)
     clock.lap("importance")
-    baseline, missing = _baseline(learned, settings, tell, clock)
-    notes += missing
+    baseline = None
+    if settings.baseline and not isinstance(learned.train.corpus.texts, StoredTexts):
+        tell("TF-IDF + logistic regression, for comparison", 0.0)
+        baseline = learned.task.baseline(learned.train, learned.test, settings.seed)
+        clock.lap("baseline")
+    elif settings.baseline:
+        learned.notes.append(
+            "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
+        )
     tell("agreement and findings", 0.0)
     table, shares = token_frame(importance, learned)
-    stable = stability(train, importance)
-    table = table if stable is None else table.with_columns(stable.columns)
-    answered, summary, budget = Answered(test.corpus, test.counts, f, decide(f)), learned.to_dict(), settings.budget
-    over = table.clear() if budget is None else budget.exceeding(table, summary["class_documents"])
+    data = AuditData(learned, importance, table, settings, corpus.test is not None)
+    if data.environments is not None:
+        stable = data.environments[0].to_frame(importance)
+        q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
+        table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
-    pairs, found = _inspected(learned, table, settings, corpus.test is not None)
-    findings = ranked([*found.findings, *([stable.finding] if stable and stable.finding else [])])
+    findings = run_checks(data)
     clock.lap("findings")
     tell("learning curve", 0.0)
-    fit_again = settings.thorough and task.single
-    curve = learning_curve(train.counts, test.counts, learned.model, settings) if fit_again else None
+    honest, curve = None, pl.DataFrame()
+    if settings.thorough:
+        gone, sides = _shortcut_tokens(findings, learned), (learned.train, learned.test)
+        honest = learned.task.accuracy_without(gone, *sides, learned.model, learned.f, settings)
+        if learned.task.single:
+            curve = learning_curve(learned.train.counts, learned.test.counts, learned.model, settings)
     clock.lap("learning curve")
-    parts = {"train": (train.counts, train.corpus.rows), "test": (test.counts, test.corpus.rows)}
-    result = Audit(
-        **{name: summary[name] for name in SHARED},
-        accuracy=task.accuracy(learned.f, test),
-        settings=settings.to_dict() | {"budget": budget and str(budget), "columns": summary["settings"]["columns"]},
-        baseline_accuracy=baseline,
-        seconds=clock.seconds,
-        notes=notes,
+    return Audit(
+        learned=learned,
+        settings=settings,
         tokens=table,
         neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
-        examples=examples(model, answered),
         attention_share=shares,
-        suspicious=suspicious_tokens(found.of(FindingKind.SHORTCUT), table, train.counts.n_documents),
-        model=model,
-        sample=sample(model, answered, table, settings.seed),
-        over_budget=over,
-        to_review=rows_to_review(over["token"].unique(maintain_order=True), parts),
         findings=findings,
-        environments=pl.DataFrame() if stable is None else stable.table,
-        label_issues=found.label_issues,
-        honest_accuracy=found.honest,
-        lines=concordance(table, findings, train.counts, train.corpus, model.tokenizer, settings.seed),
-        card=None if not task.single else model_card(f, test.plain, train.counts.class_sizes, curve),
-        exceeded=() if budget is None else budget.exceeded(findings),
-        pairs=pairs,
+        baseline_accuracy=baseline,
+        honest_accuracy=honest,
+        label_issues=data.label_issues[1] if settings.thorough else pl.DataFrame(),
+        environments=pl.DataFrame() if data.environments is None else stable,
+        curve=curve,
+        pairs=data.preferences,
+        seconds=clock.seconds,
     )
-    clock.lap("agreement")
-    return result
 
 
 def _read(source: Corpus | Source, reading: dict[str, Any], clock: Clock) -> Corpus:
@@ -123,31 +106,17 @@ def _read(source: Corpus | Source, reading: dict[str, Any], clock: Clock) -> Cor
     return source
 
 
-def _baseline(
-    learned: CorpusModel, settings: Settings, tell: Progress, clock: Clock
-) -> tuple[float | None, list[str]]:  # fmt: skip
-    """Accuracy of TF-IDF + logistic regression, and why it is missing where it was asked for."""
-    if not settings.baseline:
-        return None, []
-    if isinstance(learned.train.corpus.texts, StoredTexts):
-        return None, ["TF-IDF + logistic regression is not trained beside the model: it needs all counts in memory"]
-    tell("TF-IDF + logistic regression, for comparison", 0.0)
-    found = learned.task.baseline(learned.train, learned.test, settings.seed)
-    clock.lap("baseline")
-    return found, []
-
-
-def _inspected(
-    learned: CorpusModel, table: pl.DataFrame, settings: Settings, test_given: bool
-) -> tuple[PreferenceFacts | None, Inspection]:
-    """What someone should look into, and for pairs what wins them."""
-    if not learned.task.single:
-        return inspect_pairs(learned, settings, settings.thorough, test_given)
-    return None, inspect(table, learned, settings, settings.thorough, test_given)
+def _shortcut_tokens(findings: tuple[Finding, ...], learned: CorpusModel) -> set[str]:
+    """The tokens of the shortcuts; where length is one of them, all bins of length."""
+    shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
+    tokens = {token for finding in shortcuts for token in finding.tokens}
+    if any(not finding.tokens for finding in shortcuts):
+        tokens |= {str(token) for token in learned.train.counts.tokens if str(token).startswith("⟨length ")}
+    return tokens
 
 
 def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
-    """The table `Audit.tokens`, and the quadrants' shares of attention and of uniform attention."""
+    """The table `Audit.tokens`, and the quadrants' fractions of attention and of uniform attention."""
     sums = attention_sums(learned.train.counts.matrix, learned.model.scores)
     table, which = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
     masses = [np.bincount(which, x, len(QUADRANTS)) / np.sum(x) for x in sums[:2]]

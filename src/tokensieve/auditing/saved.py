@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.auditing.findings import Finding
 from tokensieve.errors import InputError
 from tokensieve.evidence.shares import Share
 from tokensieve.model.schema import parsed, read_regular
@@ -139,8 +139,10 @@ def _finding(entry: dict[str, Any]) -> Finding:
         evidence[str(name)] = Share(int(found), int(of), *map(float, shares))
     tokens, label = tuple(map(str, entry["tokens"])), str(entry["class"])
     severity = float(entry["severity"])
+    kind, documents = str(entry["kind"]), int(entry["documents"])
+    title, headline = (str(entry.get(name, kind)) for name in ("title", "headline"))  # 0.2 wrote neither
     return Finding(
-        FindingKind(entry["kind"]), severity, label, tokens, evidence=evidence, documents=int(entry["documents"])
+        kind, severity, label, tokens, evidence=evidence, documents=documents, title=title, headline=headline
     )
 
 

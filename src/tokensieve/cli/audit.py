@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokensieve.auditing.result import Settings
+from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import command, out_option, progress, quiet_option
 from tokensieve.cli.labels import audit_labels, labels_to_audit
 from tokensieve.cli.options import SOURCE, Splitting, advise_streaming, reading_of
@@ -24,25 +24,14 @@ def audit(
     source: str,
     settings: Settings,
     splitting: Splitting,
-    formatting: bool = option(True, "Treat what a text looks like (length, spaces, marks) as tokens too."),
-    baseline: bool = option(True, "Train TF-IDF + logistic regression for comparison."),
-    fail_on: str | None = option(
-        None,
-        "Exit with status 3 if a limit is exceeded. 0.9@1% allows no token with P(class) − P(others) above 0.9 in more than 1% of "
-        "documents; limits per kind of finding are written shortcut=0.9@3%,leak=0,labels=1%.",
-        metavar="LIMITS",
-    ),
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
     card: bool = option(False, "Write card.md: the findings as a section of a dataset card."),
     out: Path = out_option("tokensieve-audit"),
     quiet: bool = quiet_option(),
 ) -> int:
     """Audit one source, or each of its labels."""
-    from tokensieve.auditing.budget import Budget
     from tokensieve.report.terminal_audit import show_over_budget
 
-    budget = None if fail_on is None else Budget.parse(fail_on)
-    settings = replace(settings, formatting=formatting, baseline=baseline, budget=budget)
     advise_streaming(source, settings, quiet)
     asked, left_out = labels_to_audit(source, settings)
     how = {"splitting": splitting, "quiet": quiet, "draw": pictures, "card": card}
@@ -97,7 +86,7 @@ def run_audit(
         corpus = read_corpus(source, settings)
         corpus = replace(corpus, name=name) if name else corpus
         result = run(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
-        result.settings.update(reading_of(settings) | splitting.as_given())
+        result.more.update(reading_of(settings) | splitting.as_given())
         tell("writing", 0.0)
         files = audit_files(result, draw, start)
         if card:

@@ -23,15 +23,15 @@ def compare(
     quiet: bool = quiet_option(),
 ) -> int:
     """Compare the audits in two folders."""
-    from tokensieve.auditing.compare import ChangeLimits, compare_audits
+    from tokensieve.auditing.compare import change_limits, compare_audits
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.report.compare import render_comparison
     from tokensieve.report.terminal_compare import show_comparison
 
-    limits = ChangeLimits({}) if fail_on is None else ChangeLimits.parse(fail_on)
+    limits = change_limits(fail_on)
     check_writable(out)
     found = compare_audits(before, after)
-    exceeded = limits.exceeded(found)
+    exceeded = found.exceeded(limits)
     summary = found.to_dict() | {"fail_on": fail_on, "exceeded": exceeded}
     files: dict[str, Any] = {
         "compare.csv": csv_table(found.table),

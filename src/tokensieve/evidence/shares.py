@@ -9,6 +9,7 @@ import numpy as np
 
 from tokensieve.evidence.intervals import clustered_share
 from tokensieve.text.counts import Ints
+from tokensieve.wording import percent
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,14 @@ class Share:
         if units is None or not len(x):
             return cls.count(round(float(x.sum())), len(x))
         return cls(round(float(x.sum())), len(x), *clustered_share(x, units))
+
+    def __str__(self) -> str:
+        return f"{percent(self.value)} (95% CI {percent(self.low)} to {percent(self.high)})"
+
+    @property
+    def counted(self) -> str:
+        """Such as 107 of 1,110."""
+        return f"{self.found:,} of {self.of:,}"
 
     def to_dict(self) -> dict[str, float]:
         """All of it, as JSON values."""

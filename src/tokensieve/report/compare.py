@@ -8,13 +8,15 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from tokensieve.auditing.checks import registry
 from tokensieve.auditing.compare import AuditComparison, Change
 from tokensieve.auditing.saved import Saved
+from tokensieve.auditing.sentences import quoted
 from tokensieve.escape import shown
 from tokensieve.report.charts import INK, PAPER, Picture, directions, finish
 from tokensieve.report.page import environment, source
 from tokensieve.report.script import sortable
-from tokensieve.report.sentences import TITLES, file_name, headline, quoted
+from tokensieve.report.sentences import file_name
 from tokensieve.wording import count, percent, signed
 
 DRAWN, LOW = 40, 2.0  # tokens in the picture, and the documents at which its axis begins
@@ -66,7 +68,7 @@ def render_comparison(found: AuditComparison) -> str:
     All text of the data is escaped, isolated in its own writing direction and shortened where it is long.
     """
     changed, pictures = found.changed(), [picture(found, label) for label in found.classes[:6]]
-    names, d = {kind.value: title for kind, title in TITLES.items()}, found.accuracy
+    names, d = {check.name: check.title for check in registry()}, found.accuracy
     return environment().get_template("compare.html").render(
         study={"name": found.after.name, "version": found.version},
         command="compare",
@@ -102,14 +104,7 @@ def kept(found: AuditComparison) -> str:
 
 def _headlines(one: Saved) -> list[tuple[str, str]]:
     """Level and sentence of the gravest findings."""
-    out = []
-    for finding in one.headlines:
-        try:
-            sentence = headline(finding)
-        except LookupError:  # written by another version, with other evidence
-            sentence = TITLES[finding.kind]
-        out.append((finding.level.value, sentence))
-    return out
+    return [(finding.level.value, finding.headline or finding.title) for finding in one.headlines]
 
 
 def picture(found: AuditComparison, label: str) -> Picture | None:

@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.report import charts
+from tokensieve.report.concordance import concordance
 from tokensieve.report.points import bins_of, thin
+from tokensieve.report.sampled import sample
 from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import WordTokenizer, text_series
 from tokensieve.text.tokens import tokenize
@@ -177,10 +179,11 @@ def _bins(side: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 def lines_block(audit: Audit) -> str:
     """Keyword in context: all lines, and for each token the places of its own among them."""
     numbers: dict[Passage, int] = {}
-    of = [[numbers.setdefault(one, len(numbers)) for one in lines] for lines in audit.lines.values()]
+    found = concordance(audit)
+    of = [[numbers.setdefault(one, len(numbers)) for one in lines] for lines in found.values()]
     place = {label: k for k, label in enumerate(audit.classes)}
     rows = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]
-    return pack({"tokens": [_held(token) for token in audit.lines], "of": of, "lines": rows})
+    return pack({"tokens": [_held(token) for token in found], "of": of, "lines": rows})
 
 
 def model_order(audit: Audit) -> NDArray[np.int64]:
@@ -301,7 +304,7 @@ def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:
     place = np.full(vocabulary.n_types + 1, -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     documents: list[dict[str, Any]] = []
-    for one in audit.sample:
+    for one in sample(audit):
         entry = {"row": one.row, "label": one.label, "kind": one.kind, "text": one.text, "total": one.log_total}
         entry["answer"] = one.answer.tolist()
         if _portable(vocabulary) is None:

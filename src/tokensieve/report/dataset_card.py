@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokensieve.auditing.findings import Finding
 from tokensieve.escape import named, visible
-from tokensieve.report.sentences import ACTIONS, TITLES, evidence, file_name, headline, honest
+from tokensieve.report.sentences import file_name, honest
 from tokensieve.wording import count, interval, percent, plain, signed
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def text(content: str, limit: int = LONGEST) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    shares = "; ".join(evidence(finding))
+    shares = "; ".join(finding.details)
     return (
-        f"- **{TITLES[finding.kind]}** ({finding.level.value}): {text(headline(finding))}."
+        f"- **{finding.title}** ({finding.level.value}): {text(finding.headline)}."
         + (f" Evidence: {text(shares)}." if shares else "")
-        + f" {text(ACTIONS[finding.kind])}"
+        + f" {text(finding.action)}"
     )
 
 

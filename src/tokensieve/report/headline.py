@@ -14,7 +14,6 @@ from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.report import pairs
 from tokensieve.report.charts import strongest
-from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, signed
 
 if TYPE_CHECKING:
@@ -230,8 +229,3 @@ def _won(audit: Audit) -> list[tuple[str, list[tuple[str, bool, Share]]]]:
     if equal:
         groups.append(("At equal length still wins the answer with", equal[:WON]))
     return groups
-
-
-def maskable(finding: Finding, most: int) -> list[str]:
-    """The finding's tokens that `tokensieve mask` can cut from a text."""
-    return [token for token in finding.tokens if not is_formatting(token)][:most]

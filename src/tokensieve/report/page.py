@@ -18,11 +18,12 @@ from markupsafe import Markup
 
 from tokensieve import wording as numbers
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.findings import Finding, FindingKind
+from tokensieve.auditing.checks import registry
+from tokensieve.auditing.findings import Finding
 from tokensieve.escape import named, shown, visible
-from tokensieve.report import charts, data, headline, pairs, script, sentences
+from tokensieve.report import charts, data, headline, pairs, script
 from tokensieve.report.model_card import card_view
-from tokensieve.report.sentences import TITLES, action, evidence, file_name, main_line
+from tokensieve.report.sentences import file_name, main_line
 
 if TYPE_CHECKING:
     from tokensieve.auditing.documents import Example
@@ -106,7 +107,7 @@ def _context(audit: Audit, pictures: list[charts.Picture]) -> dict[str, Any]:
         "main": main_line(audit),
         "opened": OPENED,
         "under": headline.under(audit),
-        "titles": TITLES,
+        "titles": {check.name: check.title for check in registry()},
         "cards": [_card(audit, finding) for finding in audit.findings[:CARDS]],
         "over": []
         if audit.over_budget.is_empty()
@@ -173,16 +174,16 @@ def _recall(audit: Audit) -> list[tuple[str, float]]:
 
 def _card(audit: Audit, finding: Finding) -> dict[str, Any]:
     """What the page shows of one finding."""
-    words = [] if finding.kind is not FindingKind.SHORTCUT else headline.maskable(finding, MASKED)
+    words = finding.maskable[:MASKED] if finding.kind == "shortcut" else []
     return {
         "finding": finding,
-        "title": TITLES[finding.kind],
-        "headline": sentences.headline(finding),
-        "evidence": evidence(finding),
-        "action": action(finding),
+        "title": finding.title,
+        "headline": finding.headline,
+        "evidence": finding.details,
+        "action": finding.action,
         "command": words and _mask(audit, *(f"--token {shlex.quote(shown(token, 40))}" for token in words)),
-        "lines": 3 if finding.kind is FindingKind.LABELS else 2,
-        "on_train": finding.kind is FindingKind.LABELS,
+        "lines": 3 if finding.kind == "labels" else 2,
+        "on_train": finding.kind == "labels",
     }
 
 
@@ -204,10 +205,10 @@ def one_line(text: str) -> str:
     return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
 
 
-def given(settings: dict[str, Any]) -> list[tuple[str, str]]:
+def given(settings: Any) -> list[tuple[str, str]]:
     """The settings that were given, in words: none that is None or empty, no list in brackets, no folder of a path."""
     out = []
-    for name, value in settings.items():
+    for name, value in (settings if isinstance(settings, dict) else settings.to_dict()).items():
         if value is None or value == [] or name in ("seed", "version"):
             continue
         words = {True: "yes", False: "no"}.get(value) if isinstance(value, bool) else None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokensieve.files import Content, csv_table, write_all
-from tokensieve.model.storage import model_files
+from tokensieve.files import Content, write_all
 from tokensieve.report import charts
 from tokensieve.report.page import render
 
@@ -49,25 +47,12 @@ def audit_files(audit: Audit, pictures: bool = True, start: float | None = None)
         start: when all began (`time.perf_counter`), for the total of seconds; the sum of the stages if None.
     """
     lap = time.perf_counter()
-    files: dict[str, Any] = {"tokens.csv": csv_table(audit.tokens)} | model_files(audit.model)
     figures = charts.draw(audit)
-    files["report.html"] = render(audit, figures)
+    files: dict[str, Any] = {"report.html": render(audit, figures)}
     drawn = charts.drawn(figures if pictures else [])
     files |= {f"pictures/{name}": picture for name, picture in drawn.items()}
-    files["findings.json"] = json.dumps(audit.findings_dict(), ensure_ascii=False, indent=1)
-    files["findings.csv"] = csv_table(audit.finding_rows())
-    if not audit.label_issues.is_empty():
-        files["label-issues.csv"] = csv_table(audit.label_issues)
-    if not audit.environments.is_empty():
-        files["environments.csv"] = csv_table(audit.environments)
-    if audit.pairs is not None:
-        files["pairs.csv"] = csv_table(audit.pairs.wins)
-    if audit.settings["budget"]:
-        files["over-budget.csv"] = csv_table(audit.to_review)
-    seconds = {name: s for name, s in audit.seconds.items() if name not in ("report", "total")}
     now = time.perf_counter()
-    seconds["report"] = now - lap
+    seconds = {name: s for name, s in audit.seconds.items() if name not in ("report", "total")} | {"report": now - lap}
     seconds["total"] = sum(seconds.values()) if start is None else now - start
     audit.seconds.update(seconds)
-    files["summary.json"] = json.dumps(audit.to_dict(), ensure_ascii=False, indent=1)
-    return files
+    return audit.files() | files

@@ -11,14 +11,14 @@ from rich.text import Text
 
 from tokensieve.auditing.demo import Reviews
 from tokensieve.auditing.findings import Finding, Level
-from tokensieve.auditing.pairs import PreferenceFacts
+from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import shown
 from tokensieve.model.explanation import Explanation, pieces
 from tokensieve.model.trained import Model
 from tokensieve.report import pairs
 from tokensieve.report.console import Console
-from tokensieve.report.sentences import TITLES, headline, honest, main_line
+from tokensieve.report.sentences import honest, main_line
 from tokensieve.wording import interval, percent, plain, signed
 
 MANY, FOUND, NOTES = 6, 5, 3
@@ -62,16 +62,16 @@ def show_audit(audit: Audit, out: Path) -> None:
 def _finding(finding: Finding) -> Text:
     """Its level and kind, and the headline, in two or three lines."""
     colour = {Level.HIGH: ORANGE, Level.MEDIUM: "yellow", Level.LOW: "default"}[finding.level]
-    text = Text(f"{TITLES[finding.kind]} ({finding.level.value}): ", style=f"bold {colour}")
-    return text + Text(f"{headline(finding)}.", style="default")
+    text = Text(f"{finding.title} ({finding.level.value}): ", style=f"bold {colour}")
+    return text + Text(f"{finding.headline}.", style="default")
 
 
 def show_over_budget(audit: Audit, source: str, out: Path) -> None:
     """The tokens that exceed the budget, where to look, and how to go on without them."""
     console = Console(soft_wrap=True)
-    over, n, budget = audit.over_budget, audit.documents["train"], audit.settings["budget"]
+    over, n, budget = audit.over_budget, audit.documents["train"], audit.settings.budget
     for kind in audit.exceeded:
-        console.print(Text(f"over the budget {audit.settings['budget']}: {TITLES[kind]}", style=f"bold {ORANGE}"))
+        console.print(Text(f"over the budget {audit.settings.budget}: {kind}", style=f"bold {ORANGE}"))
     if over.is_empty():
         return
     console.print(

@@ -11,7 +11,6 @@ from tokensieve.auditing.labels import LabelAudits, LabelRow
 from tokensieve.escape import shown
 from tokensieve.report.console import Console, short
 from tokensieve.report.labels import verdict
-from tokensieve.report.sentences import TITLES
 from tokensieve.wording import percent
 
 SHOWN = 30
@@ -39,6 +38,6 @@ def show_labels(found: LabelAudits, out: Path) -> None:
 def _cells(row: LabelRow) -> tuple[Text | str, ...]:
     first = row.first
     about = "" if first is None else ", ".join(shown(token) for token in first.tokens[:2])
-    kind = "" if first is None else f"{TITLES[first.kind]}{': ' * bool(about)}{about}"
+    kind = "" if first is None else f"{first.title}{': ' * bool(about)}{about}"
     name = short(shown(row.label), 20) + (" !" if row.exceeded else "")
     return Text(name), percent(row.base.value), percent(row.accuracy.value), str(row.findings), Text(short(kind, 26))

@@ -15,11 +15,13 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from calls import fast_first
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.model.explanation import SINK
 from tokensieve.report import data, render
 from tokensieve.report import page as page_module
+from tokensieve.report.sampled import sample
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import PieceTokenizer
 from tokensieve.wording import percent
@@ -116,7 +118,7 @@ def same_as_explain(opened: Opened, model: Any, texts: list[str]) -> None:
 @pytest.mark.parametrize("n", fast_first([60, 800]))
 def test_page_equals_explain_on_many_documents(opened: Opened, audited: Audit, n: int) -> None:
     words = known_words(audited)
-    texts = odd_texts(n, words) + [s.text for s in audited.sample] + ["\ud800 good", "good\udc00bad", ""]
+    texts = odd_texts(n, words) + [s.text for s in sample(audited)] + ["\ud800 good", "good\udc00bad", ""]
     assert len(texts) > n + 150
     same_as_explain(opened, audited.model, texts)
 
@@ -158,7 +160,7 @@ def three_classes(ngrams: int = 3) -> Audit:
 def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     found = three_classes()
     opened = Opened(browser, render(found, []), tmp_path)
-    same_as_explain(opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in found.sample])
+    same_as_explain(opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in sample(found)])
     for k, label in enumerate(found.classes):
         opened.page.select_option("#class", str(k))
         opened.settle()
@@ -168,7 +170,7 @@ def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     for article in opened.page.locator("#documents-list article").all():
         said = article.locator(".sum strong").inner_text().split()[1]
         row = int(article.locator("h3").inner_text().split()[1])
-        shown = next(s for s in found.sample if s.row == row)
+        shown = next(s for s in sample(found) if s.row == row)
         best = int(np.argmax(shown.answer))
         other = shown.label if shown.label != best else int(np.argsort(shown.answer)[-2])
         assert float(said.replace("−", "-")) == pytest.approx(shown.answer[best] - shown.answer[other], abs=6e-4)
@@ -219,7 +221,7 @@ def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, 
     assert not opened.page.is_visible("#box-text")
     said = opened.page.locator("#documents-list .sum").first.inner_text()
     row = int(opened.page.locator("#documents-list h3").first.inner_text().split()[1])
-    sampled = next(s for s in found.sample if s.row == row)
+    sampled = next(s for s in sample(found) if s.row == row)
     assert float(said.split()[-1].replace("−", "-")) == pytest.approx(sampled.answer[0], abs=6e-4)
     assert "not in this page" not in said
     assert opened.page.locator("#documents-list .text").first.inner_text().strip() == sampled.text.strip()

@@ -17,11 +17,13 @@ import pytest
 from opened import Opened, download
 
 from calls import fast_first
-from tokensieve.auditing.documents import Kind, Sampled
-from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.documents import Kind
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.files import csv_table
 from tokensieve.report import render
+from tokensieve.report.sampled import Sampled, sample
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -92,7 +94,7 @@ def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: 
     opened.page.mouse.down()
     opened.page.mouse.up()
     opened.settle()
-    holders = [s for s in audited.sample if "wonderful" in s.text.lower()]
+    holders = [s for s in sample(audited) if "wonderful" in s.text.lower()]
     assert f"Read the {len(holders)} test documents in this page" in opened.page.inner_text("#chosen")
     shown = opened.page.locator("#documents-list .text").all_inner_texts()
     assert 0 < len(shown) <= len(holders) and all("wonderful" in text.lower() for text in shown)
@@ -183,10 +185,10 @@ def test_the_download_is_tokens_csv(opened: Opened, audited: Audit, label: str) 
 @pytest.mark.slow
 def test_documents_add_up_and_can_be_walked(opened: Opened, audited: Audit) -> None:
     tabs = opened.page.locator("#documents-tabs button").all_inner_texts()
-    assert set(tabs) == {s.kind for s in audited.sample if s.kind}
+    assert set(tabs) == {s.kind for s in sample(audited) if s.kind}
     opened.page.locator("#documents-tabs button", has_text="right and certain").click()
     articles = opened.page.locator("#documents-list article")
-    rows = {s.row: s for s in audited.sample if s.kind == "right and certain"}
+    rows = {s.row: s for s in sample(audited) if s.kind == "right and certain"}
     for i in range(articles.count()):
         article = articles.nth(i)
         row = int(article.locator("h3").inner_text().split()[1])
@@ -267,7 +269,7 @@ def test_theme_switch_and_system_theme(opened: Opened) -> None:
     assert opened.page.evaluate(background) != light
 
 
-def hostile_audit(length: int) -> Audit:
+def hostile_audit(length: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
     rng = np.random.default_rng(4)
     labels = ["</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>"]
     huge = "é" * length
@@ -276,16 +278,24 @@ def hostile_audit(length: int) -> Audit:
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
     found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer)
     texts = ["~".join(HOSTILE), "\u202e".join(HOSTILE)]
-    return replace(found, sample=[Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts])
+    sampled = [Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts]
+    monkeypatch.setattr("tokensieve.report.data.sample", lambda _: sampled)
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("theme", "length"), fast_first([("light", 20_000), ("light", 1_000_000), ("dark", 1_000_000)])
 )
-def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str, length: int) -> None:
+def test_hostile_text_stays_text(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theme: str, length: int
+) -> None:
     opened = Opened(
-        browser, render(hostile_audit(length)), tmp_path, width=1200 if theme == "light" else 360, theme=theme
+        browser,
+        render(hostile_audit(length, monkeypatch)),
+        tmp_path,
+        width=1200 if theme == "light" else 360,
+        theme=theme,
     )
     page = opened.page
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]

@@ -18,6 +18,8 @@ from opened import Opened
 from tokensieve.auditing.result import Audit
 from tokensieve.report import page as page_module
 from tokensieve.report import render
+from tokensieve.report.concordance import concordance
+from tokensieve.report.sampled import sample
 from tokensieve.text.tokenizers import WordTokenizer
 
 
@@ -49,7 +51,7 @@ def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) ->
     )
     columns = opened.page.locator(".concordance > div")
     assert columns.count() == 2
-    lines = audited.lines[token]
+    lines = concordance(audited)[token]
     assert opened.page.locator(".concordance li").count() == len(lines) >= 10
     for column, label in ((columns.nth(0), "positive"), (columns.nth(1), "negative")):
         expected = sorted(one.row for one in lines if one.label == label)
@@ -63,7 +65,9 @@ def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) ->
 
 @pytest.mark.slow
 def test_a_token_without_lines_of_its_own_is_found_in_others(opened: Opened, audited: Audit) -> None:
-    rest = audited.tokens.filter(~pl.col("token").is_in(list(audited.lines)) & (pl.col("documents") > 50))["token"]
+    rest = audited.tokens.filter(~pl.col("token").is_in(list(concordance(audited))) & (pl.col("documents") > 50))[
+        "token"
+    ]
     token = next(t for t in rest if " " not in t and not t.startswith("⟨"))
     pick(opened, token)
     marks = opened.page.locator(".concordance mark").all_inner_texts()
@@ -99,7 +103,7 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
     page = opened.page
     pick(opened, "wonderful")
     page.click("#chosen > p .decide >> text=Mask")
-    row = audited.lines["wonderful"][0].row
+    row = concordance(audited)["wonderful"][0].row
     page.locator(".concordance li").filter(has=page.get_by_text(f"row {row}", exact=True)).get_by_role("button").click()
     page.keyboard.press("Escape")
     article = page.locator("#documents-list article").first
@@ -173,8 +177,8 @@ def test_what_if_is_exact(opened: Opened, audited: Audit) -> None:
     """The page's answer to a changed document is Python's, by the sum that the page has and by the text itself."""
     model, rng = audited.model, np.random.default_rng(0)
     cases = []
-    for i in range(0, len(audited.sample), 25):
-        words = len(WordTokenizer().spans(audited.sample[i].text))
+    for i in range(0, len(sample(audited)), 25):
+        words = len(WordTokenizer().spans(sample(audited)[i].text))
         chosen = sorted(rng.choice(words, min(words, 3), replace=False).tolist())
         cases.append([i, [[at, ["", "wonderful", "not good"][j]] for j, at in enumerate(chosen)]])
     found = opened.page.evaluate("cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases)
@@ -248,14 +252,14 @@ def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, m
     monkeypatch.setattr(page_module, "PAGE_BYTES", len(whole.encode()) - len(block) // 3)
     opened = Opened(browser, render(found, []), tmp_path)
     assert "token types are not in this page" in opened.page.inner_text("#box-left")
-    cases = [[i, [[2, ""], [0, "was"]]] for i in range(0, len(found.sample), 5)]
+    cases = [[i, [[2, ""], [0, "was"]]] for i in range(0, len(sample(found)), 5)]
     changed = opened.page.evaluate("cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases)
     whole_answers = found.model.decision_function([one["text"] for one in changed])
     boxed = opened.page.evaluate(
         "texts => texts.map(t => window.tokensieve.explain(t).answer[0])", [one["text"] for one in changed]
     )
     known = [
-        i for i, one in enumerate(found.sample[::5]) if all(w in kept_words(opened) for w in first_words(one.text))
+        i for i, one in enumerate(sample(found)[::5]) if all(w in kept_words(opened) for w in first_words(one.text))
     ]
     error = np.abs(np.asarray([one["answer"][0] for one in changed]) - whole_answers)[known]
     assert len(known) > 5 and error.max() < 2e-5 < np.abs(np.asarray(boxed) - whole_answers).max()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,9 +13,12 @@ from tokensieve.auditing.agreement import Quadrant, disagreeing, surest
 from tokensieve.auditing.context import Passage, holders, passage
 from tokensieve.auditing.findings import Finding
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
+
+if TYPE_CHECKING:
+    from tokensieve.auditing.result import Audit
 
 LINES = 12  # of each token
 CHARACTERS = 500_000  # of all lines, beyond those of the top lists
@@ -26,26 +30,18 @@ _END = rf"(?![^{_SIGNS}'’])(?!['’]\w)"
 Concordance = dict[str, tuple[Passage, ...]]
 
 
-def concordance(
-    table: pl.DataFrame, findings: Sequence[Finding], counts: Counts, corpus: Corpus, tokenizer: Tokenizer, seed: int
-) -> Concordance:
+def concordance(audit: Audit) -> Concordance:
     """Up to twelve lines for each token that the lists name, then for those of extreme effect, score and value, until
     500,000 characters are reached.
 
     Half of a token's lines are of the class that it speaks for most, the others of the other classes in turn; where one side
     has too few documents, the other gives more. So a token of the lists has at least ten lines where ten documents hold it.
 
-    Args:
-        table: `Audit.tokens`.
-        findings: of the audit, whose tokens come first.
-        counts: of the training documents.
-        corpus: these documents.
-        tokenizer: that counted them.
-        seed: of the choice among a token's documents.
-
     Returns:
         token → its lines, those of the class it speaks for first.
     """
+    table, findings, seed = audit.tokens, audit.findings, audit.seed
+    counts, corpus, tokenizer = audit.learned.train.counts, audit.learned.train.corpus, audit.model.tokenizer
     first, others = _named(table, findings, counts.classes), _extreme(table)
     index = {str(token): i for i, token in enumerate(counts.tokens)}
     wanted = [token for token in dict.fromkeys([*first, *others]) if token in index]

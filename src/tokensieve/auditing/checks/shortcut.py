@@ -18,20 +18,21 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import FLOOR
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
 from tokensieve.auditing.context import Sign, holders, passage, sign_of
-from tokensieve.auditing.findings import Finding, FindingKind, rows_of
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import form_clause, plural, quoted
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
-from tokensieve.model.settings import TrainSettings
-from tokensieve.task.training import CorpusModel
+from tokensieve.task.labels import Labels
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import Vocabulary, count_texts
+from tokensieve.text.vocabulary import count_texts
+from tokensieve.wording import percent
 
 COVERAGE = 0.01  # of the class's documents
 COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
@@ -44,7 +45,6 @@ DECIDED = (
 )
 LOOKED_INTO = 160  # candidates whose documents are read
 TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
-EXAMPLES = 3
 MOST = 12  # findings
 
 
@@ -77,25 +77,77 @@ def information(documents: Floats, inside: Floats, size: float, n: int) -> Float
     return total
 
 
-def shortcuts(table: pl.DataFrame, train: Counts, corpus: Corpus, vocabulary: Vocabulary) -> list[Finding]:
-    """Groups of tokens, and of formatting, that all but decide a class and bear the sign of an artefact.
+class Shortcut(Check):
+    """Groups of tokens, and of formatting, that nearly decide a class and bear the sign of an artefact."""
 
-    Args:
-        table: `Audit.tokens`.
-        train: counts of the training documents.
-        corpus: the training documents, in the same order.
-        vocabulary: the token types.
-    """
-    tokenizer, words = vocabulary.tokenizer, vocabulary.n_words
-    found = _with_signs(_candidates(table, train, 0, words), corpus, tokenizer)
-    found += [replace(c, sign=Sign.FORMATTING) for c in _candidates(table, train, words, train.n_types)]
-    if not vocabulary.grams:
-        found += _phrases(train, corpus, tokenizer)
-    groups = _grouped(found)
-    certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
-    kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
-    findings = [_finding(g, train, corpus, tokenizer) for g in kept]
-    return sorted(findings, key=lambda f: -f.severity)[:MOST]
+    name = "shortcut"
+    title = "Shortcut"
+    about = (
+        "Tokens or formatting in at least 1% of a class (q < 0.05) whose conservative bound on the class association is more than "
+        "halfway to certainty, or that are among the most informative, and that look like an artefact: a number, markup, always in "
+        "the same place of the text, or far more certain than the other words of the class."
+    )
+    action = (
+        "Ask whether these will be there when the model is used. If not, mask them and audit again: what remains is the accuracy "
+        "without the shortcuts."
+    )
+    action_on_form = (
+        "Ask where this difference in form comes from, and whether it will be there when the model is used. If not, clean the "
+        "texts, or leave formatting out with --no-formatting, and audit again."
+    )
+    tasks = (Labels,)
+
+    def find(self, data: AuditData) -> list[Finding]:
+        train, corpus, tokenizer = data.train.counts, data.train.corpus, data.tokenizer
+        vocabulary = data.learned.model.vocabulary
+        assert vocabulary is not None
+        found = _with_signs(_candidates(data.tokens, train, 0, data.words), corpus, tokenizer)
+        forms = _candidates(data.tokens, train, data.words, train.n_types)
+        found += [replace(c, sign=Sign.FORMATTING) for c in forms]
+        if not vocabulary.grams:
+            found += _phrases(train, corpus, tokenizer)
+        groups = _grouped(found)
+        certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
+        kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
+        findings = [self._about(group, data) for group in kept]
+        return sorted(findings, key=lambda f: -f.severity)[:MOST]
+
+    def _about(self, group: list[_Candidate], data: AuditData) -> Finding:
+        """The group as one finding: each of its documents is predicted by the strongest token in it."""
+        train, corpus = data.train.counts, data.train.corpus
+        order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way, len(c.token)))
+        answer = np.full(train.n_documents, -1)
+        for c in sorted(group, key=lambda c: c.way):
+            answer[c.documents] = c.label
+        held = np.flatnonzero(answer >= 0)
+        right = held[answer[held] == train.labels[held]]
+        labels = sorted({c.label for c in group})
+        size = int(train.class_sizes[labels].sum())
+        evidence = {
+            "documents": Share.count(len(held), train.n_documents),
+            "decides": Share.count(len(right), len(held)),
+            "class": Share.count(int(np.isin(train.labels[held], labels).sum()), size),
+        }
+        label = train.classes[order[0].label] if len(labels) == 1 else ""
+        if label:  # without a class of its own there is no rate that it would have anyway
+            evidence["base"] = Share.count(size, train.n_documents)
+        base = float(train.class_sizes.max()) / train.n_documents
+        tokens = tuple(dict.fromkeys(c.token for c in order))
+        signs = tuple(dict.fromkeys(c.sign.value for c in order if c.sign))
+        examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
+        return self.finding(
+            data,
+            evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2,
+            _headline(tokens, label, evidence),
+            held,
+            label=label,
+            tokens=tokens,
+            signs=signs,
+            evidence=evidence,
+            examples=tuple(passage(corpus, int(i), tokens, data.tokenizer) for i in examples),
+            details=_details(label, signs, evidence),
+            action=self.action_on_form if all(map(is_formatting, tokens)) else self.action,
+        )
 
 
 def _candidates(table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:
@@ -196,70 +248,34 @@ def _jaccard(a: Ints, b: Ints) -> float:
     return both / (len(a) + len(b) - both)
 
 
-def _finding(group: list[_Candidate], train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> Finding:
-    """The group as one finding: each of its documents is answered by the surest token in it."""
-    order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way, len(c.token)))
-    answer = np.full(train.n_documents, -1)
-    for c in sorted(group, key=lambda c: c.way):
-        answer[c.documents] = c.label
-    held = np.flatnonzero(answer >= 0)
-    right = int(np.count_nonzero(answer[held] == train.labels[held]))
-    labels = {c.label for c in group}
-    label = train.classes[order[0].label] if len(labels) == 1 else ""
-    inside = np.isin(train.labels[held], list(labels))
-    size = int(train.class_sizes[list(labels)].sum())
-    evidence = {
-        "documents": Share.count(len(held), train.n_documents),
-        "decides": Share.count(right, len(held)),
-        "class": Share.count(int(inside.sum()), size),
-    }
-    tokens = tuple(dict.fromkeys(c.token for c in order))
-    if label:  # without a class of its own there is no rate that it would have anyway
-        evidence["base"] = Share.count(size, train.n_documents)
-    base = float(train.class_sizes.max()) / train.n_documents
-    severity = evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2
-    texts = [int(i) for i in held[answer[held] == train.labels[held]][:: max(1, right // EXAMPLES)][:EXAMPLES]]
-    examples = tuple(passage(corpus, i, tokens, tokenizer) for i in texts)
-    signs = tuple(dict.fromkeys(c.sign.value for c in order if c.sign))
-    rows = rows_of(held, corpus)
-    return Finding(FindingKind.SHORTCUT, severity, label, tokens, signs, evidence, len(held), rows, examples)
+_SIGNS = {
+    Sign.FORMATTING.value: "formatting, not a word",
+    Sign.NUMBER.value: "a number",
+    Sign.MARKUP.value: "part of an address or of markup",
+    Sign.EDGE.value: "always in the same place of the text",
+    Sign.ALONE.value: "almost no other word predicts this class as reliably",
+}
 
 
-def accuracy_without(
-    findings: list[Finding], learned: CorpusModel, settings: TrainSettings
-) -> tuple[Share, Share] | None:
-    """Test accuracy with all token types, and of the same model trained without those of the shortcuts (`Task.accuracy_without`),
-    bins of length included if length is a shortcut.
-
-    Args:
-        findings: of kind shortcut.
-        learned: the model, and what it was trained and tested on.
-        settings: with which it was.
-    """
-    tokens = {token for finding in findings for token in finding.tokens}
-    if any(not finding.tokens for finding in findings):
-        tokens |= {str(token) for token in learned.train.counts.tokens if str(token).startswith("⟨length ")}
-    return learned.task.accuracy_without(tokens, learned.train, learned.test, learned.model, learned.f, settings)
+def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
+    """How often, then how strong, then the base rate."""
+    share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
+    base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
+    of = f"of class {named(label)}{base}" if label else "predicted correctly by them"
+    if len(tokens) > 3:
+        some = f"one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}"
+        return f"{share} of documents contain {some}; {right} of those are {of}"
+    if is_formatting(tokens[0]):
+        return f"{share} of documents {form_clause(tokens[0])}; {right} of those are {of}"
+    appear = "appears" if len(tokens) == 1 else "appear"
+    return f"{quoted(tokens)} {appear} in {share} of documents; {right} of those are {of}"
 
 
-def suspicious_tokens(findings: list[Finding], table: pl.DataFrame, n: int) -> list[tuple[str, str, str]]:
-    """(token, class, reason) of the first word of each shortcut, as summary.json has them.
-
-    Args:
-        findings: of kind shortcut.
-        table: `Audit.tokens`.
-        n: training documents.
-    """
-    out = []
-    for finding in findings:
-        words = [token for token in finding.tokens if not is_formatting(token)]
-        if not words:
-            continue
-        rows = table.filter(pl.col("token") == words[0]).sort("posterior_difference", descending=True)
-        if rows.is_empty():  # a phrase, beside single words
-            continue
-        row = rows.row(0, named=True)
-        share, pure = row["documents"] / n, row["class_documents"] / row["documents"]
-        reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {shown(row['class'], 40)}"
-        out.append((row["token"], row["class"], reason))
-    return out
+def _details(label: str, signs: tuple[str, ...], e: dict[str, Share]) -> tuple[str, ...]:
+    where = f"{named(label)} documents" if label else "the documents of their classes"
+    predicted = f"are {named(label)}" if label else "have the class that it points to"
+    return (
+        f"{e['decides'].counted} training documents containing it {predicted} ({e['decides']})",
+        f"it appears in {e['class']} of {where}",
+        *(_SIGNS[sign] for sign in signs),
+    )

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from tokensieve.auditing.concordance import LINES, line
 from tokensieve.auditing.context import passage
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.result import Audit, Settings
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
+from tokensieve.report.concordance import LINES, concordance, line
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -24,16 +25,17 @@ def audited() -> Audit:
 
 @pytest.mark.slow
 def test_each_token_of_the_lists_has_ten_lines_from_both_sides(audited: Audit) -> None:
+    found = concordance(audited)
     for label in audited.classes:
         for row in audited.top(label, 25).iter_rows(named=True):
-            lines = audited.lines[row["token"]]
+            lines = found[row["token"]]
             assert len(lines) == min(LINES, row["documents"]) and len({one.row for one in lines}) == len(lines)
             own = [one for one in lines if one.label == label]
             others = row["documents"] - row["class_documents"]
             assert len(own) >= min(LINES // 2, row["class_documents"]) and len(lines) - len(own) >= min(6, others)
             words = row["token"].split(" ")
             assert all([w for _, _, w in WordTokenizer().spans(one.token)] == words for one in lines)
-    assert {token for f in audited.findings for token in f.tokens[:8]} <= set(audited.lines)
+    assert {token for f in audited.findings for token in f.tokens[:8]} <= set(found)
 
 
 def texts(n: int) -> list[str]:

@@ -1,0 +1,65 @@
+"""The checks of an audit: a file for each, in the order of the documentation.
+
+    from tokensieve.auditing.checks import Check
+
+Another package adds its own through the entry point group `tokensieve.checks`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+
+from tokensieve.auditing.checks.base import AuditData, Check
+from tokensieve.auditing.checks.contradiction import Contradiction, OpposedPairs
+from tokensieve.auditing.checks.drift import Drift
+from tokensieve.auditing.checks.empty import Empty
+from tokensieve.auditing.checks.imbalance import Imbalance
+from tokensieve.auditing.checks.label_issues import LabelIssues, ReversedPairs
+from tokensieve.auditing.checks.leak import Leak, PairLeak
+from tokensieve.auditing.checks.repeated import Repeated
+from tokensieve.auditing.checks.shortcut import Shortcut
+from tokensieve.auditing.checks.unstable import Unstable
+from tokensieve.auditing.checks.wins import AnswerLength, Wins
+from tokensieve.auditing.findings import Finding
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.task.preferences import Preferences
+
+__all__ = [
+    "AuditData", "Check", "Finding", "Labels", "Preferences", "Share", "check_names", "glossary", "registry", "run_checks",
+]  # fmt: skip
+
+GROUP = "tokensieve.checks"
+OWN: tuple[type[Check], ...] = (
+    Shortcut, AnswerLength, Wins, Leak, PairLeak, Contradiction, OpposedPairs, LabelIssues, ReversedPairs, Unstable, Drift,
+    Repeated, Imbalance, Empty,
+)  # fmt: skip
+
+
+@cache
+def registry() -> tuple[Check, ...]:
+    """All checks: ours, then those of other packages."""
+    return tuple(check() for check in (*OWN, *(entry.load() for entry in entry_points(group=GROUP))))
+
+
+def check_names() -> tuple[str, ...]:
+    """The kinds of findings, which are the names that `--fail-on` takes."""
+    return tuple(dict.fromkeys(check.name for check in registry()))
+
+
+def run_checks(data: AuditData) -> tuple[Finding, ...]:
+    """The findings of every check that applies, most serious first."""
+    apply = [check for check in registry() if isinstance(data.task, check.tasks)]
+    apply = [check for check in apply if data.settings.thorough or not check.thorough]
+    found = [finding for check in apply for finding in check.find(data)]
+    return tuple(sorted(found, key=lambda finding: -finding.severity))
+
+
+def glossary() -> str:
+    """The entry of each check, in Markdown."""
+    entries = []
+    for check in registry():
+        tasks = "" if len(check.tasks) > 1 else f", of {check.tasks[0].__name__.lower()}"
+        entries.append(f"**{check.title}**{tasks}, `{check.name}`\n: {check.about} {check.action}\n")
+    return "\n".join(entries)

@@ -1,0 +1,190 @@
+"""What a check is: one kind of finding, from detection to the words a reader sees."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from tokensieve.auditing.context import Passage
+from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.preferences import PreferenceFacts
+from tokensieve.auditing.settings import Settings
+from tokensieve.errors import InputError
+from tokensieve.escape import shown
+from tokensieve.evidence.duplicates import Duplicates, near_duplicates
+from tokensieve.evidence.environments import Environments, environments
+from tokensieve.evidence.importance import Importance
+from tokensieve.task.interface import Part, Task
+from tokensieve.task.labels import Labels
+from tokensieve.task.preferences import Preferences
+from tokensieve.task.training import CorpusModel
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokens import tokenize
+
+EXAMPLES = 3
+MOST_ENVIRONMENTS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class AuditData:
+    """Everything a check can read.
+
+    Attributes:
+        learned: the trained model, with the training and test documents (`train`, `test`).
+        importance: of each token type in the training documents.
+        tokens: the same as a table, with score, value, attention and quadrant (`Audit.tokens`).
+        settings: of the audit.
+        test_given: whether the test documents were given, not drawn at random.
+    """
+
+    learned: CorpusModel
+    importance: Importance
+    tokens: pl.DataFrame
+    settings: Settings
+    test_given: bool = False
+
+    @property
+    def train(self) -> Part:
+        """The training documents: `train.corpus.texts`, `train.corpus.labels`, `train.counts`."""
+        return self.learned.train
+
+    @property
+    def test(self) -> Part:
+        """The test documents."""
+        return self.learned.test
+
+    @property
+    def task(self) -> Task:
+        """Labels or preferences (`tokensieve.task`)."""
+        return self.learned.task
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """That made the tokens."""
+        assert self.learned.model.vocabulary is not None
+        return self.learned.model.vocabulary.tokenizer
+
+    @property
+    def words(self) -> int:
+        """Token types that are words or n-grams; the others, behind them, are formatting."""
+        return self.train.counts.n_types - self.train.features
+
+    @cached_property
+    def near_duplicates(self) -> Duplicates | None:
+        """Near duplicates among the training documents and, behind them, the test documents; None unless thorough."""
+        if not self.settings.thorough:
+            return None
+        parts = (self.train.corpus, self.test.corpus)
+        return near_duplicates(stream for part in parts for stream in tokenize(part.texts, self.tokenizer))
+
+    @cached_property
+    def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], pl.DataFrame]:
+        """Training documents that may carry the wrong label, clearest first (document, the class it looks like, margin), and the
+        table `Audit.label_issues`."""
+        from tokensieve.auditing.checks.label_issues import label_issues
+
+        return label_issues(self.learned)
+
+    @cached_property
+    def environments(self) -> tuple[Environments, Ints] | None:
+        """The effect of every type in every environment, and the environment of each training document (−1 for none); None where
+        no environments were read."""
+        return environments_of(self.train, self.importance)
+
+    @cached_property
+    def preferences(self) -> PreferenceFacts | None:
+        """What wins and loses, of preference pairs; None for labels."""
+        return PreferenceFacts.of(self.learned) if isinstance(self.task, Preferences) else None
+
+    def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Passage:
+        """The first `most` characters of a document, as an example of a finding."""
+        corpus: Corpus = (self.train if part == "train" else self.test).corpus
+        text = str(corpus.texts[document])
+        cut = text if len(text) <= most else text[:most] + "…"
+        label = corpus.classes[corpus.labels[document]]
+        return Passage(int(corpus.rows[document]), label, "", "", cut, looks_like)
+
+
+def environments_of(train: Part, overall: Importance) -> tuple[Environments, Ints] | None:
+    """`AuditData.environments`.
+
+    Raises:
+        InputError: fewer than two environments have documents of two classes, or there are more than a hundred.
+    """
+    names = train.corpus.environments
+    if names is None:
+        return None
+    known = tuple(sorted(names.drop_nulls().unique().to_list()))
+    if len(known) > MOST_ENVIRONMENTS:
+        raise InputError(
+            f"{train.corpus.name}: the column of --environments has {len(known):,} different values; at most "
+            f"{MOST_ENVIRONMENTS} are possible: choose another column, or merge values (months to years, say)"
+        )
+    of = names.replace_strict(list(known), list(range(len(known))), default=-1, return_dtype=pl.Int64).to_numpy()
+    return environments(train.counts, of, known, overall, train.features, train.corpus.units), of
+
+
+class Check(ABC):
+    """One kind of finding. Subclass it, name it, and say what it looks for and what to do; `find` does the rest.
+
+    Attributes:
+        name: the kind of its findings in findings.json, and its name for `--fail-on NAME=…`.
+        title: its heading.
+        about: what it looks for, with its thresholds, in one or two sentences: the entry of the glossary.
+        action: what to do about its findings.
+        tasks: the tasks that it applies to.
+        thorough: whether it takes long, because it trains models of its own; then `Settings.thorough` turns it off.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    about: ClassVar[str]
+    action: ClassVar[str]
+    tasks: ClassVar[tuple[type[Task], ...]] = (Labels, Preferences)
+    thorough: ClassVar[bool] = False
+
+    @abstractmethod
+    def find(self, data: AuditData) -> Iterable[Finding]:
+        """Its findings; none where all is well."""
+
+    def finding(
+        self,
+        data: AuditData,
+        severity: float,
+        headline: str,
+        documents: Ints | Sequence[int] = (),
+        total: int | None = None,
+        **more: Any,
+    ) -> Finding:
+        """A finding of this check about some training documents.
+
+        Args:
+            data: what was checked.
+            severity: about the fraction of documents whose prediction it puts in doubt.
+            headline: one sentence with its number, without a full stop.
+            documents: indices of the training documents concerned.
+            total: documents concerned, if there are others.
+            more: other fields of `Finding`; `rows`, `examples`, `title` and `action` have defaults.
+        """
+        held = np.asarray(documents, dtype=np.int64)
+        given: dict[str, Any] = {
+            "title": self.title,
+            "action": self.action,
+            "documents": len(held) if total is None else total,
+        }
+        given["rows"] = rows_of(held, data.train.corpus)
+        given["examples"] = tuple(data.start_of(int(i)) for i in held[:EXAMPLES])
+        return Finding(self.name, severity, headline=headline, **(given | more))
+
+
+def named(label: str) -> str:
+    """A class name as a sentence holds it."""
+    return shown(label, 40)

@@ -1,0 +1,74 @@
+"""The same text under two labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from tokensieve.auditing.checks.base import AuditData, Check
+from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.sentences import plural
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.task.preferences import Preferences
+from tokensieve.wording import percent
+
+
+class Contradiction(Check):
+    """Documents whose exact text occurs with another label too."""
+
+    name = "contradiction"
+    title = "Same text, different labels"
+    about = "Documents, training or test, whose exact text also occurs with another label."
+    action = "Decide on one label for each of these texts, or remove them."
+    tasks = (Labels,)
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        train, test = data.train.corpus, data.test.corpus
+        n = len(train.texts)
+        keys = pl.concat([train.keys, test.keys])
+        frame = pl.DataFrame({"key": keys, "label": np.concatenate([train.labels, test.labels])}).with_row_index("i")
+        opposed = frame.filter(pl.col("label").n_unique().over("key") > 1).sort("key", "i")
+        i = opposed["i"].to_numpy().astype(np.int64)
+        if not len(i):
+            return
+        share = Share.count(len(i), n + len(test.texts))
+        yield self.finding(
+            data,
+            share.value,
+            f"{plural(len(i), 'document')} ({percent(share.value)}) have the same text as one with another label",
+            evidence={"documents": share},
+            total=len(i),
+            rows=pl.concat([rows_of(i[i < n], train), rows_of(i[i >= n] - n, test, "test")]),
+            examples=tuple(data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()),
+            details=(f"{share.counted} documents",),
+        )
+
+
+class OpposedPairs(Check):
+    """Training pairs that also occur with the other answer preferred."""
+
+    name = "contradiction"
+    title = "Same pair, opposite preference"
+    about = "Training pairs that also occur with the other answer preferred."
+    action = "Decide which answer is better, or remove these pairs."
+    tasks = (Preferences,)
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        keys = data.train.corpus.keys
+        sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}).with_row_index("pair")
+        turned = sides.join(sides, left_on=["a", "b"], right_on=["b", "a"], how="semi")["pair"].sort().to_numpy()
+        if not len(turned):
+            return
+        share = Share.count(len(turned), sides.height)
+        yield self.finding(
+            data,
+            share.value,
+            f"{plural(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
+            2 * turned.astype(np.int64),
+            evidence={"pairs": share},
+            details=(f"{share.counted} pairs",),
+            examples=(),
+        )

@@ -1,0 +1,70 @@
+"""Tokens that are far more frequent on one side of a given split than on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from tokensieve.auditing.checks.base import AuditData, Check
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import quoted
+from tokensieve.evidence.drift import drift
+from tokensieve.evidence.importance import merged
+from tokensieve.evidence.intervals import LEVEL
+from tokensieve.evidence.shares import Share
+from tokensieve.wording import percent
+
+SIDES = ("before", "after")
+
+
+class Drift(Check):
+    """Of a split drawn at random it could find nothing but chance, so that it looks at given test documents only."""
+
+    name = "drift"
+    title = "Drift"
+    about = (
+        "Tokens at least twice as frequent in the training documents as in given test documents, or the other way round, in at "
+        "least 1% of either (q < 0.05)."
+    )
+    action = "Find out what changed between the two sides before you trust the test accuracy."
+    common, ratio = 0.01, 2.0
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        if not data.test_given:
+            return
+        whole = data.train.counts, data.test.counts
+        groups = [data.task.document_units(part.corpus) for part in (data.train, data.test)]
+        sides = [c if of is None else merged(c, of)[0] for c, of in zip(whole, groups, strict=True)]
+        table = drift(sides[0], sides[1], data.train.features).filter(pl.col("q_value") < LEVEL)
+        frequent = [
+            pl.col(f"documents_{side}") >= self.common * c.n_documents for side, c in zip(SIDES, sides, strict=True)
+        ]
+        shares = [f"share_{side}" for side in SIDES]
+        apart = pl.max_horizontal(shares) >= self.ratio * pl.min_horizontal(shares)
+        table = table.filter(pl.any_horizontal(frequent), apart).sort(pl.col("difference").abs(), descending=True)
+        if table.is_empty():
+            return
+        first = str(table["token"][0])
+        at = int(np.flatnonzero(whole[0].tokens == first)[0])
+        held = [np.unique(c.matrix[:, [at]].nonzero()[0]) for c in whole]
+        evidence = {
+            side: Share.over(np.isin(np.arange(c.n_documents), rows), of)
+            for side, c, rows, of in zip(SIDES, whole, held, groups, strict=True)
+        }
+        before, after = (percent(share.value) for share in evidence.values())
+        others = table.height - 1
+        more = f"; {others:,} more token{'s' * (others > 1)} changed as much" if others else ""
+        yield self.finding(
+            data,
+            min(0.05, 0.1 * max(share.value for share in evidence.values())),
+            f"{quoted([first])} appears in {before} of training documents and {after} of test documents{more}",
+            tokens=tuple(table["token"].head(50)),
+            evidence=evidence,
+            total=sum(map(len, held)),
+            details=tuple(
+                f"{share.counted} {name} documents"
+                for name, share in zip(("training", "test"), evidence.values(), strict=True)
+            ),
+        )

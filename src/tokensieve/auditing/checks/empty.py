@@ -1,0 +1,52 @@
+"""Documents without a word that the model knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
+from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.sentences import plural
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.text.counts import Ints
+from tokensieve.wording import percent
+
+
+class Empty(Check):
+    """Only the class frequencies, and formatting, predict the label of such a document."""
+
+    name = "empty"
+    title = "Nothing to read"
+    about = "Documents, training or test, that contain no word of the vocabulary."
+    action = "Look at these rows: the text may be missing, in another column, or in another language or script."
+    tasks = (Labels,)
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        parts = {"train": data.train, "test": data.test}
+        wordless = {name: _wordless(part.counts.matrix, data.words) for name, part in parts.items()}
+        n = sum(map(len, wordless.values()))
+        if not n:
+            return
+        share = Share.count(n, sum(part.counts.n_documents for part in parts.values()))
+        first = [data.start_of(int(i), name) for name in parts for i in wordless[name][:EXAMPLES]]
+        yield self.finding(
+            data,
+            0.5 * share.value,
+            f"{plural(n, 'document')} ({percent(share.value)}) contain{'s' * (n == 1)} no word that the model knows",
+            evidence={"documents": share},
+            total=n,
+            rows=pl.concat([rows_of(wordless[name], part.corpus, name) for name, part in parts.items()]),
+            examples=tuple(first[:EXAMPLES]),
+            details=(f"{share.counted} documents",),
+        )
+
+
+def _wordless(matrix: sp.csr_array, words: int) -> Ints:
+    """Documents whose first type, in a row of sorted types, is none of the first `words` ones."""
+    first = np.append(matrix.indices, words)[matrix.indptr[:-1]]
+    return np.flatnonzero((np.diff(matrix.indptr) == 0) | (first >= words))

@@ -1,0 +1,45 @@
+"""A class that is much smaller than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tokensieve.auditing.checks.base import AuditData, Check, named
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import plural
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.wording import percent
+
+
+class Imbalance(Check):
+    """Too few documents of a class to learn it, or to judge how well it was learned."""
+
+    name = "imbalance"
+    title = "Unequal classes"
+    about = "The smallest class has fewer than 20 training documents, or at most a tenth as many as the largest."
+    action = "Collect more documents of this class, merge it with another, or judge it by its own recall."
+    tasks = (Labels,)
+    few = 20  # no accuracy can be judged from fewer
+    unequal = 10  # times the smallest class
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        train = data.train.corpus
+        sizes = np.bincount(train.labels, minlength=len(train.classes))
+        least = int(np.argmin(sizes))
+        tiny = bool(sizes[least] < self.few)
+        if not tiny and sizes.max() < self.unequal * sizes[least]:
+            return
+        share, label = Share.count(int(sizes[least]), int(sizes.sum())), train.classes[least]
+        size = plural(int(sizes[least]), "training document")
+        yield self.finding(
+            data,
+            0.02 if tiny else 0.01,
+            f"Class {named(label)} has only {size} ({percent(share.value)})",
+            np.flatnonzero(train.labels == least),
+            label=label,
+            evidence={"class": share},
+            examples=(),
+        )

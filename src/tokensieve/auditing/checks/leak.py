@@ -1,0 +1,84 @@
+"""Test documents that training has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
+from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.sentences import plural
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.task.preferences import Preferences
+from tokensieve.text.pairs import PairIntake
+from tokensieve.wording import percent
+
+
+class Leak(Check):
+    """Test documents whose text, or nearly their text, is among the training documents."""
+
+    name = "leak"
+    title = "Leak across the split"
+    about = (
+        "Test documents that also occur in the training data, word for word or, unless the audit is quick, with at least 80% of "
+        "their word triples in common (MinHash)."
+    )
+    action = "Keep each text on one side of the split; until then, test accuracy is too high."
+    tasks = (Labels,)
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        train, test, near = data.train.corpus, data.test.corpus, data.near_duplicates
+        same = test.keys.is_in(train.keys.implode()).to_numpy()
+        known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
+        if near is not None:
+            n = len(train.texts)
+            in_test = np.arange(len(near.first)) >= n
+            known[near.across(in_test) - n] = True
+            twin[near.across(~in_test)] = True
+        rows = np.flatnonzero(known)
+        if not len(rows):
+            return
+        share, identical = Share.count(len(rows), len(test.texts)), Share.count(int(same.sum()), len(test.texts))
+        nearly = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
+        verb = nearly if len(rows) > 1 else nearly.replace("duplicate", "duplicates")
+        details = f"{identical.counted} word for word; the others share at least 80% of their word triples"
+        yield self.finding(
+            data,
+            share.value,
+            f"{plural(len(rows), 'test document')} ({percent(share.value)}) {verb} training documents",
+            evidence={"test": share, "identical": identical},
+            total=len(rows),
+            rows=pl.concat([rows_of(rows, test, "test"), rows_of(np.flatnonzero(twin), train)]),
+            examples=tuple(data.start_of(int(i), "test") for i in rows[:EXAMPLES]),
+            details=(details,) if identical.found < len(rows) else ("all of them word for word",),
+        )
+
+
+class PairLeak(Check):
+    """Test pairs whose prompt, or both answers, are among the training pairs."""
+
+    name = "leak"
+    title = "Leak across the split"
+    about = "Test pairs that share their prompt, or both answers, with training pairs."
+    action = "Keep each prompt on one side of the split; until then, test accuracy is too high."
+    tasks = (Preferences,)
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        intake, n = data.train.corpus.intake, len(data.test.corpus.labels) // 2
+        assert isinstance(intake, PairIntake)
+        shared = max(intake.shared_units, intake.test_overlap)
+        if not shared:
+            return
+        share, identical = Share.count(shared, n), Share.count(intake.test_overlap, n)
+        yield self.finding(
+            data,
+            share.value,
+            f"{plural(shared, 'test pair')} ({percent(share.value)}) share{'s' * (shared == 1)} the prompt, or both answers, "
+            "with training pairs",
+            evidence={"pairs": share, "identical": identical},
+            total=shared,
+            details=(f"{share.counted} test pairs", f"{identical.found:,} of them with both answers"),
+        )

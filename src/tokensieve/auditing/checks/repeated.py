@@ -1,0 +1,49 @@
+"""Training documents that repeat one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import plural
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.wording import percent
+
+
+class Repeated(Check):
+    """Copies: counted as evidence of their own, they make chance look like evidence."""
+
+    name = "repeated"
+    title = "Repeated texts"
+    about = "Training documents that repeat or nearly repeat an earlier one, where they are 1% or more and no groups were given."
+    action = (
+        "Copies are not independent evidence. Name the column that groups related documents with --by, or remove repeats with "
+        "--duplicates drop."
+    )
+    tasks = (Labels,)
+    least = 0.01  # of the training documents
+    weight = 0.3  # of a document whose prediction is in doubt: a copy is usually right
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        near = data.near_duplicates
+        if near is None or data.train.corpus.by is not None:
+            return
+        n = len(data.train.corpus.texts)
+        again = np.flatnonzero(near.first[:n] != np.arange(n))
+        share = Share.count(len(again), n)
+        if share.value < self.least:
+            return
+        both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near.first[k]), k)))
+        yield self.finding(
+            data,
+            self.weight * share.value,
+            f"{plural(len(again), 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one",
+            again,
+            evidence={"documents": share},
+            examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),
+            details=(f"{share.counted} documents",),
+        )

@@ -1,0 +1,84 @@
+"""Tokens that predict the label in some environments and not in others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tokensieve.auditing.agreement import FLOOR
+from tokensieve.auditing.checks.base import AuditData, Check, named
+from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.sentences import quoted
+from tokensieve.escape import shown
+from tokensieve.evidence.environments import Stability
+from tokensieve.evidence.intervals import LEVEL
+from tokensieve.evidence.shares import Share
+from tokensieve.wording import count, percent
+
+
+class Unstable(Check):
+    """What misleads outside the environment in which it predicts the label."""
+
+    name = "unstable"
+    title = "Unstable tokens"
+    about = (
+        "Tokens that predict the label in some environments (--environments) and not, or the other way round, in others: the test "
+        "that they do so equally everywhere fails (q < 0.05), and the class associations are at least 0.3 apart."
+    )
+    action = "Do not rely on these tokens outside the environment in which they predict the label."
+    coverage = 0.01  # of the documents of an environment of mean size: rarer tokens are no finding
+    apart = 0.3  # between the largest and the smallest lean (effect in units of its reach)
+    listed = 50
+    weight = 0.5  # such a token misleads in some environments only
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        if data.environments is None:
+            return
+        found, of = data.environments
+        overall, train = data.importance, data.train
+        leans = np.stack([x.effect / np.where(x.reach > 0, x.reach, 1.0) for x in found.within if x is not None])
+        predicts = np.stack([x.q_value < LEVEL for x in found.within if x is not None])
+        least = max(FLOOR, self.coverage * train.counts.n_documents / max(len(found.names), 1))
+        chosen = found.stability == Stability.UNSTABLE.value
+        chosen &= predicts.any(axis=0) & (overall.documents >= least)[:, None]
+        chosen &= leans.max(axis=0) - leans.min(axis=0) >= self.apart
+        if not chosen.any():
+            return
+        types, classes = np.nonzero(chosen)
+        most = leans.max(axis=0)[types, classes]  # of two classes the one that it predicts where it predicts
+        order = np.lexsort((-most, types, -found.q_statistic[types, classes].round(6)))
+        tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
+        first, k = int(types[order[0]]), int(classes[order[0]])
+        held = np.flatnonzero(np.asarray(train.counts.matrix[:, [first]].sum(axis=1)).ravel() > 0)
+        evidence = {"documents": Share.count(len(held), train.counts.n_documents)}
+        inside = train.counts.labels == k
+        usable = [name for name, x in zip(found.names, found.within, strict=True) if x is not None]
+        for e in dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))):
+            here = held[of[held] == found.names.index(usable[e])]
+            evidence[usable[e]] = Share.count(int(np.count_nonzero(inside[here])), len(here))
+        label = train.counts.classes[k]
+        yield self.finding(
+            data,
+            self.weight * evidence["documents"].value,
+            _headline(tokens, label, evidence),
+            held,
+            label=label,
+            tokens=tokens,
+            evidence=evidence,
+            rows=rows_of(held, train.corpus, token=tokens[0]),
+            examples=(),
+            details=(f"{evidence['documents'].counted} documents contain {quoted(tokens[:1])}",),
+        )
+
+
+def _headline(tokens: tuple[str, ...], label: str, evidence: dict[str, Share]) -> str:
+    """Where the first token predicts the label, and where not."""
+    places = [
+        f"{percent(share.value, 0)} of documents containing it in {shown(name, 30)}"
+        for name, share in evidence.items()
+        if name != "documents"
+    ]
+    others = len(tokens) - 1
+    also = f"; {count(others)} more token{'s' * (others > 1)} vary as much" if others else ""
+    return f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {named(label)}{also}"

@@ -1,0 +1,213 @@
+"""What preference pairs reward: length first, then formatting, then words, each also at equal length.
+
+A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often than chance: q < 0.05 in
+enough pairs, and the conservative bound of its rate beyond a limit. Whether the list holds is then tested on the test pairs, which
+had no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
+from tokensieve.auditing.context import passage
+from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.preferences import ALIKE, beyond, log_ratios
+from tokensieve.auditing.sentences import form_clause
+from tokensieve.escape import shown
+from tokensieve.evidence.pairs import differences
+from tokensieve.evidence.shares import Share
+from tokensieve.task.preferences import Preferences
+from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.formatting import is_formatting
+from tokensieve.wording import count, percent
+
+CLASSES = ("rejected", "chosen")
+
+
+class AnswerLength(Check):
+    """The longer answer, or the shorter one, wins."""
+
+    name = "shortcut"
+    title = "Shortcut"
+    about = "The longer (or the shorter) answer wins surely more than 55% of the training pairs of unequal length."
+    action = (
+        "Ask whether people here really prefer length. If not, compare answers of similar length, or correct for length when you "
+        "judge models or train a reward on these pairs."
+    )
+    tasks = (Preferences,)
+    lean = 0.55  # of pairs in which the longer answer wins: from here it is a finding
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        assert data.preferences is not None
+        found, ratio = data.preferences, log_ratios(data.train.corpus)
+        share = found.longer["train"]
+        if share.low <= self.lean and share.high >= 1 - self.lean:
+            return
+        wins = share.value > 0.5
+        decides = share
+        if not wins:
+            decides = Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
+        model, longer = found.like_length
+        decided = np.flatnonzero(ratio > 0 if wins else ratio < 0)
+        within = f"whose lengths are within {round(100 * (ALIKE - 1))}% of each other"
+        yield self.finding(
+            data,
+            max(2 * decides.low - 1, 0.0),
+            f"The {'longer' if wins else 'shorter'} answer wins {percent(decides.value, 0)} of these pairs",
+            2 * decided,
+            label=CLASSES[wins],
+            signs=("formatting",),
+            evidence={
+                "decides": decides,
+                "documents": Share.count(share.of, found.pairs["train"]),
+                "like_model": model,
+                "like_longer": longer,
+            },
+            details=(
+                f"{decides.counted} training pairs of unequal length: {decides}",
+                f"in the {count(longer.of)} test pairs {within}, the longer answer wins {longer}",
+                f"the model, which reads words and formatting, names the preferred answer in {model} of them",
+            ),
+            examples=(),
+        )
+
+
+class Wins(Check):
+    """Words and formatting that win or lose at equal length."""
+
+    name = "shortcut"
+    title = "Shortcut"
+    about = (
+        "Formatting or words whose answer wins (or loses) at equal length: q < 0.05, in at least 10 pairs and 0.5% of them, with "
+        "the conservative bound of the win rate beyond 60% for formatting and 75% for words."
+    )
+    action = (
+        "Ask whether a good answer needs this. If not, a reward trained on these pairs learns it anyway: balance it"
+    )
+    tasks = (Preferences,)
+    word = 0.75  # formatting is nobody's argument, a word may be one
+    most_forms, most_words = 5, 40
+    together = 0.4  # Jaccard index of the pairs that two features of formatting decide
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        assert data.preferences is not None
+        for wins in (True, False):
+            sure = data.preferences.top(wins, rows=None)
+            form = pl.Series([is_formatting(token) for token in sure["token"]], dtype=pl.Boolean)
+            forms = sure.filter(form)["token"].head(4 * self.most_forms).to_list()
+            groups = self._grouped(forms, data.train.counts)[: self.most_forms]
+            words = sure.filter(~form).filter(beyond(self.word, wins))["token"].head(self.most_words).to_list()
+            for tokens in [*groups, *([words] if words else [])]:
+                yield self._about(tokens, wins, data)
+
+    def _grouped(self, tokens: list[str], counts: Counts) -> list[list[str]]:
+        """Features that decide much the same pairs are one finding; each group begins with the strongest."""
+        if not tokens:
+            return []
+        decided = differences(_presence(counts, tokens)).astype(bool).astype(np.float64)
+        both = (decided.T @ decided).toarray()
+        sizes = np.maximum(np.diag(both), 1.0)
+        near = both / (sizes[:, None] + sizes[None, :] - both) >= self.together
+        groups: list[list[int]] = []
+        for i in range(len(tokens)):
+            own = next((group for group in groups if near[i, group[0]]), None)
+            if own is None:
+                groups.append([i])
+            else:
+                own.append(i)
+        return [[tokens[i] for i in group] for group in groups]
+
+    def _about(self, tokens: list[str], wins: bool, data: AuditData) -> Finding:
+        """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
+        train, test = data.train, data.test
+        assert data.preferences is not None and train.corpus.pairs is not None and test.corpus.pairs is not None
+        own, held = (_leans(part.counts, tokens, wins) for part in (train, test))
+        units, test_units = train.corpus.pairs.units, test.corpus.pairs.units
+        first = data.preferences.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
+        evidence = {
+            "decides": Share.over(own[own != 0] > 0, units[own != 0]),
+            "documents": Share.count(int(np.count_nonzero(own)), len(own)),
+            "first": _rate(first, "", wins),
+            "equal_length": _rate(first, "equal_length_", wins),
+            "test": Share.over(held[held != 0] > 0, test_units[held != 0]),
+        }
+        documents = 2 * np.flatnonzero(own > 0) + (not wins)
+        chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
+        words = tuple(token for token in tokens if not is_formatting(token))
+        return self.finding(
+            data,
+            evidence["documents"].value * max(0.0, 2 * evidence["equal_length"].low - 1) ** 2,
+            _headline(tokens, wins, evidence),
+            documents,
+            label=CLASSES[wins],
+            tokens=tuple(tokens),
+            signs=() if words else ("formatting",),
+            evidence=evidence,
+            rows=rows_of(documents, train.corpus, token=shown(tokens[0], 40)),
+            examples=tuple(passage(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
+            details=_details(tokens, wins, evidence),
+            action=f"{self.action}{', or mask it in both answers and audit again' * bool(words)}.",
+        )
+
+
+def _presence(counts: Counts, tokens: list[str]) -> sp.csr_array:
+    place = {str(token): s for s, token in enumerate(counts.tokens)}
+    columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
+    columns.data = np.ones_like(columns.data)
+    return columns
+
+
+def _leans(counts: Counts, tokens: list[str], wins: bool) -> Floats:
+    """Of each pair: of how many of the types the preferred side has more (less, if they lose), shape (n,)."""
+    found = np.asarray(differences(_presence(counts, tokens)).sum(axis=1)).ravel()
+    return found if wins else -found
+
+
+def _rate(row: dict[str, Any], prefix: str, wins: bool) -> Share:
+    """How often a type wins (loses), from its row in the table: as counted, and at equal length as estimated."""
+    rate, low, high = (row[prefix + name] for name in ("win_rate", "low", "high"))
+    rate = rate if prefix else row["wins"] / row["pairs"]
+    low, high = min(low, rate), max(high, rate)  # those of the smoothed rate
+    ends = (rate, low, high) if wins else (1 - rate, 1 - high, 1 - low)
+    return Share(round(ends[0] * row["pairs"]), row["pairs"], *ends)
+
+
+def _headline(tokens: list[str], wins: bool, e: dict[str, Share]) -> str:
+    verb = "wins" if wins else "loses"
+    first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
+    if is_formatting(tokens[0]) or len(tokens) == 1:
+        name = f"“{shown(tokens[0], 40)}”"
+        subject = f"An answer containing {name}"
+        if is_formatting(tokens[0]):
+            clause = form_clause(tokens[0]).split(" ", 1)
+            subject = f"An answer that {({'are': 'is'}).get(clause[0], clause[0] + 's')} {clause[1]}"
+        return f"{subject} {verb} {first} of the pairs where the other does not, {equal} at equal length"
+    named = [f"“{shown(token, 40)}”" for token in tokens[:3]]
+    listed = f"{', '.join(named[:-1])} and {named[-1]}"
+    many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
+    where = (
+        f"{percent(e['test'].value, 0)} of the test pairs"
+        if e["test"].of
+        else f"{percent(e['decides'].value, 0)} of the pairs"
+    )
+    return f"The answer with more of {many} {verb} {where} that differ in them"
+
+
+def _details(tokens: list[str], wins: bool, e: dict[str, Share]) -> tuple[str, ...]:
+    verb = "wins" if wins else "loses"
+    subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
+    out = [
+        f"it {verb} {e['decides'].counted} training pairs in which the answers differ in this ({e['decides']})",
+        f"at equal length {subject} {verb} {e['equal_length']}",
+    ]
+    if e["test"].of:
+        out.append(
+            f"in the test pairs, which had no part in finding it, it {verb} {e['test']} of {count(e['test'].of)}"
+        )
+    return tuple(out)

@@ -1,0 +1,120 @@
+"""What preference pairs show beside the tables of any audit: who names the preferred answer, and what wins at equal length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import polars.selectors
+
+from tokensieve.auditing.agreement import DIGITS
+from tokensieve.evidence.intervals import LEVEL
+from tokensieve.evidence.pairs import length_features, win_rates, wins_frame
+from tokensieve.evidence.shares import Share
+from tokensieve.model.attention import loss_and_slope
+from tokensieve.model.pairs import named_rightly
+from tokensieve.task.training import CorpusModel
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Floats
+from tokensieve.text.spill import characters
+
+LEAST, LEAST_SHARE = 10, 0.005  # pairs in which one side alone contains the type
+FORM = 0.6  # win rate at equal length, at its conservative bound, from which formatting is listed
+ALIKE = 1.25  # two lengths within this factor are alike
+
+
+@dataclass(frozen=True, repr=False)
+class PreferenceFacts:
+    """What an audit of pairs holds beside the tables of any audit.
+
+    Attributes:
+        columns: where the answers were read, the preferred one first.
+        by: the column of the groups (prompts); None where each pair is one.
+        pairs, units: {"train": …, "test": …}.
+        accuracy: test pairs whose preferred answer the model names.
+        log_loss: mean of −log P(preferred) over them.
+        longer: pairs in which the longer answer (in characters) is preferred, of those of unequal length: "train" and "test".
+        like_length: test pairs of lengths within a factor of 1.25: how many the model names, and where the longer one wins.
+        wins: a row per type: how often the side that alone contains it wins, as it is and at equal length
+            (`tokensieve.evidence.pairs`).
+    """
+
+    columns: tuple[str, str]
+    by: str | None
+    pairs: dict[str, int]
+    units: dict[str, int]
+    accuracy: Share
+    log_loss: float
+    longer: dict[str, Share]
+    like_length: tuple[Share, Share]
+    wins: pl.DataFrame
+
+    @classmethod
+    def of(cls, learned: CorpusModel) -> PreferenceFacts:
+        """From a model trained on a corpus of pairs."""
+        corpora = {"train": learned.train.corpus, "test": learned.test.corpus}
+        units = {part: corpus.pairs.units for part, corpus in corpora.items() if corpus.pairs is not None}
+        ratio = {part: log_ratios(corpus) for part, corpus in corpora.items()}
+        matrix = learned.train.counts.matrix
+        rates = [win_rates(matrix, units["train"], x) for x in (None, length_features(ratio["train"]))]
+        m = learned.f[::2, 0]
+        alike = np.abs(ratio["test"]) <= np.log(ALIKE)
+        uneven = alike & (ratio["test"] != 0)
+        right, pairing = named_rightly(m), learned.train.corpus.pairs
+        assert pairing is not None
+        return cls(
+            columns=pairing.columns,
+            by=pairing.by,
+            pairs={part: len(of) for part, of in units.items()},
+            units={part: len(np.unique(of)) for part, of in units.items()},
+            accuracy=Share.over(right, units["test"]),
+            log_loss=float(np.mean(loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0])),
+            longer={part: Share.over(x[x != 0] > 0, units[part][x != 0]) for part, x in ratio.items()},
+            like_length=(
+                Share.over(right[alike], units["test"][alike]),
+                Share.over(ratio["test"][uneven] > 0, units["test"][uneven]),
+            ),
+            wins=wins_frame(learned.train.counts.tokens, *rates).with_columns(
+                polars.selectors.float().round_sig_figs(DIGITS)
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry `pairs` of summary.json."""
+        model, longer = self.like_length
+        return {
+            "columns": list(self.columns),
+            "by": self.by,
+            **self.pairs,
+            "units": self.units,
+            "accuracy": self.accuracy.to_dict(),
+            "log_loss": self.log_loss,
+            "longer_wins": {part: share.to_dict() for part, share in self.longer.items()},
+            "like_length": {"within": ALIKE, "model": model.to_dict(), "longer": longer.to_dict()},
+        }
+
+    def top(self, wins: bool, rows: int | None = 8) -> pl.DataFrame:
+        """The types that win (or lose) at equal length, those first that decide most: pairs · (2 rate − 1)², the rate at its
+        conservative bound. Lengths themselves are left out."""
+        kept = self.wins.filter(
+            pl.col("pairs") >= max(LEAST, LEAST_SHARE * self.pairs["train"]),
+            pl.col("equal_length_q_value") < LEVEL,
+            beyond(FORM, wins),
+            ~pl.col("token").str.starts_with("⟨length "),
+        )
+        lead = 2 * pl.col("equal_length_low") - 1 if wins else 1 - 2 * pl.col("equal_length_high")
+        found = kept.sort(pl.col("pairs") * lead**2, "token", descending=[True, False])
+        return found if rows is None else found.head(rows)
+
+
+def beyond(rate: float, wins: bool) -> pl.Expr:
+    """Whether a type wins (loses) more often than that at equal length, at its conservative bound."""
+    return pl.col("equal_length_low") >= rate if wins else pl.col("equal_length_high") <= 1 - rate
+
+
+def log_ratios(corpus: Corpus) -> Floats:
+    """Log of the preferred answer's characters over the other's, shape (n,)."""
+    logs = np.log(np.maximum(characters(corpus.texts), 1).astype(np.float64))
+    return np.asarray(logs[::2] - logs[1::2])
