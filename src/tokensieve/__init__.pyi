@@ -1,14 +1,14 @@
 """Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
 
-from .auditing.limits import Budget as Budget
 from .auditing.compare import AuditComparison as AuditComparison
 from .auditing.compare import compare_audits as compare_audits
 from .auditing.demo import demo_pairs as demo_pairs
 from .auditing.demo import demo_reviews as demo_reviews
+from .auditing.limits import Budget as Budget
 from .auditing.mask import mask_texts as mask_texts
 from .auditing.result import Audit as Audit
-from .auditing.settings import Settings as Settings
 from .auditing.run import audit as audit
+from .auditing.settings import Settings as Settings
 from .diagnose.result import DiagnoseSettings as DiagnoseSettings
 from .diagnose.result import Diagnosis as Diagnosis
 from .errors import InputError as InputError
