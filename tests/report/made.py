@@ -147,7 +147,7 @@ def made_learned(
         corpus = read_corpus(
             pl.DataFrame({"text": made, "label": [str(i) for i in labels]}), text="text", label="label"
         )
-        corpus = replace(corpus, classes=classes, labels=labels, name="reviews.csv")
+        corpus = replace(corpus, classes=classes, name="reviews.csv")
         matrix = sp.csr_array((n, len(names)), dtype=np.float64)
         counts = Counts(matrix, labels, classes, np.asarray(names, dtype=object))
         parts.append(Part(corpus, counts, np.zeros(n, dtype=np.int64), n))

@@ -18,6 +18,7 @@ from tokensieve.blocks import (
     Column,
     Command,
     Facts,
+    Format,
     Live,
     Mark,
     Medium,
@@ -142,7 +143,7 @@ def mask_command(audit: Audit, tokens: Sequence[str]) -> str:
     if audit.pairs is not None:
         columns = ["--pairs", ",".join(audit.pairs.columns)]
     else:
-        names = corpus.fields or ((corpus.intake.text_column,) if corpus.intake.text_column else ())
+        names = corpus.fields or (corpus.intake.columns[0],) * bool(corpus.intake.columns[0])
         columns = [part for name in names for part in ("--text", name)]
     what = [part for token in tokens for part in ("--token", token)]
     if len(tokens) > MASKED:
@@ -226,13 +227,14 @@ def _findings(audit: Audit) -> Section:
         rows = " Every row to review is in over-budget.csv." if over else ""
         blocks.append(Text(f"Over the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad"))
     found = audit.findings
+    limits: tuple[tuple[int, tuple[Medium, ...]], ...] = ((IN_TERMINAL, ("terminal",)), (ON_PAGE, PAGE))
     for i, finding in enumerate(found[:ON_PAGE]):
         blocks.append(_card(audit, finding, i))
-    for shown_ones, only in ((IN_TERMINAL, ("terminal",)), (ON_PAGE, PAGE)):
+    for shown_ones, only in limits:
         if len(found) > shown_ones:
             more = len(found) - shown_ones
             text = f"{plural(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
-            blocks.append(Text(text, style="note", only=only))  # type: ignore[arg-type]
+            blocks.append(Text(text, style="note", only=only))
     if found:
         blocks.append(
             Text("Every document of every finding is listed by row in findings.csv.", style="note", only=PAGE)
@@ -529,9 +531,9 @@ def _model_card(audit: Audit) -> list[Block]:
                 (row[key], (row["accuracy"], row["accuracy_low"], row["accuracy_high"]))
                 for row in frame.iter_rows(named=True)
             ]
-            kind = "percent" if key == "confidence" else "count"
+            kind: Format = "percent" if key == "confidence" else "count"
             head = f"{name} from" if key == "low" else name
-            details.append(Table(title, (Column(head, kind), Column("Accuracy", "rate", bar=True)), rows))  # type: ignore[arg-type]
+            details.append(Table(title, (Column(head, kind), Column("Accuracy", "rate", bar=True)), rows))
     return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]
 
 

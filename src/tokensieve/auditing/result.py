@@ -283,10 +283,8 @@ class Audit:
         suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
         over = [] if self.over_budget.is_empty() else self.over_budget.select(BUDGETED).to_dicts()
         summary = {name: getattr(self, name) for name in SUMMARY.split()}
-        intake = self.learned.train.corpus.intake
-        summary["settings"] = (
-            self.settings.to_dict() | {"columns": [intake.text_column, intake.label_column]} | self.more
-        )
+        columns = list(self.learned.train.corpus.intake.columns)
+        summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
         honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
         kinds = [finding.kind for finding in self.findings]
         found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}

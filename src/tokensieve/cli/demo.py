@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tokensieve.auditing.result import Settings
+from tokensieve.auditing.settings import Settings
 from tokensieve.cli.audit import run_audit
 from tokensieve.cli.command import command, out_option, quiet_option
 from tokensieve.cli.options import MOST_SEED, NGRAMS, SEED, Splitting

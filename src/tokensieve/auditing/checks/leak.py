@@ -13,7 +13,6 @@ from tokensieve.auditing.sentences import plural
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels
 from tokensieve.task.preferences import Preferences
-from tokensieve.text.pairs import PairIntake
 from tokensieve.wording import percent
 
 
@@ -68,8 +67,7 @@ class PairLeak(Check):
 
     def find(self, data: AuditData) -> Iterator[Finding]:
         intake, n = data.train.corpus.intake, len(data.test.corpus.labels) // 2
-        assert isinstance(intake, PairIntake)
-        shared = max(intake.shared_units, intake.test_overlap)
+        shared = max(intake.counts.get("shared_units", 0), intake.test_overlap)
         if not shared:
             return
         share, identical = Share.count(shared, n), Share.count(intake.test_overlap, n)
