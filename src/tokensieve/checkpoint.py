@@ -1,4 +1,4 @@
-"""One way to resume: a file that holds the state of unfinished work, taken up only by the run that left it.
+"""Resuming: the state of unfinished work in a file, which only the same run takes up again.
 
 The file is safetensors: arrays as they are, everything else as JSON in its header, and the run's fingerprint beside it.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.files import write_all
+from tokensieve.files import parsed, read_regular, write_all
 
 FORMAT = "tokensieve checkpoint 1"
 
@@ -58,21 +58,23 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
     """What `save` wrote: (arrays, state), or None where there is no such file.
 
     Raises:
-        InputError: the file is damaged, no checkpoint, or of another run.
+        InputError: the file is damaged, is not a checkpoint, or is of another run.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as unpacked
 
     if not path.exists():
         return None
+    advice = "delete it, or name another file"
     try:
-        with safe_open(path, framework="np") as file:
-            header = file.metadata() or {}
-            if header.get("format") != FORMAT:
-                raise InputError(f"{path} is no checkpoint of tokensieve: delete it, or name another file")
-            if header["mark"] != mark:
-                raise InputError(
-                    f"{path} is a checkpoint of a run with other data, settings or start: delete it, or name another file"
-                )
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(header["state"])  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} cannot be read as a checkpoint ({error}): delete it, or name another file") from None
+        content = read_regular(path)
+        header = parsed(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+        if header["format"] != FORMAT:
+            raise InputError(f"{str(path)!r} is not a checkpoint of tokensieve; {advice}")
+        if header["mark"] != mark:
+            raise InputError(f"{str(path)!r} is a checkpoint of a run with other data, settings or start; {advice}")
+        return unpacked(content), json.loads(header["state"])
+    except InputError:
+        raise
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be read as a checkpoint ({error}); {advice}") from None

@@ -1,15 +1,19 @@
-"""Files out: all of them or none, and tables that are safe to open in a spreadsheet."""
+"""Files: read only if that must come to an end; written all or none; tables that are safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
 import errno
 import io
+import json
+import math
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -21,6 +25,67 @@ STAGING = ".tokensieve-"
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
 _FORMULA = r"^[=+\-@\t\r']"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def read_regular(path: Path, links: bool = False, limit: int = 2**31) -> bytes:
+    """Content of a regular file, so that reading ends: no FIFO, device or socket is opened.
+
+    Every file that a user names, or that lies in a folder that a user names, is read by this function (large sources of documents
+    are read in parts by `tokensieve.text.formats`, with limits of their own).
+
+    Args:
+        path: the file.
+        links: follow symbolic links.
+        limit: bytes.
+
+    Raises:
+        InputError: the path is a link or no regular file, or the file is larger than the limit.
+        OSError: it is missing or cannot be read.
+    """
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r} is not a file name: it contains a null character")
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if (path.is_symlink() and not links) or (path.exists() and not path.is_file()):
+        raise InputError(
+            f"{str(path)!r} cannot be read: a link, device or pipe, not a regular file; copy its content to one"
+        )
+    with open(os.open(path, flags | (0 if links else getattr(os, "O_NOFOLLOW", 0))), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{str(path)!r} cannot be read: not a regular file")
+        if status.st_size > limit:
+            raise InputError(
+                f"{str(path)!r} cannot be read: {status.st_size / 1e9:,.1f} GB is more than such a file can have"
+            )
+        return file.read()
+
+
+def parsed(content: bytes) -> Any:
+    """UTF-8 JSON, strictly: no NaN, no number too large for a float, no name twice, and no deep nesting.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        return json.loads(
+            content.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_without_repeats
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written} is not a finite number")
+    return number
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return found
 
 
 def check_writable(folder: Path) -> None:

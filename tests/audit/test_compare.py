@@ -280,7 +280,7 @@ def test_what_is_no_folder_of_an_audit(folders: Path, tmp_path: Path, run: Run) 
         ("none", "is no folder of an audit"),
         (".", "is no folder"),
         ("link", "a link"),
-        ("a\0b", "no path"),
+        ("a\0b", "null character"),
     ):
         with pytest.raises(InputError, match=message):
             compare_audits(folders / "before", other)

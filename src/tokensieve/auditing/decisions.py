@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve.errors import InputError
-from tokensieve.model.schema import parsed, read_regular
+from tokensieve.files import parsed, read_regular
 
 VERSION = 1
 PARTS = ("train", "test")

@@ -12,7 +12,7 @@ import polars as pl
 from tokensieve.auditing.findings import Finding
 from tokensieve.errors import InputError
 from tokensieve.evidence.shares import Share
-from tokensieve.model.schema import parsed, read_regular
+from tokensieve.files import parsed, read_regular
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit

@@ -221,8 +221,10 @@ def _texts(source: str, rows: list[dict[str, Any]], column: str) -> Any:
 
 def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
     """Tokens over the budget of an audit, of which there must be some where nothing else names any, and its text column."""
+    from tokensieve.files import parsed, read_regular
+
     try:
-        found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        found = parsed(read_regular(folder / "summary.json"))
         over = [str(row["token"]) for row in found["over_budget"]]
         column = str(found["settings"]["columns"][0])
     except (OSError, ValueError) as problem:

@@ -53,7 +53,7 @@ class Answering:
         Raises:
             InputError: they are neither given nor remembered.
         """
-        from tokensieve.model.schema import parsed, read_regular
+        from tokensieve.files import parsed, read_regular
 
         if self.pairs is not None:
             return columns_of(self.pairs)

@@ -106,7 +106,7 @@ class _Training:
     @classmethod
     def of(cls, folder: Path, model: Any) -> _Training:
         """From summary.json, as far as it is there and whole: without it columns are guessed."""
-        from tokensieve.model.schema import parsed, read_regular
+        from tokensieve.files import parsed, read_regular
         from tokensieve.text.labels import destinations
 
         fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))

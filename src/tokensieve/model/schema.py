@@ -6,9 +6,6 @@ A checksum tells damage from the original; it does not tell a model from nonsens
 from __future__ import annotations
 
 import json
-import os
-import stat
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,7 +14,6 @@ import polars as pl
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from tokensieve.errors import InputError
 from tokensieve.text.formatting import formatting_names
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
 
@@ -80,33 +76,6 @@ class Damaged(ValueError):
     """A model file that does not hold what it must; the message says which part."""
 
 
-def read_regular(path: Path) -> bytes:
-    """Content of a regular file: no link is followed, and nothing that could block, such as a FIFO or a device, is opened.
-
-    Raises:
-        InputError: the path is a link or no regular file.
-        OSError: it is missing or cannot be read.
-    """
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path")
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise InputError(f"{path} cannot be read: a link, or no regular file")
-    with open(os.open(path, flags | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise InputError(f"{path} is no regular file")
-        return file.read()
-
-
-def parsed(content: bytes) -> Any:
-    """UTF-8 JSON, strictly: no NaN or infinity, no name twice.
-
-    Raises:
-        ValueError, RecursionError: it is something else.
-    """
-    return json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_once)
-
-
 def checked(description: dict[str, Any], numbers: dict[str, NDArray[Any]]) -> Tokenizer:
     """Check all parts of a model of the current format; its tokenizer.
 
@@ -162,14 +131,3 @@ def _check_numbers(words: int, features: int, classes: int, numbers: dict[str, N
 def _must(holds: bool, part: str) -> None:
     if not holds:
         raise Damaged(f"{part}: not as a model has it")
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
-    return found

@@ -12,7 +12,8 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from tokensieve.errors import InputError
-from tokensieve.model.schema import Damaged, checked, parsed, read_regular
+from tokensieve.files import parsed, read_regular
+from tokensieve.model.schema import Damaged, checked
 from tokensieve.model.trained import Model
 from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import LINE_BREAK, MARKUP, Tokenizer
