@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Style = Literal["plain", "lead", "note", "good", "warning", "bad"]
-Format = Literal["text", "token", "count", "percent", "signed", "plain", "milli", "chance", "interval", "rate", "cell"]
+Format = Literal[
+    "text", "token", "count", "percent", "signed", "plain", "milli", "chance", "interval", "rate", "cell", "link"
+]
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
 EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")

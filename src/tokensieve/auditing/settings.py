@@ -42,3 +42,12 @@ class Settings(TrainSettings):
     def to_dict(self) -> dict[str, Any]:
         """As of training, with the budget as it is written on the command line."""
         return super().to_dict() | {"budget": self.budget and str(self.budget), "thorough": self.thorough}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareSettings:
+    """The comparison."""
+
+    fail_on: str | None = option(
+        None, "Exit with status 3 if a limit is exceeded, such as appeared=0,sign=0,accuracy=1%.", metavar="LIMITS"
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -59,31 +58,27 @@ def audit_labels(
         InputError: one of the audits cannot be made.
     """
     from tokensieve import __version__
-    from tokensieve.auditing.labels import LabelAudits, LabelRow
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.report.labels import render_labels
-    from tokensieve.report.terminal_labels import show_labels
+    from tokensieve.auditing.labels import LabelAudits, label_row
+    from tokensieve.files import check_writable
+    from tokensieve.report.terminal import show
+    from tokensieve.report.writer import save
 
     check_writable(out)
     out.mkdir(parents=True, exist_ok=True)
-    rows: list[LabelRow] = []
+    rows: list[dict[str, Any]] = []
     taken: set[str] = set()
     for number, (label, how) in enumerate(asked, 1):
         folder = folder_name(label)
         folder = folder if folder.lower() not in taken else f"{folder}-{number}"
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(asked)}: {label}")
-        rows.append(LabelRow.of(label, folder, run(how, out / folder, f"{source}: {label}")))
+        rows.append(label_row(label, folder, run(how, out / folder, f"{source}: {label}")))
     index = LabelAudits(source, __version__, tuple(rows), left_out)
-    files: dict[str, Any] = {
-        "report.html": render_labels(index),
-        "labels.csv": csv_table(index.to_frame()),
-        "summary.json": json.dumps(index.to_dict(), ensure_ascii=False, indent=1),
-    }
-    write_all(out, files)
+    save(index, out, pictures=False)
     if not quiet:
-        show_labels(index, out)
-    over = [row.label for row in rows if row.exceeded]
+        show(index.report())
+        print(f"report.html, labels.csv, summary.json and a folder for each label are in {out}")
+    over = [row["label"] for row in rows if row["exceeded"]]
     if over:
         say(quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
     return 3 if over else 0

@@ -19,7 +19,7 @@ def written(column: Column, value: Any) -> tuple[str, str]:
         return MISSING, ""
     digits = DIGITS.get(column.format, 0) if column.digits is None else column.digits
     match column.format:
-        case "text":
+        case "text" | "link":
             return str(value), ""
         case "token":
             return shown(str(value)), ""
@@ -53,7 +53,7 @@ def number(column: Column, value: Any) -> float | None:
     """What a cell is sorted and drawn by; None for text."""
     if column.format in ("interval", "rate", "cell") and value is not None:
         value = value[0]
-    return None if value is None or column.format in ("text", "token") else float(value)
+    return None if value is None or column.format in ("text", "token", "link") else float(value)
 
 
 def for_medium(block: Block, medium: Medium) -> bool:

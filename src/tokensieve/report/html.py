@@ -14,6 +14,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -215,7 +216,7 @@ def _grid(table: blocks.Table) -> dict[str, Any]:
 
 
 def _class(column: Column) -> str:
-    side = "" if column.format in ("text", "token") else "n"
+    side = "" if column.format in ("text", "token", "link") else "n"
     return f"{side} {'extra' if column.extra else ''}".strip()
 
 
@@ -239,6 +240,7 @@ def _cell(column: Column, value: Any, ends: tuple[float, float], place: int) -> 
         "between": between,
         "number": x if x is None or math.isfinite(x) else None,
         "token": column.format == "token",
+        "link": quote(text) if column.format == "link" else "",
         "mark": column.marks.get(text, ""),
         "class": _class(column),
         "head": f"{column.name} {column.unit}".strip() if place else "",

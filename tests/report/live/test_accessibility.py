@@ -10,9 +10,9 @@ from test_report_theory import study_of
 
 from calls import fast_first
 from pages import violations
-from tokensieve.auditing.compare import compare_audits
+from tokensieve.auditing.comparison.compare import compare_audits
 from tokensieve.auditing.result import Audit
-from tokensieve.report.compare import render_comparison
+from tokensieve.report.html import page as html_page
 from tokensieve.report.theory import render_theory
 from tokensieve.text.counts import Counts
 
@@ -31,4 +31,4 @@ def test_verify(browser: Any, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_compare(browser: Any, audited: Audit, tmp_path: Path) -> None:
-    assert violations(browser, render_comparison(compare_audits(audited, audited)), tmp_path, "light") == []
+    assert violations(browser, html_page(compare_audits(audited, audited).report()), tmp_path, "light") == []

@@ -16,24 +16,29 @@ allow, so that what is found is found a fortiori and something may be missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 from scipy.stats import false_discovery_control, norm
 
 from tokensieve import __version__
+from tokensieve.auditing.comparison.saved import Saved
 from tokensieve.auditing.limits import Limit, parse_amount, parse_limits
 from tokensieve.auditing.result import Audit
-from tokensieve.auditing.saved import Saved
+from tokensieve.auditing.settings import CompareSettings
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.evidence.shares import Share
+from tokensieve.files import Content, csv_table
 from tokensieve.text.counts import Floats
+
+if TYPE_CHECKING:
+    from tokensieve.blocks import Report
 
 
 class Change(StrEnum):
@@ -80,7 +85,11 @@ class AuditComparison:
         accuracy: of the test documents.
         notes: what a reader should know.
         version: of this package.
+        fail_on: limits as they were given; None without.
+        seconds: of each stage.
     """
+
+    own_files: ClassVar[str] = r"compare\.csv"
 
     before: Saved
     after: Saved
@@ -89,6 +98,8 @@ class AuditComparison:
     accuracy: Difference
     notes: tuple[str, ...]
     version: str = __version__
+    fail_on: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{n:,} {change.value}" for change, n in self.counts.items() if n) or "no change"
@@ -107,10 +118,12 @@ class AuditComparison:
         return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change.value)
 
     def alone(self, after: bool) -> pl.DataFrame:
-        """Token types that only the earlier (later) audit knows and whose difference is within chance: token and documents, the
+        """Tokens that only the earlier (later) audit contains and that changed significantly for no class: token and documents,
         most frequent first."""
         mine, other = ("after", "before") if after else ("before", "after")
-        rows = self.table.filter(pl.col("change") == "", pl.col(f"documents_{other}").is_null())
+        rows = self.table.filter(
+            pl.col(f"documents_{other}").is_null(), ~pl.col("token").is_in(self.changed()["token"].implode())
+        )
         named = rows.group_by("token").agg(pl.col(f"documents_{mine}").first().alias("documents"))
         return named.sort("documents", "token", descending=[True, False])
 
@@ -124,10 +137,23 @@ class AuditComparison:
         same = both.join(self.changed(), on=["token", "class"], how="anti")
         return same.sort(pl.col("effect_after").abs(), descending=True)["token"].unique(maintain_order=True).to_list()
 
-    def exceeded(self, limits: Iterable[Limit]) -> list[str]:
-        """What goes beyond the limits: names of changes, and "accuracy"."""
+    @property
+    def exceeded(self) -> list[str]:
+        """What goes beyond `fail_on`: names of changes, and "accuracy"."""
         counts: dict[str, float] = {change.value: n for change, n in self.counts.items()}
+        limits = change_limits(self.fail_on)
         return [limit.name for limit in limits if counts.get(limit.name, -self.accuracy.high) > limit.amount]
+
+    def report(self) -> Report:
+        """What terminal and page show."""
+        from tokensieve.auditing.comparison.report import comparison_report
+
+        return comparison_report(self)
+
+    def files(self) -> dict[str, Content]:
+        """File name → content of everything but the page and its picture."""
+        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        return {"compare.csv": csv_table(self.table), "summary.json": summary}
 
     def to_frame(self) -> pl.DataFrame:
         """The content of compare.csv."""
@@ -150,18 +176,25 @@ class AuditComparison:
             "accuracy": self.accuracy.to_dict(),
             "notes": list(self.notes),
             "version": self.version,
+            "fail_on": self.fail_on,
+            "exceeded": self.exceeded,
         }
 
 
-def compare_audits(before: Audit | str | Path, after: Audit | str | Path) -> AuditComparison:
+def compare_audits(
+    before: Audit | str | Path, after: Audit | str | Path, settings: CompareSettings | None = None
+) -> AuditComparison:
     """What changed from one audit to another: before and after cleaning, two data sets, two months.
 
     Args:
         before, after: audits, or folders that `tokensieve audit` or `save` wrote.
+        settings: limits of what may change.
 
     Raises:
-        InputError: a folder holds no audit or a damaged one, or the two have no two classes in common.
+        InputError: a limit has the wrong form, a folder holds no audit or a damaged one, or the two share no two classes.
     """
+    fail_on = None if settings is None else settings.fail_on
+    change_limits(fail_on)
     a, b = (Saved.of(one) if isinstance(one, Audit) else Saved.read(one) for one in (before, after))
     shared = [name for name in a.classes if name in b.classes]
     if len(shared) < 2:
@@ -175,7 +208,8 @@ def compare_audits(before: Audit | str | Path, after: Audit | str | Path) -> Aud
         notes.append(
             f"compared are the classes that both audits have: {len(shared)} of {len(a.classes)} and {len(b.classes)}"
         )
-    return AuditComparison(a, b, classes, _differences(a, b, classes), _accuracy(a, b), tuple(notes))
+    table, accuracy = _differences(a, b, classes), _accuracy(a, b)
+    return AuditComparison(a, b, classes, table, accuracy, tuple(notes), fail_on=fail_on)
 
 
 def _differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:

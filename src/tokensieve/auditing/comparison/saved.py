@@ -139,7 +139,9 @@ def _finding(entry: dict[str, Any]) -> Finding:
         evidence[str(name)] = Share(int(found), int(of), *map(float, shares))
     tokens, label = tuple(map(str, entry["tokens"])), str(entry["class"])
     severity = float(entry["severity"])
-    kind, documents = str(entry["kind"]), int(entry["documents"])
+    kind, documents = entry["kind"], int(entry["documents"])
+    if not isinstance(kind, str):
+        raise TypeError("a kind is text")
     title, headline = (str(entry.get(name, kind)) for name in ("title", "headline"))  # 0.2 wrote neither
     return Finding(
         kind, severity, label, tokens, evidence=evidence, documents=documents, title=title, headline=headline
