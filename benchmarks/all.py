@@ -1,6 +1,6 @@
 """Every benchmark, one after the other, into one Markdown file.
 
-    python benchmarks/all.py [--only NAME …] [--out docs/benchmarks.md]      (or: make bench)
+    python benchmarks/all.py [--only NAME …] [--out docs/benchmarks.md]      (or: make bench-all)
 
 Each is a process of its own, run as its command says; what it prints becomes its section. The file is written after each, and a
 section of an earlier run stays until its benchmark is run again, so `--only` renews a part. An hour on two cores; nothing else
@@ -16,12 +16,17 @@ import sys
 import time
 from pathlib import Path
 
+from machine import described, store
+
 HERE = Path(__file__).resolve().parent
 JOBS = {
     "start": ("A quick start", "start.py"),
     "busy": ("Training beside other processes", "busy.py"),
     "tokens": ("Text into counts", "main_job.py tokens"),
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
+    "auditors": ("Auditing beside scattertext and cleanlab", "peers.py audit"),
+    "release": ("This version beside the last release", "release.py"),
+    "profile": ("What an audit takes how long", "profile_audit.py"),
     "calibration": ("Log loss and calibration with few and with many documents", "calibration.py"),
     "labels": ("Wrong labels beside cleanlab", "labels.py"),
     "defaults": ("Text classification: ours at defaults, alone", "peers.py classify --methods 'ours, defaults'"),
@@ -86,6 +91,13 @@ def main() -> None:
             lines.append(line)
             print(line, end="", flush=True)
         seconds, said = time.perf_counter() - start, "".join(lines).strip()
+        figures = {
+            "benchmark": f"python benchmarks/{command}",
+            "seconds": seconds,
+            "status": worker.wait(),
+            "output": said,
+        }
+        store(f"all-{name}", figures, described())
         if worker.wait():
             failed.append(name)
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 import os
 import platform
@@ -11,6 +12,8 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import tokensieve
+
 DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
@@ -18,12 +21,23 @@ def described(*packages: str) -> str:
     """Processor, cores, memory, Python, the versions of some packages, and the date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     parts = [processor(), f"{os.cpu_count()} cores, {memory:.0f} GB", f"Python {platform.python_version()}"]
-    for package in ("tokensieve", "numpy", *packages):
+    parts.append(f"tokensieve {tokensieve.__version__}")
+    for package in ("numpy", *packages):
         try:
             parts.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             parts.append(f"no {package}")
     return ", ".join([*parts, time.strftime("%Y-%m-%d")])
+
+
+def store(name: str, figures: object, machine: str) -> Path:
+    """Keep a benchmark's figures in results/NAME.json, with the command, the machine, the versions and how busy it was."""
+    path = Path(__file__).resolve().parent / "results" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    said = {"command": " ".join(["python", *sys.argv]), "machine": machine, "date": time.strftime("%Y-%m-%d %H:%M")}
+    said["load"] = f"{os.getloadavg()[1]:.2f} processes waiting or running over the last five minutes"
+    path.write_text(json.dumps(said | {"figures": figures}, indent=1, ensure_ascii=False), encoding="utf-8")
+    return path
 
 
 def processor() -> str:

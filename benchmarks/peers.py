@@ -1,20 +1,24 @@
-"""What users would pick instead, side by side with ours: text classification, and the max-margin problem.
+"""What users would pick instead, side by side with ours: text classification, auditing, and the max-margin problem.
 
     python benchmarks/peers.py classify [--data imdb|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--methods NAME …]
+    python benchmarks/peers.py audit [--runs 3]
     python benchmarks/peers.py margin [--seconds 120]
 
-`classify`: scikit-learn's TF-IDF + logistic regression, NB-SVM (Wang & Manning 2012), fastText at its defaults and at its best
-setting, and `AttentionClassifier`, likewise.
-Every method's setting is chosen on the same tenth of the training documents, once, and then
-each is timed in a process of its own from the raw file to the test predictions, with that setting, in turns (the search for
-the setting is not in the seconds); its peak memory is that process's. fastText is that of
-`pip install fasttext-wheel`, and left out without it (builds of other packages, 0.9.2 and 0.9.3, ended runs on single words with
-"Encountered NaN", for the same settings and data now and then).
+`classify`: nine rows. TF-IDF + logistic regression, TF-IDF + linear SVM, NB-SVM (Wang & Manning 2012), fastText and Vowpal
+Wabbit at their defaults and at their best setting, and `AttentionClassifier`, likewise. Every method's setting is chosen on the
+same tenth of the training documents, once, and then each is timed in a process of its own from the raw file to the test
+predictions, with that setting, in turns (the search for the setting is not in the seconds); its peak memory is that process's.
+Vowpal Wabbit learns with logistic loss on hashed n-grams in one thread, five passes at its defaults. fastText is that of
+`pip install fasttext-wheel` (builds of other packages, 0.9.2 and 0.9.3, ended runs on single words with "Encountered NaN", for
+the same settings and data now and then). A peer that is not installed is left out, and the output names it.
+
+`audit`: finding tokens that give the label away, and wrong labels, on the training half of IMDB: `tokensieve audit` does both,
+scattertext writes its page of terms, and cleanlab ranks labels by five-fold probabilities of TF-IDF + logistic regression.
 
 `margin`: `max_margin` against the dense formulation (every pair a row, Clarabel), with more and more documents until the dense
 one passes the time allowed.
 
-Data: see machine.py.
+`classify` and `audit` keep their figures in benchmarks/results/, with command, versions and machine. Data: see machine.py.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from machine import DATA, described
+from machine import DATA, described, store
 
 TASKS = {"imdb": "IMDB", "yelp": "Yelp 1,2 / 4,5", "yelp5": "Yelp five stars"}
 WORDS = r"(?u)\w+(?:['’]\w+)*"
@@ -47,12 +51,16 @@ GRIDS: dict[str, list[dict[str, Any]]] = {
         {"value_rate": rate, "min_documents": k} for rate in (0.05, 0.1, 0.2) for k in (1, 2, 3)
     ],
     "TF-IDF + LR": [{"C": c} for c in (1.0, 10.0, 100.0)],
+    "TF-IDF + SVM": [{"C": c} for c in (0.1, 1.0, 10.0)],
     "NB-SVM": [{"C": c, "beta": beta} for c in (0.1, 1.0) for beta in (0.25, 1.0)],
     "fastText, defaults": [{}],
     "fastText, best": [{"epoch": epoch, "lr": lr} for epoch in (5, 25) for lr in (0.1, 0.5, 1.0)],
+    "Vowpal Wabbit, defaults": [{}],
+    "Vowpal Wabbit, best": [{"passes": passes, "l2": l2} for passes in (5, 20) for l2 in (0.0, 1e-7, 1e-6)],
 }
+PEERS = {"fastText": "fasttext", "Vowpal": "vowpalwabbit"}  # first word of a method → the module that it needs
 STAGES = ("reading", "features", "training", "predicting")
-Split = tuple[list[str], list[Any], list[str]]
+Split = tuple[pl.Series, list[Any], pl.Series]
 Lap = Callable[[str], None]
 
 
@@ -73,37 +81,36 @@ def load(task: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def ours(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[Any]:
-    from tokensieve.model.classifier import AttentionClassifier
-    from tokensieve.text.corpus import Corpus
-    from tokensieve.text.tokenizers import text_series
-    from tokensieve.text.vocabulary import count_corpus
+    from tokensieve import AttentionClassifier
 
     texts, labels, unseen = split
-    classes = sorted(set(labels))
-    model = AttentionClassifier(ngrams=n, random_state=seed, **setting)
-    index = {name: k for k, name in enumerate(classes)}
-    y = np.array([index[label] for label in labels])
-    documents = Corpus.of(text_series(texts), y, tuple(map(str, classes)))
-    counted = count_corpus(documents, ngrams=n, min_documents=model.min_documents)
-    lap("features")
-    model.fit_counts(counted.counts, counted.vocabulary)
-    lap("training")
-    answers = model.predict(unseen)
-    names = dict(zip(map(str, classes), classes, strict=True))
-    return [names[str(a)] for a in answers]
+    model = AttentionClassifier(ngrams=n, random_state=seed, **setting).fit(texts, labels)
+    lap("training")  # counting included
+    return model.predict(unseen).tolist()
 
 
 def tfidf(split: Split, n: int, seed: int, lap: Lap, C: float) -> list[Any]:
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
+
+    return _on_tfidf(split, n, lap, LogisticRegression(C=C, max_iter=1000))
+
+
+def linear_svm(split: Split, n: int, seed: int, lap: Lap, C: float) -> list[Any]:
+    from sklearn.svm import LinearSVC
+
+    return _on_tfidf(split, n, lap, LinearSVC(C=C, random_state=seed))
+
+
+def _on_tfidf(split: Split, n: int, lap: Lap, model: Any) -> list[Any]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts, labels, unseen = split
     vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n), min_df=2, token_pattern=WORDS)
-    x = vectorizer.fit_transform(texts)
+    x = vectorizer.fit_transform(texts.to_list())
     lap("features")
-    model = LogisticRegression(C=C, max_iter=1000).fit(x, labels)
+    model.fit(x, labels)
     lap("training")
-    return model.predict(vectorizer.transform(unseen)).tolist()
+    return model.predict(vectorizer.transform(unseen.to_list())).tolist()
 
 
 def nbsvm(split: Split, n: int, seed: int, lap: Lap, C: float, beta: float) -> list[Any]:
@@ -113,7 +120,7 @@ def nbsvm(split: Split, n: int, seed: int, lap: Lap, C: float, beta: float) -> l
 
     texts, labels, unseen = split
     vectorizer = CountVectorizer(binary=True, ngram_range=(1, n), min_df=2, token_pattern=WORDS)
-    x = vectorizer.fit_transform(texts).astype(np.float64)
+    x = vectorizer.fit_transform(texts.to_list()).astype(np.float64)
     lap("features")
     names, machines = sorted(set(labels)), []
     for name in names[1:] if len(names) == 2 else names:
@@ -124,7 +131,7 @@ def nbsvm(split: Split, n: int, seed: int, lap: Lap, C: float, beta: float) -> l
         weights = beta * machine.coef_[0] + (1 - beta) * np.abs(machine.coef_).mean()
         machines.append((ratio * weights, machine.intercept_[0]))
     lap("training")
-    z = vectorizer.transform(unseen).astype(np.float64)
+    z = vectorizer.transform(unseen.to_list()).astype(np.float64)
     answers = [z @ weights + bias for weights, bias in machines]
     best = (answers[0] > 0).astype(int) if len(names) == 2 else np.argmax(answers, axis=0)
     return [names[k] for k in best]
@@ -134,14 +141,9 @@ def fasttext(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[
     """On the same words, lower-cased, through its own training file; two threads, so its result depends on their race."""
     import fasttext as library
 
-    from tokensieve.text.tokenizers import WordTokenizer, text_series
-
-    def split_words(part: list[str]) -> list[str]:
-        return [" ".join(row) for row in WordTokenizer().split(text_series(part)).to_list()]
-
     texts, labels, unseen = split
     names = {label: f"__label__{k}" for k, label in enumerate(sorted(set(labels)))}
-    words = split_words(texts)
+    words = _words(texts)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.txt"
         order = np.random.default_rng(seed).permutation(
@@ -153,14 +155,57 @@ def fasttext(split: Split, n: int, seed: int, lap: Lap, **setting: Any) -> list[
         model = library.train_supervised(str(path), verbose=0, **how)
     lap("training")
     back = {name: label for label, name in names.items()}
-    answered = model.f.multilinePredict([line + "\n" for line in split_words(unseen)], 1, 0.0, "strict")[0]
+    answered = model.f.multilinePredict([line + "\n" for line in _words(unseen)], 1, 0.0, "strict")[0]
     return [back[row[0]] for row in answered]
 
 
+def vowpal(split: Split, n: int, seed: int, lap: Lap, passes: int = 5, l2: float = 0.0, bits: int = 24) -> list[Any]:
+    """Logistic loss on hashed n-grams of the same words, in one thread, through its own files."""
+    from vowpalwabbit import Workspace
+
+    texts, labels, unseen = split
+    names = sorted(set(labels))
+    kinds = {name: (2 * k - 1 if len(names) == 2 else k + 1) for k, name in enumerate(names)}
+    several = "" if len(names) == 2 else f" --oaa {len(names)}"
+    grams = f" --ngram {n}" if n > 1 else ""
+    with tempfile.TemporaryDirectory() as folder:
+        train, test, out = (Path(folder) / name for name in ("train.txt", "test.txt", "out.txt"))
+        order = np.random.default_rng(seed).permutation(
+            len(labels)
+        )  # read in order, and IMDB's file is sorted by label
+        words = _words(texts)
+        train.write_text("".join(f"{kinds[labels[i]]} | {words[i]}\n" for i in order), encoding="utf-8")
+        test.write_text("".join(f"| {line}\n" for line in _words(unseen)), encoding="utf-8")
+        lap("features")
+        how = f"-d {train} -c -k --passes {passes} --holdout_off -b {bits} --l2 {l2} --loss_function logistic"
+        Workspace(f"{how}{several}{grams} -f {folder}/model --quiet").finish()
+        lap("training")
+        Workspace(f"-i {folder}/model -t -d {test} -p {out} --quiet").finish()
+        answered = [float(line.split()[0]) for line in out.read_text().splitlines()]
+    if several:
+        return [names[int(k) - 1] for k in answered]
+    return [names[int(f > 0)] for f in answered]
+
+
+def _words(part: pl.Series) -> list[str]:
+    """The lower-cased words of each text with a space between them, as a user of these tools would split them."""
+    import re
+
+    pattern = re.compile(WORDS)
+    return [" ".join(pattern.findall(text.lower())) for text in part]
+
+
 METHODS: dict[str, Callable[..., list[Any]]] = {
-    OURS: ours, "ours, chosen on validation": ours, "TF-IDF + LR": tfidf, "NB-SVM": nbsvm, "fastText, defaults": fasttext,
+    OURS: ours,
+    "ours, chosen on validation": ours,
+    "TF-IDF + LR": tfidf,
+    "TF-IDF + SVM": linear_svm,
+    "NB-SVM": nbsvm,
+    "fastText, defaults": fasttext,
     "fastText, best": fasttext,
-}  # fmt: skip
+    "Vowpal Wabbit, defaults": vowpal,
+    "Vowpal Wabbit, best": vowpal,
+}
 
 
 def choose(task: str, n: int, method: str) -> dict[str, Any]:
@@ -168,7 +213,7 @@ def choose(task: str, n: int, method: str) -> dict[str, Any]:
     train, _ = load(task)
     order = np.random.default_rng(0).permutation(len(train))
     held, rest = train[order[: len(train) // 10]], train[order[len(train) // 10 :]]
-    split = rest["text"].to_list(), rest["label"].to_list(), held["text"].to_list()
+    split = rest["text"], rest["label"].to_list(), held["text"]
     goal, scores = held["label"].to_numpy(), []
     for setting in GRIDS[method]:
         answers = METHODS[method](split, n, 0, lambda stage: None, **setting)
@@ -182,7 +227,7 @@ def one(task: str, n: int, method: str, seed: int, setting: dict[str, Any]) -> d
     laps = [("", time.perf_counter())]
     lap: Lap = lambda stage: laps.append((stage, time.perf_counter()))  # noqa: E731
     train, test = load(task)
-    split = train["text"].to_list(), train["label"].to_list(), test["text"].to_list()
+    split = train["text"], train["label"].to_list(), test["text"]
     lap("reading")
     answers = METHODS[method](split, n, seed, lap, **setting)
     lap("predicting")
@@ -215,10 +260,14 @@ def child(what: str, task: str, n: int, method: str, **more: Any) -> dict[str, A
 
 def classify(options: argparse.Namespace) -> None:
     """A row for each data set, length of n-grams and method, and what the rows say of ours beside the best of the others."""
-    methods = [m for m in options.methods if find_spec("fasttext") or not m.startswith("fastText")]
-    print(described("scikit-learn", "fasttext-wheel") + "\n")
+    lacking = {word for word, module in PEERS.items() if find_spec(module) is None}
+    methods = [m for m in options.methods if m.split()[0].rstrip(",") not in lacking]
+    print(described("scikit-learn", "fasttext-wheel", "vowpalwabbit") + "\n")
+    if lacking:
+        print(f"not installed and left out: {', '.join(sorted(lacking))}\n")
     print(f"| data | words | method | setting | validation | test accuracy | seconds | {' | '.join(STAGES)} | GB |")
     print("|---|---|---|---|---|---|---|" + "---|" * (len(STAGES) + 1), flush=True)
+    kept = []
     verdicts = []
     for task in options.data:
         for n in options.ngrams:
@@ -229,14 +278,16 @@ def classify(options: argparse.Namespace) -> None:
                     runs[m].append(child("one", task, n, m, seed=seed, setting=chosen[m]["setting"]))
             for m in methods:
                 print(_row(task, n, m, chosen[m], runs[m]), flush=True)
+                kept.append({"data": task, "ngrams": n, "method": m, **chosen[m], "runs": runs[m]})
             if {OURS} < set(methods):
                 verdicts.append(_verdict(task, n, runs))
     print("\n" + "\n".join(verdicts))
+    store("peers-classify", kept, described("scikit-learn", "fasttext-wheel", "vowpalwabbit"))
 
 
 def _row(task: str, n: int, method: str, chosen: dict[str, Any], runs: list[dict[str, float]]) -> str:
     def middle(key: str, digits: int, spread: bool = False) -> str:
-        values = [run[key] for run in runs]
+        values = [run.get(key, 0.0) for run in runs]
         wide = f" ({min(values):.{digits}f} … {max(values):.{digits}f})" if spread else ""
         return f"{statistics.median(values):.{digits}f}{wide}"
 
@@ -270,6 +321,72 @@ def _verdict(task: str, n: int, runs: dict[str, list[dict[str, float]]]) -> str:
         f"- {TASKS[task]}, 1…{n} words: ours at defaults {mine:.4f}; the best of the others is {best}, {accuracy[best]:.4f} "
         f"({interval.low:.4f} … {interval.high:.4f}): {said}. Times our seconds: {times}."
     )
+
+
+def audit_ours() -> dict[str, Any]:
+    import tokensieve
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = tokensieve.audit(DATA / "imdb_train.parquet", ngrams=2)
+        tokensieve.save(found, folder)
+    return {"what": "tokens, shortcuts, wrong labels, duplicates, page", "found": len(found.findings)}
+
+
+def audit_scattertext() -> dict[str, Any]:
+    import scattertext
+
+    frame = pl.read_parquet(DATA / "imdb_train.parquet").select("text", "label").to_pandas()
+    corpus = scattertext.CorpusFromPandas(
+        frame, category_col="label", text_col="text", nlp=scattertext.whitespace_nlp_with_sentences
+    ).build()
+    page = scattertext.produce_scattertext_explorer(
+        corpus, category="positive", category_name="positive", not_category_name="negative", minimum_term_frequency=5
+    )
+    return {"what": "a page of terms", "found": corpus.get_num_terms(), "megabytes": len(page) / 1e6}
+
+
+def audit_cleanlab() -> dict[str, Any]:
+    from cleanlab.filter import find_label_issues
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    frame = pl.read_parquet(DATA / "imdb_train.parquet")
+    y = (frame["label"] == "positive").to_numpy().astype(int)
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2), min_df=2), LogisticRegression(C=10.0, max_iter=1000))
+    chances = cross_val_predict(model, frame["text"].to_list(), y, cv=5, method="predict_proba")
+    issues = find_label_issues(y, chances, return_indices_ranked_by="self_confidence")
+    return {"what": "wrong labels", "found": len(issues)}
+
+
+AUDITS = {"tokensieve": audit_ours, "scattertext": audit_scattertext, "cleanlab": audit_cleanlab}
+
+
+def audit(options: argparse.Namespace) -> None:
+    """A row for each tool, each run in a process of its own, in turns."""
+    tools = [name for name in AUDITS if find_spec(name)]
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in tools}
+    for k in range(options.runs):
+        for name in tools if k % 2 == 0 else tools[::-1]:
+            done = subprocess.run(
+                [sys.executable, __file__, "audit-one", "--tool", name], stdout=subprocess.PIPE, text=True, check=True
+            )
+            runs[name].append(json.loads(done.stdout.splitlines()[-1]))
+    print(described("scattertext", "cleanlab", "scikit-learn") + "\n")
+    print("| tool | what it finds | found | seconds | GB |\n|---|---|---|---|---|")
+    for name, of in runs.items():
+        seconds = [one["seconds"] for one in of]
+        span = f"{statistics.median(seconds):.1f} ({min(seconds):.1f} … {max(seconds):.1f})"
+        print(f"| {name} | {of[0]['what']} | {of[0]['found']:,} | {span} | {max(one['gigabytes'] for one in of):.2f} |")
+    store("peers-audit", runs, described("scattertext", "cleanlab", "scikit-learn"))
+
+
+def audit_one(tool: str) -> dict[str, Any]:
+    begun = time.perf_counter()
+    found = AUDITS[tool]()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return found | {"seconds": time.perf_counter() - begun, "gigabytes": peak}
 
 
 def margin(options: argparse.Namespace) -> None:
@@ -320,13 +437,14 @@ def margin(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("classify", "margin", "choose", "one"))
+    parser.add_argument("what", choices=("classify", "audit", "margin", "choose", "one", "audit-one"))
     parser.add_argument("--data", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--ngrams", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--method", choices=METHODS)
+    parser.add_argument("--tool", choices=AUDITS)
     parser.add_argument("--setting", type=json.loads, default={})
     parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args()
@@ -334,8 +452,10 @@ def main() -> None:
         print(json.dumps(choose(options.data[0], options.ngrams[0], options.method)))
     elif options.what == "one":
         print(json.dumps(one(options.data[0], options.ngrams[0], options.method, options.seed, options.setting)))
+    elif options.what == "audit-one":
+        print(json.dumps(audit_one(options.tool)))
     else:
-        {"classify": classify, "margin": margin}[options.what](options)
+        {"classify": classify, "audit": audit, "margin": margin}[options.what](options)
 
 
 if __name__ == "__main__":
