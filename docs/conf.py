@@ -1,16 +1,19 @@
-"""Sphinx's settings, and the bridge from our docstrings (Google sections, Markdown's single backticks) to Sphinx."""
+"""Sphinx's settings; pages generated from the code (API, commands, files); formulas as MathML; our docstrings for Sphinx."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import tokensieve
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 HERE = Path(__file__).parent
-ROOMS = {
+PACKAGES = {
     "text": ("Text in, counts out", "Sources, columns, labels, tokenizers, the vocabulary and the counts."),
     "evidence": ("What the data alone shows", "Token importance with document-level uncertainty; no model needed."),
     "model": ("The model", "The classifier, its exact gradients, explanations and files."),
@@ -23,16 +26,17 @@ ROOMS = {
 
 project, author = "tokensieve", "The tokensieve developers"
 version = release = tokensieve.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
-nb_execution_mode, nb_execution_timeout, nb_execution_raise_on_error = "force", 300, True
-nb_merge_streams, nb_output_stderr = True, "remove"
+html_math_renderer = (
+    "mathml"  # formulas become MathML when the site is built, so that it needs no script from elsewhere
+)
 html_theme, html_title = "furo", "tokensieve"
 html_show_sourcelink = False
 templates_path: list[str] = []
-exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build"]
 default_role = "literal"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -81,12 +85,12 @@ def bridge(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
 
 def write_api(app: Any) -> None:
     """One page per room from the public names, so that none is missing and none is listed by hand."""
-    listed: dict[str, list[str]] = {room: [] for room in ROOMS}
+    listed: dict[str, list[str]] = {room: [] for room in PACKAGES}
     for name in tokensieve.__all__:
         if name != "__version__":
             home = getattr(tokensieve, name).__module__
             listed[home.split(".")[1]].append(f"{home}.{name}")
-    for room, (title, text) in ROOMS.items():
+    for room, (title, text) in PACKAGES.items():
         page = [HEAD.format(title=title, text=text, first=listed[room][0].rsplit(".", 1)[1]) if listed[room] else ""]
         page += [_entry(path) for path in sorted(listed[room], key=lambda path: path.rsplit(".", 1)[1].lower())]
         _replace(HERE / "api" / f"{room}.md", "\n".join(page))
@@ -119,8 +123,36 @@ def signature(
     return clean, returned
 
 
+def visit_inline(self: Any, node: Any) -> None:
+    """A formula within a line, as MathML."""
+    from docutils.nodes import SkipNode
+    from latex2mathml.converter import convert
+
+    self.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def visit_block(self: Any, node: Any) -> None:
+    """A formula on a line of its own, as MathML."""
+    from docutils.nodes import SkipNode
+    from latex2mathml.converter import convert
+
+    self.body.append(convert(node.astext(), display="block"))
+    raise SkipNode
+
+
+def write_reference(app: Any) -> None:
+    """The pages of commands and of files, from the code and from what the commands write."""
+    from reference import commands_page, files_page
+
+    _replace(HERE / "reference" / "commands.md", commands_page())
+    _replace(HERE / "reference" / "files.md", files_page())
+
+
 def setup(app: Any) -> None:
-    """Hooks: the API's pages before anything is read, docstrings before the sections are parsed."""
+    """Hooks: generated pages before anything is read, docstrings before the sections are parsed."""
+    app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     app.connect("builder-inited", write_api)
+    app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", bridge, priority=100)
     app.connect("autodoc-process-signature", signature)

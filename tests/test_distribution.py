@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -77,9 +78,23 @@ def test_types_are_seen_from_outside(built: Path, tmp_path: Path) -> None:
     assert "tuple[str, ...]" in seen and "ndarray" in seen
 
 
+# what a browser would fetch from elsewhere; links that a reader may follow are fine
+OUTSIDE = re.compile(
+    r"""(<script|<img|<link|<iframe)[^>]+(src|href)=["'](https?:)?//[^"']+|@import\s+url\(["']?https?:"""
+)
+
+
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = python("-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(ROOT / "docs"), str(tmp_path), folder=ROOT,
                   path=str(ROOT / "src"))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     page = (tmp_path / "api" / "model.html").read_text(encoding="utf-8")
     assert "AttentionClassifier" in page and "problematic" not in page
+    loaded = [
+        f"{path.name}: {found[0]}"
+        for path in tmp_path.rglob("*.html")
+        for found in OUTSIDE.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not loaded, loaded
+    assert "<math" in (tmp_path / "glossary.html").read_text(encoding="utf-8")
+    assert "over-budget.csv" in (tmp_path / "reference" / "files.html").read_text(encoding="utf-8")
