@@ -43,11 +43,13 @@ bench-all: .deps-test
 	$(BIN)/pip install -q --disable-pip-version-check -c requirements-test.lock --no-build-isolation -e '.[bench]'
 	$(BIN)/python benchmarks/all.py
 
-# docs/reproduced.md: every experiment and reading over seeds. SCALE=paper takes hours; its folder is added where there is one
+# docs/reproduced.md from one run: every experiment and reading over seeds. What is finished is not run again. SCALE=paper takes
+# hours; both scales are on the page where both have been run
 SCALE ?= quick
+REPRODUCED := tokensieve-reproduce
 reproduced: .deps-test
-	$(BIN)/tokensieve reproduce --scale $(SCALE) --reading all --out tokensieve-reproduce-$(SCALE)
-	cat tokensieve-reproduce-quick/table.md $(wildcard tokensieve-reproduce-paper/table.md) > docs/reproduced.md
+	$(BIN)/tokensieve reproduce --data ../shared/data --scale $(SCALE) --reading all --out $(REPRODUCED)-$(SCALE)
+	$(BIN)/python benchmarks/reproduced.py $$(ls -d $(REPRODUCED)-quick $(REPRODUCED)-paper 2>/dev/null)
 
 .deps-run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -43,12 +44,17 @@ def compose_report(study: Reproduction) -> Report:
     longer = " Run it at the paper's sizes with --scale paper." if scale == "quick" else ""
     lead = f"Scale {scale}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}.{trial}{longer}"
     rows = [
-        (result.id, subscripts(result.experiment.paper), subscripts(_we_see(result)), _verdict_cell(result))
+        (result.id, subscripts(_paper_shows(result.experiment)), subscripts(_we_see(result)), _verdict_cell(result))
         for result in study.results
     ]
     heads = ("Experiment", "The paper shows", "We see", "Verdict")
     table = Table("What holds", tuple(map(Column, heads)), rows)
-    reading = Section("How to read this page", tuple(Text(subscripts(text)) for text in _HOW_TO_READ), folded=True)
+    reading = Section(
+        "How to read this page",
+        tuple(Text(subscripts(text)) for text in _HOW_TO_READ),
+        folded=True,
+        only=("html", "markdown"),
+    )
     blocks: tuple[Block, ...] = (
         Text(lead, "lead"),
         table,
@@ -84,13 +90,19 @@ def _headline(study: Reproduction) -> str:
     return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
 
 
+def _paper_shows(experiment: Experiment) -> str:
+    """The paper's figures where it gives some, else its claim."""
+    return experiment.claim if experiment.paper.endswith(("without numbers", "no figures")) else experiment.paper
+
+
 def _we_see(result: ExperimentResult, reading: str = DEFAULT) -> str:
     """The experiment's sentence with our medians over seeds; the problem where nothing was run."""
     if not result.finished(reading):
         return result.problem or result.runs[reading][0].problem
     shown = [values for one, values, _ in result.over_seeds(reading) if one.judged or one.prominent]
     try:
-        return result.experiment.sees.format(*(float(np.median(values)) for values in shown))
+        said = result.experiment.sees.format(*(float(np.median(values)) for values in shown))
+        return re.sub(r"(?<!\w)-(?=\d)", "−", said)
     except IndexError:
         return result.figures_in_words(reading)
 
@@ -115,11 +127,11 @@ def _section(result: ExperimentResult) -> Section:
     said = [Text(subscripts(f"The paper: {e.claim} ({e.paper})."))]
     if result.verdict == NOT_RUN:
         said.append(Text(f"Not run: {result.problem}.", "warning"))
-        return Section(e.title, tuple(said), anchor=e.id)
+        return Section(e.title, tuple(said), anchor=e.id, only=("html", "markdown"))
     verdict = result.verdict_in_words
     said.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {_we_see(result)}."), style))  # type: ignore[arg-type]
-    if result.verdict == EXPLAINED:
-        name = str(result.explained_by)
+    name = str(result.explained_by)
+    if result.verdict == EXPLAINED and _we_see(result, name) != _we_see(result):
         said.append(Text(subscripts(f"Under reading “{name}” we see {_we_see(result, name)}.")))
     said.append(Text(subscripts(f"Criterion: {e.criterion}.")))
     blocks: list[Block] = [*said, *_pictures(result), _figures(result)]
@@ -129,7 +141,7 @@ def _section(result: ExperimentResult) -> Section:
         blocks.append(Table("Other readings of what the paper leaves open", columns, rows))
     blocks += [Text(subscripts(note), "note") for note in e.notes]
     blocks.append(Text(f"Every bin and every seed: tables/{e.id}-*.csv and runs/{e.id}/.", "note"))
-    return Section(e.title, tuple(blocks), anchor=e.id)
+    return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
 
 
 def _figures(result: ExperimentResult) -> Table:
@@ -163,7 +175,9 @@ def _reviewers(study: Reproduction) -> Section:
         ours = one.get("ours") or (f"{_verdict_cell(result)}: {_we_see(result)}" if result else "")
         rows.append((one["who"], one["question"], one["answer"], one.get("experiment"), subscripts(ours)))
     heads = ("Reviewer", "Asked", "The authors' answer, in our words", "Our experiment", "Our result")
-    return Section("What the reviewers asked", (Table("", tuple(map(Column, heads)), rows, first=30),))
+    return Section(
+        "What the reviewers asked", (Table("", tuple(map(Column, heads)), rows, first=30),), only=("html", "markdown")
+    )
 
 
 def _pictures(result: ExperimentResult) -> list[Picture]:
@@ -199,7 +213,7 @@ def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> dic
     x = "importance" if "importance" in tokens.columns else "posterior_difference"
     mean, sd = pl.col(f"{of}_mean"), pl.col(f"{of}_sd")
     shown = table.select("x", "few", mean=mean, low=mean - sd, high=mean + sd, least=f"{of}_low", most=f"{of}_high")
-    sample = tokens.gather_every(max(1, -(-tokens.height // 600)))  # 600 types fill a panel
+    sample = tokens.gather_every(max(1, -(-tokens.height // 300)))  # 300 types fill a panel
     panel: dict[str, Any] = {"kind": "bins", "title": part, "x": x.replace("_", " "), "y": SYMBOLS[of]}
     panel |= {"bins": shown.to_dicts()}
     panel |= {"points": sample.select(x=pl.col(x).round(5), y=pl.col(of).round(4)).drop_nans().to_dicts()}
@@ -212,8 +226,14 @@ def _line_panel(table: pl.DataFrame) -> dict[str, Any]:
     """Lines of a figure against steps or dimensions: means over seeds with their range."""
     x, y = ("step", "test_accuracy") if "step" in table.columns else ("d", "value")
     over = table.group_by("by", x, maintain_order=True).agg(mean=pl.mean(y), least=pl.min(y), most=pl.max(y))
-    rows = over.select("mean", "least", "most", x=x, by=pl.col("by").cast(pl.String).str.replace_all("_", " "))
-    title = "test accuracy" if y == "test_accuracy" else "figure"
+    names = {
+        "value_spearman": "Spearman of E_sᵀv",
+        "score_spearman": "Spearman of E_sᵀp",
+        "test_accuracy": "test accuracy",
+    }
+    by = pl.col("by").cast(pl.String).str.replace_many(names)
+    rows = over.select("mean", "least", "most", x=x, by=by)
+    title = "test accuracy" if y == "test_accuracy" else "Spearman, accuracy"
     return {"kind": "lines", "title": "", "x": x, "y": title, "lines": rows.to_dicts(), "log": x == "d"}
 
 

@@ -69,7 +69,7 @@ def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
     if not pictures:
         return {}
     specs = {picture.name: specification(picture) for picture in pictures}
-    texts = {name: subscripts(json.dumps(spec, default=float)) for name, spec in specs.items()}
+    texts = {name: subscripts(json.dumps(spec, default=float, ensure_ascii=False)) for name, spec in specs.items()}
     endings = [ending for ending in also if ending != "csv"]
     try:
         child = subprocess.run(

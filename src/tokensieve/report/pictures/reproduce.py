@@ -25,7 +25,10 @@ def panels(picture: Picture) -> Specification:
             spec, data = draw(panel, f"{i}-{j}-")
             made.append(spec | {"width": 360, "height": 260})
             datasets |= data
-        rows.append({"hconcat": made, "spacing": 48, "bounds": "flush"})
+        # axes of neighbours need space: the paper's stands on the right
+        rows.append(
+            {"hconcat": made, "spacing": 130 if any("paper" in panel for panel in row) else 72, "bounds": "flush"}
+        )
     title = {"text": picture.title, "subtitle": picture.caption, "anchor": "start", "offset": 14}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
@@ -55,7 +58,7 @@ def _bins(panel: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], dict[s
         "scale": {"domain": [False, True], "range": [_OURS, "#ffffff"]},
     }
     ours = [
-        layer("points", {"type": "circle", "color": MUTED, "opacity": 0.25, "size": 14}, "y"),
+        layer("points", {"type": "circle", "color": MUTED, "opacity": 0.25, "size": 14, "aria": False}, "y"),
         layer("bins", {"type": "area", "color": _OURS, "opacity": 0.22}, "least", "most"),
         layer("bins", {"type": "rule", "color": _OURS, "strokeWidth": 1.6, "opacity": 0.7}, "low", "high"),
         layer("bins", {"type": "line", "color": _OURS, "strokeWidth": 2.5}, "mean"),
@@ -87,7 +90,10 @@ def _lines(panel: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], dict[
     }
     up = {"type": "quantitative", "title": panel["y"], "scale": {"zero": False, "padding": 12}}
     band = {"mark": {"type": "area", "opacity": 0.15}}
-    band |= {"encoding": {"y": {"field": "least", **up}, "y2": {"field": "most"}}}
-    line = {"mark": {"type": "line", "strokeWidth": 2.3, "point": True}, "encoding": {"y": {"field": "mean", **up}}}
-    spec = {"data": {"name": f"{prefix}lines"}, "encoding": shared, "layer": [band, line]}
+    unnamed = shared["color"] | {"legend": None}
+    band |= {"encoding": {"y": {"field": "least", **up}, "y2": {"field": "most"}, "color": unnamed}}
+    line = {"mark": {"type": "line", "strokeWidth": 2.3, "point": True}}
+    line |= {"encoding": {"y": {"field": "mean", **up}, "color": shared["color"]}}
+    spec = {"data": {"name": f"{prefix}lines"}, "encoding": {"x": shared["x"]}, "layer": [band, line]}
+    spec["resolve"] = {"legend": {"color": "independent"}}
     return spec, {f"{prefix}lines": panel["lines"]}
