@@ -396,7 +396,7 @@ def margin(options: argparse.Namespace) -> None:
 
     from tokensieve.model.start import initialise
     from tokensieve.theory.generators import single_token
-    from tokensieve.theory.margin import max_margin
+    from tokensieve.theory.limit.margin import max_margin
     from tokensieve.theory.one_step import one_step
 
     print(described("clarabel", "scipy") + "\n")

@@ -22,9 +22,9 @@ from theory import highest_entries, real
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory import margin
-from tokensieve.theory.active_set import ActiveSet
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.landscape import coordinates
+from tokensieve.theory.geometry import coordinates
+from tokensieve.theory.limit.active_set import ActiveSet
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.verify import default_step_size
 

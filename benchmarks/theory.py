@@ -28,13 +28,13 @@ from theory_docs.phases import phase_pictures, phase_table
 from theory_docs.sweep import grid, run_sweep
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.faces import find_limit
-from tokensieve.theory.flow import gradient_flow
+from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.landscape import coordinates
-from tokensieve.theory.margin import max_margin
+from tokensieve.theory.geometry import coordinates
+from tokensieve.theory.limit.certify import find_limit
+from tokensieve.theory.limit.margin import max_margin
 from tokensieve.theory.one_step import one_step
+from tokensieve.theory.settings import FlowSettings, VerifySettings
 from tokensieve.theory.verify import Verification, default_step_size, verify
 
 RELAXED = {
@@ -89,7 +89,7 @@ def small(options: argparse.Namespace) -> None:
 def large(options: argparse.Namespace) -> None:
     """|S| = 5,000, n = 10,000, T = 50, d = 2048."""
     data = single_token(10_000, 5_000, 50, options.relevant, seed=options.seed)
-    report(verify(data.counts, 2048, options.eta, options.seed, budget(options), None, kept(options), ticker()))
+    report(verify(data.counts, budget(options, 2048), progress=ticker()))
 
 
 def one_step_decay(options: argparse.Namespace) -> None:
@@ -142,7 +142,7 @@ def imdb(options: argparse.Namespace) -> None:
     """25,000 reviews (or --documents), words in at least 20 reviews, d = 512 (or --d)."""
     counts = real("imdb_train.parquet", "label", options)
     print(f"{counts.n_documents} documents, {counts.n_types} token types, {counts.matrix.nnz} entries")
-    report(verify(counts, options.d, options.eta, options.seed, budget(options), None, kept(options), ticker()))
+    report(verify(counts, budget(options, options.d), progress=ticker()))
 
 
 def relaxed(options: argparse.Namespace) -> None:
@@ -249,9 +249,17 @@ def subset(
     return Counts.from_matrix(matrix, labels, tuple(classes), vectorizer.get_feature_names_out().tolist())
 
 
-def budget(options: argparse.Namespace) -> FlowSettings:
-    """Settings of the flow from the command line."""
-    return FlowSettings(options.norm, options.tolerance, max_seconds=options.seconds)
+def budget(options: argparse.Namespace, d: int) -> VerifySettings:
+    """Settings from the command line."""
+    return VerifySettings(
+        d=d,
+        eta=options.eta,
+        seed=options.seed,
+        max_norm=options.norm,
+        tolerance=options.tolerance,
+        max_seconds=options.seconds,
+        resume=kept(options),
+    )
 
 
 def kept(options: argparse.Namespace) -> Path:

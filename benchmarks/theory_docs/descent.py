@@ -16,9 +16,10 @@ import numpy as np
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.curve import Flow
-from tokensieve.theory.flow import few_threads
-from tokensieve.theory.landscape import Landscape, coordinates
+from tokensieve.theory.flow.curve import Flow
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.flow.solve import few_threads
+from tokensieve.theory.geometry import coordinates
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow import few_threads
-from tokensieve.theory.landscape import coordinates
-from tokensieve.theory.log_time import STEEP, advance
-from tokensieve.theory.margin import Margin, max_margin
-from tokensieve.theory.selection import select
+from tokensieve.theory.flow.log_time import STEEP, advance
+from tokensieve.theory.flow.solve import few_threads
+from tokensieve.theory.geometry import coordinates
+from tokensieve.theory.limit.margin import Margin, max_margin
+from tokensieve.theory.limit.selection import select
 
 # The first step is so short that what moves changes by this share.
 FIRST = 1e-5

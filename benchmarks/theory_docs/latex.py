@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tokensieve.escape import shown
 from tokensieve.theory.study import Study
+
+from tokensieve.escape import shown
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",

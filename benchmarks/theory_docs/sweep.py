@@ -19,8 +19,8 @@ from joblib import Parallel, delayed
 
 from tokensieve.files import write_all
 from tokensieve.progress import Progress
-from tokensieve.theory.curve import FlowSettings
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
 
 # Of the limit, what a row keeps.
@@ -75,11 +75,18 @@ def run_case(case: Case) -> dict[str, Any]:
             case.n, case.n_types, case.length, case.n_relevant, case.relevant_per_document, case.leak, case.label_rule,
             seed=case.seed,
         )  # fmt: skip
-        budget = FlowSettings(case.max_norm, case.tolerance, case.max_steps)
+        settings = VerifySettings(
+            d=case.d,
+            eta=case.eta,
+            seed=case.seed,
+            max_norm=case.max_norm,
+            tolerance=case.tolerance,
+            max_steps=case.max_steps,
+        )
         important = data.relevance != 0
         if case.label_rule == "xor":
             important = np.arange(case.n_types) < case.n_relevant
-        found = verify(data.counts, case.d, case.eta, case.seed, budget, important).to_dict()
+        found = verify(data.counts, settings, important).to_dict()
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return row | {"verdict": "failed", "error": str(error)}
     flow, margin, step = found["flow"], found["margin"], found["one_step"]

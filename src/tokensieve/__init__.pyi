@@ -86,10 +86,11 @@ from .text.vocabulary import (
 from .text.vocabulary import (
     learn_vocabulary as learn_vocabulary,
 )
-from .theory.flow import gradient_flow as gradient_flow
-from .theory.margin import max_margin as max_margin
-from .theory.margin import selection_of as selection_of
+from .theory.flow.solve import gradient_flow as gradient_flow
+from .theory.limit.margin import max_margin as max_margin
+from .theory.limit.margin import selection_of as selection_of
 from .theory.one_step import one_step as one_step
+from .theory.settings import VerifySettings as VerifySettings
 from .theory.verify import verify as verify
 
 __version__: str

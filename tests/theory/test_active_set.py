@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
-from tokensieve.theory.active_set import ActiveSet, _remove
+from tokensieve.theory.limit.active_set import ActiveSet, _remove
 
 
 def least_norm(D: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory.assumptions import Assumption, check_assumptions
+from tokensieve.theory.claims import Assumption, check_assumptions
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.one_step import one_step
 

@@ -9,10 +9,10 @@ from theory_docs.descent import descend
 from tokensieve.errors import InputError
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.flow import gradient_flow
+from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
+from tokensieve.theory.settings import FlowSettings
 
 
 def problem(d: int) -> tuple[Counts, Floats, Floats, Floats]:

@@ -14,10 +14,10 @@ from scipy.linalg import null_space, orth
 from scipy.optimize import minimize
 
 from tokensieve.text.counts import Counts
-from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.faces import Fate, find_limit
-from tokensieve.theory.flow import gradient_flow
-from tokensieve.theory.selection import final_from
+from tokensieve.theory.flow.solve import gradient_flow
+from tokensieve.theory.limit.certify import Fate, find_limit
+from tokensieve.theory.limit.selection import final_from
+from tokensieve.theory.settings import FlowSettings
 
 Face = tuple[tuple[int, ...], ...]
 
@@ -165,7 +165,7 @@ def test_the_selection_is_final_where_the_last_document_changes_its_highest_type
     chosen = np.zeros_like(held)
     chosen[np.repeat(range(3), np.diff(tiny.counts.matrix.indptr)), tiny.counts.matrix.indices] = mask
     right = []
-    for row in range(len(flow.arc)):
+    for row in range(len(flow.log_time)):
         top = np.argmax(np.where(held, tiny.E @ flow.at(row), -np.inf), axis=1)
         right.append(chosen[np.arange(3), top].all())
     last_wrong = max([k for k, good in enumerate(right) if not good], default=-1)

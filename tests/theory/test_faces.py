@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory import phases
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.curve import Flow, FlowSettings, Verdict
-from tokensieve.theory.faces import Fate, Limit, find_limit, finite_gaps
-from tokensieve.theory.flow import gradient_flow
+from tokensieve.theory.flow.curve import Flow, Verdict
+from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.limit.certify import Fate, Limit, find_limit, finite_gaps
+from tokensieve.theory.limit.slow import End, Exponentials, follow
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.slow import End, Exponentials, follow
+from tokensieve.theory.settings import FlowSettings, VerifySettings
 from tokensieve.theory.verify import verify
 
 
@@ -77,7 +77,7 @@ def test_a_pulling_pair_holds_p_at_a_distant_point() -> None:
     assert limit.fate is Fate.POINT
     assert limit.prediction is not None
     assert limit.prediction.points[-1][0] == pytest.approx(expected, rel=1e-3)
-    found = verify(single_token(40, 20, 5, 6).counts, d=256, settings=FlowSettings(max_norm=500.0))
+    found = verify(single_token(40, 20, 5, 6).counts, VerifySettings(d=256, max_norm=500.0))
     assert found.limit.fate is Fate.MAX_MARGIN
 
 
@@ -86,13 +86,13 @@ def test_a_short_curve_refutes_nothing(max_norm: float) -> None:
     """Three types, six contradictory and three other documents: the verdicts at one norm agree with those at a larger one."""
     matrix = [[1, 1, 0]] * 6 + [[1, 0, 1], [0, 1, 1], [1, 1, 1]]
     counts = Counts.from_matrix(matrix, [1, 1, 1, 1, 0, 0, 1, 1, 1])
-    found = verify(counts, d=256, eta=20.0, settings=FlowSettings(max_norm=max_norm))
+    found = verify(counts, VerifySettings(d=256, eta=20.0, max_norm=max_norm))
     assert Outcome.FAILS not in {claim.outcome for claim in found.claims}
 
 
 @pytest.mark.parametrize("max_norm", [3.0, 30.0, 200.0])
 def test_assumption_one_is_never_refuted_by_its_budget(max_norm: float) -> None:
-    found = verify(single_token(60, 24, 5, 6).counts, d=512, settings=FlowSettings(max_norm=max_norm))
+    found = verify(single_token(60, 24, 5, 6).counts, VerifySettings(d=512, max_norm=max_norm))
     outcomes = [claim.outcome for claim in found.claims[1:]]
     assert set(outcomes) <= {Outcome.HOLDS, Outcome.LONGER}
     if max_norm == 3.0:
@@ -114,18 +114,6 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
 
 
-def test_newcomers_that_come_to_rest_are_there_as_long_as_is_looked() -> None:
-    """Types 0 and 1 settle where σ(f) = 2/3; where Newton's method ends a flow early it is at rest from then on."""
-    counts = Counts.from_matrix([[1, 1]] * 3, [1, 1, 0])
-    w = np.array([1.5, -1.0])
-    found = phases._relax(counts, np.eye(2), w, np.ones(6, bool), np.zeros(2), 24.0, math.inf)
-    assert found is not None
-    z, tied, passed, stood = found
-    share = (math.log(2) + 1.0) / 2.5
-    assert z[0] - z[1] == pytest.approx(math.log(share / (1 - share)), rel=1e-9)
-    assert tied.all() and passed < 15 and stood == 24.0
-
-
 @pytest.mark.parametrize("gap", [30.0, 3000.0])
 def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap: float) -> None:
     """With one pulling pair d gap/dt = −|K| ‖D‖² e^{−gap}: it closes at log t = gap − log(|K| ‖D‖²), whatever the gap."""
@@ -142,8 +130,8 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
 @pytest.fixture(scope="module")
 def endless() -> tuple[Counts, Floats, Floats, Flow]:
     """Counts, embeddings, values and a flow that diverges."""
-    data = single_token(60, 30, 6, 8, leak=0.3, seed=2)
-    step = one_step(data.counts, *initialise(30, 64, seed=2), eta=200.0)
+    data = single_token(60, 30, 6, 8, leak=0.3, seed=3)
+    step = one_step(data.counts, *initialise(30, 64, seed=3), eta=200.0)
     E = step.embeddings()
     w = E @ step.start.v
     flow = gradient_flow(data.counts, E, w, step.start.p, FlowSettings(max_norm=500.0))
@@ -151,7 +139,7 @@ def endless() -> tuple[Counts, Floats, Floats, Flow]:
     return data.counts, E, w, flow
 
 
-@pytest.mark.parametrize("fake_seconds", [0, 40, 400])
+@pytest.mark.parametrize("fake_seconds", [0, 20, 60])
 def test_the_time_limit_ends_every_stage(
     monkeypatch: pytest.MonkeyPatch, endless: tuple[Counts, Floats, Floats, Flow], fake_seconds: int
 ) -> None:
@@ -171,7 +159,7 @@ def test_the_time_limit_ends_every_stage(
 def test_a_flat_direction_of_the_balance_is_still_a_strict_minimum() -> None:
     """A multiplier of 3e-4 beside ones of 100: the curvatures of (F3) differ by 2.5 million, far more than rounding leaves."""
     counts = single_token(100, 50, 8, 12, seed=1).counts
-    found = verify(counts, 256, seed=1, settings=FlowSettings(max_norm=2000.0))
+    found = verify(counts, VerifySettings(d=256, seed=1, max_norm=2000.0))
     assert found.limit.fate is Fate.MAX_MARGIN and found.limit.balance is not None
     assert found.limit.balance.residual < 1e-12
     assert 1e6 < 1 / found.limit.balance.spread < 1e7
@@ -182,17 +170,17 @@ def test_a_flat_direction_of_the_balance_is_still_a_strict_minimum() -> None:
 def test_a_selection_that_goes_round_in_a_circle_is_not_followed_for_ever() -> None:
     """A newcomer comes near and leaves again, at once, each time."""
     counts = single_token(60, 30, 6, 8, leak=0.05, seed=2).counts
-    limit = verify(counts, 16, 200.0, seed=2, settings=FlowSettings(max_norm=1000.0)).limit
+    limit = verify(counts, VerifySettings(d=16, eta=200.0, seed=2, max_norm=1000.0)).limit
     assert limit.fate is Fate.UNDECIDED and "keeps changing at log t = 26." in limit.reason
     assert limit.prediction is not None and 1 < len(limit.prediction.phases) < 20
 
 
 def test_several_relevant_tokens_do_not_refute_what_was_not_claimed() -> None:
     data = single_token(80, 40, 8, 10, relevant_per_document=3, seed=1)
-    found = verify(data.counts, d=512, settings=FlowSettings(max_norm=2000.0))
+    found = verify(data.counts, VerifySettings(d=512, max_norm=2000.0))
     claim = found.claims[3]
     assert claim.outcome in (Outcome.UNMET, Outcome.HOLDS)
-    assert found.any_important_share == 1.0
+    assert found.attended is not None and found.attended.any_share == 1.0
     if claim.outcome is Outcome.UNMET:
         assert "100.0% select at least one" in claim.verdict
 
@@ -288,7 +276,7 @@ def test_the_prediction_against_300_digits_at_log_t_200() -> None:
     assert limit.fate is Fate.FINITE_GAPS and limit.prediction is not None
     start = float(limit.prediction.log_time[0])
     exact = high_precision_curve(counts, E, w, limit.prediction.points[0], (start, 200.0))
-    assert limit.prediction.at(np.array([200.0]))[0] == pytest.approx(exact, rel=1e-5)
+    assert limit.prediction.distance(np.array([exact]))[0] < 1e-5 * np.linalg.norm(exact)
 
 
 @settings(max_examples=settings.default.max_examples // 3)

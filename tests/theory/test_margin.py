@@ -16,12 +16,12 @@ from scipy.optimize import minimize, nnls
 from tokensieve.errors import InputError
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory import margin as margin_module
+from tokensieve.theory.flow.ties import face_of
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.margin import Margin, max_margin, selection_of
+from tokensieve.theory.limit import margin as margin_module
+from tokensieve.theory.limit.margin import Margin, max_margin, selection_of
+from tokensieve.theory.limit.selection import select
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.reduced import face_of
-from tokensieve.theory.selection import select
 
 
 def all_pairs(counts: Counts, mask: np.ndarray) -> np.ndarray:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from tokensieve.errors import InputError
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts
-from tokensieve.theory.curve import FlowSettings
-from tokensieve.theory.flow import gradient_flow
+from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.selection import (
+from tokensieve.theory.limit.selection import (
     important_selected,
     limit_answers,
     limit_error,
@@ -23,6 +22,7 @@ from tokensieve.theory.selection import (
     select,
     selected_fraction,
 )
+from tokensieve.theory.settings import FlowSettings
 
 
 @settings(deadline=None, derandomize=True)
@@ -61,9 +61,9 @@ def test_one_sided_types_and_the_share_that_is_selected() -> None:
     counts = Counts.from_matrix([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0])
     np.testing.assert_array_equal(one_sided(counts), [1, -1, 0, 0])
     mask = select(counts, np.array([2.0, 0.0, 1.0, 0.0])).mask
-    share, total = important_selected(counts, mask, one_sided(counts) != 0)
-    assert (share, total) == (pytest.approx(2 / 3), 3)
-    share, total = important_selected(counts, mask, np.zeros(4, bool))
+    share, some, total = important_selected(counts, mask, one_sided(counts) != 0)
+    assert (share, some, total) == (pytest.approx(2 / 3), pytest.approx(2 / 3), 3)
+    share, _, total = important_selected(counts, mask, np.zeros(4, bool))
     assert math.isnan(share) and total == 0
 
 
@@ -83,7 +83,7 @@ def test_selected_fraction_along_a_curve_by_brute_force() -> None:
     flow = gradient_flow(counts, E, w, E[0] * 0.1, FlowSettings(max_norm=20.0))
     found = selected_fraction(counts, E, flow, important)
     dense = counts.matrix.toarray() > 0
-    for row in range(len(flow.arc)):
+    for row in range(len(flow.log_time)):
         u = E @ flow.at(row)
         first = [u[held & important].min() > u[held & ~important].max() for held in dense]
         assert found[row] == np.mean(first)

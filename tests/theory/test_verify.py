@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,26 +18,27 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.curve import FlowSettings, Verdict
-from tokensieve.theory.faces import Fate
+from tokensieve.theory.flow.curve import Verdict
 from tokensieve.theory.generators import independent_tokens, single_token
+from tokensieve.theory.limit.certify import Fate
+from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import default_step_size, verify
 
 
 def test_every_claim_holds_on_exact_data() -> None:
     data = single_token(100, 40, 6, 10, seed=1)
     stages: list[str] = []
-    found = verify(
-        data.counts, d=512, seed=1, settings=FlowSettings(max_norm=4000.0), progress=lambda name, _: stages.append(name)
-    )
+    settings = VerifySettings(d=512, seed=1, max_norm=4000.0)
+    found = verify(data.counts, settings, progress=lambda name, _: stages.append(name))
     assert [claim.holds for claim in found.claims] == [True] * 5
     assert all(item.holds for item in found.assumptions)
-    assert found.flow.verdict == Verdict.DIVERGES and found.important_share == 1.0 and found.important_documents == 100
+    assert found.flow.verdict == Verdict.DIVERGES and found.attended is not None
+    assert found.attended.all_share == 1.0 and found.attended.important_documents == 100
     assert found.margin is not None and found.margin.duality_gap <= 1e-8 and found.margin.kkt_residual <= 1e-8
     assert found.agreement is not None and found.agreement.angle < 0.01
     assert found.agreement.exponent == pytest.approx(-1, abs=0.02)
-    assert found.limit_error < 1e-12
-    assert list(dict.fromkeys(stages)) == ["one step", "flow", "faces", "selection", "assumptions", "done"]
+    assert found.attended.limit_error < 1e-12
+    assert list(dict.fromkeys(stages)) == ["counting", "one step", "flow", "faces", "selection", "assumptions", "done"]
     assert found.limit.fate is Fate.MAX_MARGIN and found.limit.balance is not None and found.limit.balance.pulling == 0
     assert found.agreement.angle * found.flow.norm[-1] == pytest.approx(found.limit.angle_constant, rel=0.01)
     figures = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -49,7 +51,7 @@ def test_every_claim_holds_on_exact_data() -> None:
 def test_a_finite_limit_is_said_and_the_max_margin_statement_left_out() -> None:
     matrix = [[1, 1, 0]] * 5 + [[0, 1, 1]] * 5
     counts = Counts.from_matrix(matrix, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
-    found = verify(counts, d=8, eta=20.0, seed=5)
+    found = verify(counts, VerifySettings(d=8, eta=20.0, seed=5))
     assert found.flow.verdict == Verdict.FINITE and found.margin is None and found.agreement is None
     outcome = {claim.name.split(" (")[1]: claim for claim in found.claims}
     assert outcome["Lemma 4.2)"].outcome is Outcome.UNMET and "converges" in outcome["Lemma 4.2)"].verdict
@@ -59,20 +61,21 @@ def test_a_finite_limit_is_said_and_the_max_margin_statement_left_out() -> None:
 
 
 def test_a_short_budget_is_undecided() -> None:
-    found = verify(independent_tokens(60, 20, 8, 6).counts, d=64, settings=FlowSettings(max_steps=3))
+    found = verify(independent_tokens(60, 20, 8, 6).counts, VerifySettings(d=64, max_steps=3))
     assert [claim.outcome for claim in found.claims[1:]] == [Outcome.LONGER] * 4
-    assert found.selection is None and found.to_dict()["selection"] is None
+    assert found.attended is None and found.to_dict()["selection"] is None
 
 
 def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
     data = single_token(60, 24, 5, 6)
     path = tmp_path / "flow.safetensors"
-    first = verify(data.counts, d=64, settings=FlowSettings(max_norm=500.0), checkpoint=path)
+    settings = VerifySettings(d=64, max_norm=500.0, resume=path)
+    first = verify(data.counts, settings)
     assert path.exists()
-    again = verify(data.counts, d=64, settings=FlowSettings(max_norm=500.0), checkpoint=path)
+    again = verify(data.counts, settings)
     np.testing.assert_array_equal(again.flow.coordinates, first.flow.coordinates)
     with pytest.raises(InputError, match="other data, settings or start"):
-        verify(data.counts, d=64, eta=10.0, checkpoint=path)
+        verify(data.counts, replace(settings, eta=10.0))
 
 
 def test_the_default_step_answers_documents_by_one() -> None:
@@ -127,7 +130,7 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
     reviews = pl.read_parquet(folder / "imdb_train.parquet").sample(300, shuffle=True, seed=0)
     labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
     counts = count_corpus(Corpus.of(reviews["text"], labels, ("negative", "positive")), min_documents=20).counts
-    found = verify(counts, d=8)
+    found = verify(counts, VerifySettings(d=8))
     assert found.flow.verdict == Verdict.FINITE and found.flow.limit is not None
     assert found.claims[-1].outcome is Outcome.UNMET and found.limit.fate is Fate.POINT
     at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)

@@ -1,72 +1,73 @@
-"""All claims of the theory on one data set: initialise → one step → gradient flow → selection → max margin → agreement.
-
-Each part is a function of its own module; this file runs them in order and puts each result into words.
-"""
+"""All claims of the theory on one data set: initialise → one step → gradient flow → limit → selection → claims."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tokensieve.errors import InputError
+from tokensieve import __version__
+from tokensieve.blocks import Report
+from tokensieve.errors import InputError, check_memory
 from tokensieve.evidence.importance import signed_frequency
+from tokensieve.files import Content
 from tokensieve.model.start import initialise
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.assumptions import Assumption, check_assumptions
-from tokensieve.theory.claims import Agreement, Claim, check_claims
-from tokensieve.theory.curve import Flow, FlowSettings, Verdict
-from tokensieve.theory.faces import Fate, Limit, find_limit
-from tokensieve.theory.flow import gradient_flow
-from tokensieve.theory.margin import Margin
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.vocabulary import count_corpus
+from tokensieve.theory.claims import Agreement, Assumption, Claim, check_assumptions, check_claims
+from tokensieve.theory.flow.curve import Flow, Verdict
+from tokensieve.theory.flow.solve import gradient_flow
+from tokensieve.theory.generators import single_token
+from tokensieve.theory.limit.certify import Fate, Limit, find_limit
+from tokensieve.theory.limit.margin import Margin
+from tokensieve.theory.limit.selection import Attended, attended, one_sided, select, selected_fraction
 from tokensieve.theory.one_step import OneStep, one_step
-from tokensieve.theory.selection import (
-    Selection,
-    describe,
-    documents_of,
-    final_from,
-    important_selected,
-    limit_error,
-    one_sided,
-    select,
-    selected_fraction,
-)
+from tokensieve.theory.settings import VerifySettings
 
-# After the default first step, a document read with equal attention is answered by ± this, on average.
-TYPICAL_ANSWER = 1.0
-# Share of the time that the flow may take: a curve without its faces decides nothing.
+# After the default first step, a document read with equal attention has a logit of ± this, on average.
+TYPICAL_LOGIT = 1.0
+# Fraction of the time that the flow may take: a curve without its limit decides nothing.
 FLOW_SHARE = 2 / 3
 
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """Everything that `verify` found.
+    """Everything that `verify` found, with the data that it was found on.
 
-    `embeddings` is E¹, `values` E¹v, `selected_fraction` that of each point of the flow; `important_share` of the documents with
-    important types selects all of them, `any_important_share` at least one; `final_from` is log t from which on every document's
-    highest type is one that it selects in the limit; margin and agreement are None where they do not apply.
+    Attributes:
+        name: the source, for people.
+        counts: the documents; of its two classes the second is y = +1.
+        rows: row number of each document in its source, from 1, shape (n,).
+        notes: what was unusual about the data as read.
+        settings: as given, with the dimension and first step that were used.
+        step: the first gradient step.
+        embeddings: E¹, shape (|S|, d).
+        limit: what becomes of p, with the flow.
+        attended: what the limit selects; None where it is not decided.
+        selected_fraction: at each point of the flow, the fraction of documents whose important types score above all others.
+        agreement: the direction of p against the limit's; None where there is none.
+        assumptions: which hypotheses hold.
+        claims: each claim and what was found.
+        seconds: wall time of each stage.
     """
 
+    name: str
+    counts: Counts
+    rows: Ints
+    notes: list[str]
+    settings: VerifySettings
     step: OneStep
     embeddings: Floats
-    values: Floats
-    flow: Flow
     limit: Limit
-    selection: Selection | None
-    important_share: float
-    important_documents: int
-    any_important_share: float
+    attended: Attended | None
     selected_fraction: Floats
-    final_from: float
-    limit_error: float
-    margin: Margin | None
     agreement: Agreement | None
     assumptions: list[Assumption]
     claims: list[Claim]
@@ -75,41 +76,91 @@ class Verification:
     def __repr__(self) -> str:
         return f"Verification({'; '.join(f'{claim.name}: {claim.outcome.value}' for claim in self.claims)}; {self.limit!r})"
 
+    @property
+    def flow(self) -> Flow:
+        """The curve."""
+        return self.limit.flow
+
+    @property
+    def values(self) -> Floats:
+        """w = E¹v, shape (|S|,)."""
+        return np.asarray(self.embeddings @ self.step.start.v)
+
+    @property
+    def margin(self) -> Margin | None:
+        """The max-margin solution of the selection; None where it does not apply."""
+        return self.limit.margin
+
     def to_dict(self) -> dict[str, Any]:
-        """`one_step`, `flow`, `selection`, `margin`, `assumptions`, `claims` and `seconds`, ready for JSON."""
-        agreement = (
-            asdict(self.agreement)
-            if self.agreement
-            else dict.fromkeys(("cosine", "angle", "exponent", "standard_error"))
-        )
-        agreement = {name: x if x is not None and math.isfinite(x) else None for name, x in agreement.items()}
-        share = self.important_share if math.isfinite(self.important_share) else None
-        flow = (
-            self.flow.to_dict()
-            | agreement
-            | {"important_selected": share, "important_documents": self.important_documents}
-        )
-        flow["limit_error"] = self.limit_error if math.isfinite(self.limit_error) else None
-        none = {
-            "status": "not applicable",
-            "duality_gap": None,
-            "kkt_residual": None,
-            "smallest_margin": None,
-            "support_pairs": 0,
+        """All figures, and how they were made, ready for JSON."""
+        from tokensieve.theory.tables import finite_gap_table
+
+        found = self.attended
+        agreement = asdict(self.agreement) if self.agreement else {}
+        shares: dict[str, float | None] = {
+            "important_selected": None if found is None else found.all_share,
+            "important_documents": 0 if found is None else found.important_documents,
+            "limit_error": None if found is None else found.limit_error,
         }
-        selection = None
-        if self.selection is not None:
-            final = self.final_from if math.isfinite(self.final_from) else None
-            selection = self.selection.to_dict() | {"final_from_log_time": final}
+        for name in ("cosine", "angle", "exponent", "standard_error"):
+            shares[name] = agreement.get(name)
+        nothing = dict.fromkeys(("duality_gap", "kkt_residual", "smallest_margin")) | {"support_pairs": 0}
+        limit = self.limit.to_dict() | {"finite_gaps": finite_gap_table(self).head(50).to_dicts()}
+        limit["one_sided_selected"] = None if found is None else _finite(found.one_sided_share)
+        assumptions = [item.to_dict() for item in self.assumptions]
+        for item in assumptions:
+            item["rows"] = self.rows_of(item.pop("documents"))
+        counts, final = self.counts, math.nan if found is None else found.final_from
         return {
-            "one_step": self.step.to_dict(), "flow": flow, "selection": selection,
-            "margin": self.margin.to_dict() if self.margin else none, "assumptions": [x.to_dict() for x in self.assumptions],
-            "claims": [x.to_dict() for x in self.claims], "limit": self.limit.to_dict(), "seconds": self.seconds,
-        }  # fmt: skip
+            "one_step": self.step.to_dict(),
+            "flow": self.flow.to_dict() | {name: _finite(value) for name, value in shares.items()},
+            "selection": found and found.selection.to_dict() | {"final_from_log_time": _finite(final)},
+            "margin": self.margin.to_dict() if self.margin else {"status": "not applicable"} | nothing,
+            "assumptions": assumptions,
+            "claims": [claim.to_dict() for claim in self.claims],
+            "limit": limit,
+            "seconds": self.seconds,
+            "source": self.name,
+            "documents": counts.n_documents,
+            "token_types": counts.n_types,
+            "classes": dict(zip(counts.classes, counts.class_sizes.tolist(), strict=True)),
+            "notes": self.notes,
+            "settings": self.settings_used(),
+            "seed": self.settings.seed,
+            "version": __version__,
+        }
+
+    def rows_of(self, documents: Any) -> list[int]:
+        """Row numbers in the source of documents given by index."""
+        return [int(self.rows[k]) for k in documents]
+
+    def settings_used(self) -> dict[str, Any]:
+        """Name → value of every option that decides the result."""
+        names = ["ngrams", "min_documents", "documents", "types", "relevant", "length", "d", "eta", "max_norm"]
+        names += ["tolerance", "max_steps", "max_seconds", "max_log_time"]
+        return {name: x for name in names if (x := getattr(self.settings, name)) is not None and math.isfinite(x)}
+
+    def report(self) -> Report:
+        """The verdicts, hypotheses, pictures and certificates."""
+        from tokensieve.theory.report import report_of
+
+        return report_of(self)
+
+    own_files = r"(tokens|flow|support|gaps)\.csv|certificate\.(json|npz)|verdicts\.tex"
+
+    def files(self) -> dict[str, Content]:
+        """summary.json, the certificate and the tables."""
+        from tokensieve.theory.tables import files_of
+
+        return files_of(self)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def default_step_size(counts: Counts) -> float:
-    """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal attention are answered by ±1.
+    """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal attention have logits of ±1.
 
     Much below, a sign may give up its documents and select in the other's only; much above, the curve takes longer to settle.
 
@@ -120,84 +171,92 @@ def default_step_size(counts: Counts) -> float:
     typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
     if typical < 1e-15:
         raise InputError(
-            "every token type is equally frequent in both classes: there is no signal to verify; choose the first step yourself"
+            "every token type is equally frequent in both classes, so there is no signal to verify; choose the first step yourself"
             " (--eta)"
         )
-    return 2 * TYPICAL_ANSWER / typical
+    return 2 * TYPICAL_LOGIT / typical
 
 
 def verify(
-    counts: Counts,
-    d: int = 512,
-    eta: float | None = None,
-    seed: int = 0,
-    settings: FlowSettings | None = None,
+    source: Counts | Corpus | None = None,
+    settings: VerifySettings | None = None,
     important: NDArray[np.bool_] | None = None,
-    checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Check every claim on a data set.
 
     Args:
-        counts: n documents of two classes over |S| types.
-        d: embedding dimension.
-        eta: size of the first step; `default_step_size` if None.
-        seed: of the random start.
-        settings: of the flow; of its max_seconds the flow takes two thirds at most, faces and the margin problem the rest.
+        source: documents of two classes; generated documents that satisfy Assumption 1 if None.
+        settings: see `VerifySettings`.
         important: the types that a document's selection is judged by, shape (|S|,); completely positive and negative ones if None.
-        checkpoint: file that keeps the flow; a flow found there is resumed.
         progress: called with (stage, share done).
 
     Raises:
-        InputError: see the functions that it calls.
+        InputError: not two classes, or see the functions that it calls.
     """
-    clock = _Clock(progress)
+    settings, clock = settings or VerifySettings(), _Clock(progress)
+    d = settings.d or (1024 if source is None else 512)
+    clock.start("counting")
+    name, counts, rows, notes = _data(source, settings, progress)
+    check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
     clock.start("one step")
-    eta = default_step_size(counts) if eta is None else eta
-    step = one_step(counts, *initialise(counts.n_types, d, seed=seed), eta)
+    eta = default_step_size(counts) if settings.eta is None else settings.eta
+    settings = replace(settings, d=d, eta=eta)
+    step = one_step(counts, *initialise(counts.n_types, d, seed=settings.seed), eta)
     E = step.embeddings()
     w = E @ step.start.v
     clock.start("flow")
-    settings, begun = settings or FlowSettings(), time.monotonic()
+    begun = time.monotonic()
     followed = replace(settings, max_seconds=FLOW_SHARE * settings.max_seconds)
-    flow = gradient_flow(counts, E, w, step.start.p, followed, checkpoint, progress)
+    flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, progress)
     clock.start("faces")
     limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
-    flow = _agreed(flow, limit)
+    limit = replace(limit, flow=_agreed(limit))
     clock.start("selection")
     important = one_sided(counts) != 0 if important is None else important
-    selection = _selected(counts, E, flow, limit)
-    share, concerned = important_selected(counts, selection.mask, important) if selection else (math.nan, 0)
-    error = limit_error(counts, selection.mask, E @ flow.p, w) if selection else math.nan
+    mask = _selected(counts, E, limit)
+    found = None if mask is None else attended(counts, E, w, limit.flow, mask, important)
+    if found is not None:
+        # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
+        final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
+        found = replace(found, final_from=final)
     clock.start("assumptions")
-    found = Verification(
-        step=step, embeddings=E, values=w, flow=flow, limit=limit, selection=selection, important_share=share,
-        important_documents=concerned, any_important_share=_any_important(counts, selection, important),
-        selected_fraction=selected_fraction(counts, E, flow, important), final_from=_final_from(counts, E, flow, limit, selection),
-        limit_error=error, margin=limit.margin,
-        agreement=None if limit.direction is None else agree(flow, limit.direction),
-        assumptions=check_assumptions(counts, step), claims=[], seconds=clock.seconds,
-    )  # fmt: skip
+    agreement = None if limit.direction is None else agree(limit.flow, limit.direction)
+    assumptions = check_assumptions(counts, step)
+    fractions = selected_fraction(counts, E, limit.flow, important)
+    claims = check_claims(step, limit, found, agreement, assumptions)
     clock.start("done")
-    clock.seconds["margin"] = limit.margin_seconds
-    clock.seconds["faces"] -= limit.margin_seconds
-    return replace(found, claims=check_claims(found))
+    seconds = clock.seconds | {"margin": limit.seconds["margin"]}
+    seconds["faces"] -= seconds["margin"]
+    return Verification(
+        name, counts, rows, notes, settings, step, E, limit, found, fractions, agreement, assumptions, claims, seconds
+    )
 
 
-def _any_important(counts: Counts, selection: Selection | None, important: NDArray[np.bool_]) -> float:
-    """Share of the documents with important types that select at least one of them."""
-    if selection is None:
-        return math.nan
-    document, n, matter = documents_of(counts), counts.n_documents, important[counts.matrix.indices]
-    held = np.bincount(document, matter, n) > 0
-    return float(np.mean(np.bincount(document, matter & selection.mask, n)[held] > 0)) if held.any() else math.nan
-
-
-def _final_from(counts: Counts, E: Floats, flow: Flow, limit: Limit, selection: Selection | None) -> float:
-    """Where the last document settles: on the curve, or at the last change that is predicted beyond it."""
-    if selection is None:
-        return math.nan
-    return max([final_from(counts, E, flow, selection.mask), *(log_time for _, log_time, _ in limit.changes)])
+def _data(
+    source: Counts | Corpus | None, settings: VerifySettings, progress: Progress | None
+) -> tuple[str, Counts, Ints, list[str]]:
+    """Name, counts, rows and notes of the documents."""
+    if source is None:
+        n, types = settings.documents, settings.types
+        tokens = n * settings.length
+        check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
+        counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed).counts
+        return "generated documents that satisfy Assumption 1", counts, np.arange(1, n + 1), []
+    if isinstance(source, Counts):
+        return "documents", source, np.arange(1, source.n_documents + 1), []
+    if len(source.classes) != 2:
+        raise InputError(
+            f"the theory is about two classes, and {source.name} has {len(source.classes)}: "
+            "merge them with --group NEW=OLD,OLD or leave some out with --drop"
+        )
+    counted = count_corpus(
+        source,
+        ngrams=settings.ngrams,
+        min_documents=settings.min_documents,
+        progress=None if progress is None else lambda done: progress("tokenizing", done / len(source.texts)),
+    )
+    return source.name, counted.counts, np.asarray(source.rows), source.intake.lines()
 
 
 def agree(flow: Flow, direction: Floats) -> Agreement:
@@ -211,29 +270,26 @@ def agree(flow: Flow, direction: Floats) -> Agreement:
     return Agreement(float(flow.cosine(direction)[-1]), float(angle[-1]), exponent, error)
 
 
-def _selected(counts: Counts, E: Floats, flow: Flow, limit: Limit) -> Selection | None:
+def _selected(counts: Counts, E: Floats, limit: Limit) -> NDArray[np.bool_] | None:
     """The selection in the limit: the highest types of a finite one, the tied types of a diverging one; None while undecided."""
     if limit.fate is Fate.UNDECIDED:
         return None
     if limit.fate is Fate.POINT:
-        return select(counts, E @ (flow.p if flow.limit is None else flow.limit))
+        return select(counts, E @ (limit.flow.p if limit.flow.limit is None else limit.flow.limit)).mask
     assert limit.face is not None
-    return describe(counts, limit.face.mask, E @ flow.p)
+    return limit.face.mask
 
 
-def _agreed(flow: Flow, limit: Limit) -> Flow:
+def _agreed(limit: Limit) -> Flow:
     """The curve with the verdict of the limit: a curve alone shows neither, however long it is."""
-    if limit.fate is Fate.UNDECIDED:
-        return (
-            flow if flow.verdict is Verdict.UNDECIDED else replace(flow, verdict=Verdict.UNDECIDED, reason=limit.reason)
-        )
-    if limit.fate is Fate.POINT:
-        return flow if flow.verdict is Verdict.FINITE else replace(flow, verdict=Verdict.FINITE, reason=limit.reason)
-    if flow.verdict is Verdict.DIVERGES:
+    flow = limit.flow
+    verdict = {Fate.UNDECIDED: Verdict.UNDECIDED, Fate.POINT: Verdict.FINITE}.get(limit.fate, Verdict.DIVERGES)
+    if flow.verdict is verdict:
         return flow
-    return replace(
-        flow, verdict=Verdict.DIVERGES, reason=f"{limit.reason}; followed to {flow.reason.split(' at ')[-1]}"
-    )
+    reason = limit.reason
+    if verdict is Verdict.DIVERGES:
+        reason += f"; followed to {flow.reason.split(' at ')[-1]}"
+    return replace(flow, verdict=verdict, reason=reason)
 
 
 class _Clock:

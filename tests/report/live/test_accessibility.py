@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_report_theory import study_of
 
 from calls import fast_first
 from pages import violations
 from tokensieve.auditing.comparison.compare import compare_audits
 from tokensieve.auditing.result import Audit
 from tokensieve.report.html import page as html_page
-from tokensieve.report.theory import render_theory
 from tokensieve.text.counts import Counts
+from tokensieve.theory.settings import VerifySettings
+from tokensieve.theory.verify import verify
 
 
 @pytest.mark.slow
@@ -26,7 +26,8 @@ def test_the_audit(browser: Any, html: str, tmp_path: Path, theme: str) -> None:
 @pytest.mark.slow
 def test_verify(browser: Any, tmp_path: Path) -> None:
     counts = Counts.from_matrix([[1, 1, 0]] * 5 + [[0, 1, 1]] * 5, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
-    assert violations(browser, render_theory(study_of(counts, d=8, eta=20.0, seed=5)), tmp_path, "light") == []
+    found = verify(counts, VerifySettings(d=8, eta=20.0, seed=5))
+    assert violations(browser, html_page(found.report()), tmp_path, "light") == []
 
 
 @pytest.mark.slow

@@ -17,17 +17,12 @@ from typing import Any
 
 import numba
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from tokensieve.model.attention import sum_by_type
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts, Floats
 
 # Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-18
-# A singular value below this share of the largest is rounding.
-RANK = 1e-12
 # Terms below this are formed as logarithms: what is lost beside larger ones is 1e-100 of them.
 TINY = 1e-200
 
@@ -119,7 +114,6 @@ class Point:
         p: shape (d,).
         loss: L(p).
         log_gradient: log‖∇L‖; −∞ where the gradient is exactly zero.
-        downhill: −∇L/‖∇L‖, shape (d,); zeros where the gradient is zero.
         decay: κ = ĝᵀ∇²L ĝ/‖∇L‖, the rate at which log‖∇L‖ falls along the curve, per unit of arc length.
         coherence: ‖∇L‖ over the sum of the sizes of its terms: near rounding, the documents cancel and the direction is lost.
     """
@@ -127,7 +121,6 @@ class Point:
     p: Floats
     loss: float
     log_gradient: float
-    downhill: Floats
     decay: float
     coherence: float
 
@@ -150,24 +143,24 @@ class Landscape:
 
     def slope(self, p: Floats) -> tuple[Floats, float]:
         """−∇L/‖∇L‖ and log‖∇L‖ alone: what an integrator asks for most often."""
-        _, log_size, downhill = self._gradient(self._terms(p))
+        _, log_size, downhill = self._gradient(self.terms(self.E @ p))
         return downhill, log_size
 
     def point(self, p: Floats) -> Point:
         """Loss, gradient and its decay at p."""
-        terms = self._terms(p)
+        terms = self.terms(self.E @ p)
         size, log_size, downhill = self._gradient(terms)
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         if size == 0:
-            return Point(p, loss, -math.inf, downhill, 0.0, 0.0)
+            return Point(p, loss, -math.inf, 0.0, 0.0)
         m = self.counts.matrix
         parts = float(np.sum(np.abs(np.repeat(terms.g, np.diff(m.indptr)) * terms.t)))
         along = _along(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, self.E @ downhill)
-        return Point(p, loss, log_size, downhill, float(np.sum(along)) / size, size / (parts * self._longest))
+        return Point(p, loss, log_size, float(np.sum(along)) / size, size / (parts * self._longest))
 
     def hessian(self, p: Floats) -> tuple[Floats, Floats, float]:
         """∇²L/‖∇L‖ (d, d), −∇L/‖∇L‖ (d,) and log‖∇L‖; the plain Hessian where the gradient is zero."""
-        terms = self._terms(p)
+        terms = self.terms(self.E @ p)
         size, log_size, downhill = self._gradient(terms)
         m = self.counts.matrix
         active = np.flatnonzero(np.abs(terms.g) > NEGLIGIBLE)
@@ -178,20 +171,21 @@ class Landscape:
         out = half + half.T + (rows * terms.a[moved, None]).T @ rows
         return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
 
-    def _terms(self, p: Floats) -> _Terms:
+    def terms(self, u: Floats) -> Terms:
+        """What gradient and Hessian are sums of, at scores u = E p."""
         m, signs = self.counts.matrix, self.counts.signs
-        q, t, answer, scale, weight = _documents(m.indptr, m.indices, self._log_counts, signs, self.E @ p, self.w)
+        q, t, answer, scale, weight = _documents(m.indptr, m.indices, self._log_counts, signs, u, self.w)
         shift = float(weight.max())
         if shift == -math.inf:
             zeros = np.zeros(len(signs))
-            return _Terms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
+            return Terms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
         share = np.exp(weight - shift)
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
         a = sum_by_type(m, np.repeat(g, np.diff(m.indptr)) * t)
-        return _Terms(q, t, answer, g, bend, a, shift)
+        return Terms(q, t, answer, g, bend, a, shift)
 
-    def _gradient(self, terms: _Terms) -> tuple[float, float, Floats]:
+    def _gradient(self, terms: Terms) -> tuple[float, float, Floats]:
         """Norm relative to the shift, log of the true norm, and the unit vector downhill."""
         slope = self.E.T @ terms.a
         size = float(np.linalg.norm(slope))
@@ -201,7 +195,7 @@ class Landscape:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
 
     q: Floats
@@ -211,65 +205,3 @@ class _Terms:
     bend: Floats
     a: Floats
     shift: float
-
-
-def coordinates(E: Floats) -> tuple[Floats, NDArray[Any] | None]:
-    """E in an orthonormal basis of its row space when d > |S|: (coordinates (|S|, r), basis (d, r) or None if E is kept).
-
-    Inner products and norms are the same, and r = min(|S|, d) columns are all that a flow or a margin problem has to move in.
-    """
-    if E.shape[1] <= E.shape[0]:
-        return np.ascontiguousarray(E), None
-    Q, R = np.linalg.qr(E.T)
-    return np.ascontiguousarray(R.T), Q
-
-
-def gap_basis(counts: Counts, E: Floats) -> Floats:
-    """Orthonormal basis of span{E_s − E_r : s, r in one document}, the directions in which score gaps move, shape (r, k).
-
-    Args:
-        counts: n documents over |S| types.
-        E: embeddings, shape (|S|, r).
-    """
-    return span_of(differences(E, linked(counts, np.ones(counts.matrix.nnz, bool))))
-
-
-def linked(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
-    """A number for each type, the same for types that some document's selection links, shape (|S|,).
-
-    Args:
-        counts: n documents over |S| types.
-        mask: a selection, shape (nnz,).
-    """
-    m = counts.matrix
-    rows, types = np.repeat(np.arange(m.shape[0]), np.diff(m.indptr))[mask], m.indices[mask]
-    beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
-    return np.asarray(connected_components(beside, directed=False)[1][m.shape[0] :], dtype=np.int64)
-
-
-def differences(E: Floats, group: NDArray[Any]) -> Floats:
-    """E_s minus the embedding of the first type of its group, for every other type of it, shape (m, r).
-
-    Args:
-        E: embeddings, shape (|S|, r).
-        group: a number for each type, shape (|S|,).
-    """
-    _, first, where = np.unique(group, return_index=True, return_inverse=True)
-    lead = first[where]
-    others = np.flatnonzero(lead != np.arange(len(group)))
-    return np.asarray(E[others] - E[lead[others]])
-
-
-def span_of(rows: Floats) -> Floats:
-    """Orthonormal basis of the span of some rows, shape (r, k); rank by singular values, relative to the largest."""
-    if not len(rows):
-        return np.zeros((rows.shape[1], 0))
-    triangle = np.linalg.qr(rows, mode="r") if len(rows) > rows.shape[1] else rows
-    _, sizes, axes = np.linalg.svd(triangle, full_matrices=False)
-    return np.ascontiguousarray(axes[sizes > RANK * sizes[0]].T) if sizes[0] > 0 else np.zeros((rows.shape[1], 0))
-
-
-def complement(inside: Floats) -> Floats:
-    """Orthonormal basis of the orthogonal complement, shape (r, r − k), of an orthonormal basis of shape (r, k)."""
-    r, k = inside.shape
-    return np.eye(r) if k == 0 else np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, k:])

@@ -1,6 +1,6 @@
 """The limit of the flow on any data: a finite part, a diverging part, and the certificates of both.
 
-On the last face that the flow reaches (`phases`),
+On the last face that the flow reaches (`predict`),
 
     p = p̂ log t + ρ* + z* + c + o(1),     z* ∈ V,  p̂, ρ*, c ∈ V^⊥,
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -24,21 +24,24 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.curve import Flow, Verdict
-from tokensieve.theory.landscape import coordinates, differences, span_of
-from tokensieve.theory.margin import Margin, max_margin
-from tokensieve.theory.phases import FAR, LATE, Phase, Prediction, predict, start_at
-from tokensieve.theory.reduced import Equilibrium, Face, equilibrium, face_of, restricted
-from tokensieve.theory.selection import documents_of, one_sided
-from tokensieve.theory.slow import End, Exponentials, laplacian_form
+from tokensieve.theory.flow.curve import Flow, Verdict
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.flow.solve import few_threads, gradient_flow
+from tokensieve.theory.flow.ties import Equilibrium, Face, equilibrium, face_of, restricted
+from tokensieve.theory.geometry import coordinates, differences, laplacian_form, span_of
+from tokensieve.theory.limit.margin import Margin, max_margin
+from tokensieve.theory.limit.predict import LATE, Phase, Prediction
+from tokensieve.theory.limit.slow import End, Exponentials
+from tokensieve.theory.settings import FlowSettings
 
-# Predictions begin at one of these log t, the first from which the rest of the curve is met; shorter curves decide nothing.
-BEGIN = (20.0, 22.0, 24.0, 26.0, 28.0)
-EARLIEST = 12.0
-# log t of the curve that is kept to compare with.
-KEPT = 1.0
-# Relative error of a prediction that counts as met, and that makes a verdict.
-MET, WRONG = 1e-3, 2e-2
+# Shorter curves decide nothing. A prediction begins this much log t before the end of the curve, to be compared with the rest.
+EARLIEST, KEPT = 12.0, 4.0
+# Log t from which on a prediction need not begin later, and up to which a curve is extended until one is met.
+LATE_ENOUGH, LONGEST = 36.0, 60.0
+# Log t up to which the limit is followed.
+FAR = 1e5
+# Distance of the curve to the predicted path, relative to ‖p‖, that is allowed.
+ALLOWED = 2e-2
 # A pair is tight where its margin is within this of one; a direction is confirmed where the slow flow is within this of it.
 TIGHT, CONFIRMED = 1e-6, 1e-3
 CERTIFIED = 1e-6
@@ -86,43 +89,40 @@ class Limit:
 
     Attributes:
         fate, reason: the verdict, and why (for "not decided": and what would decide).
+        flow: the curve, extended where a longer one was needed.
         face: the last face; None where none was reached.
-        finite: certificate (F1); None likewise.
+        finite: certificate (F1); None where there is no face.
         margin: certificate (F2); None where p does not diverge.
-        balance: certificate (F3); None likewise.
+        balance: certificate (F3); None where p does not diverge.
         is_max_margin: whether p̂ is the direction of (F2).
         direction: p̂, shape (d,); None where p does not diverge.
-        tied_documents: documents with two or more selected types.
-        changes: of each predicted change of the selection, ‖p‖, log t, and the documents whose highest type changed.
         angle_constant: limit of angle · ‖p‖; nan where p does not diverge.
-        one_sided_selected: share of the documents that hold completely positive or negative types in which one is selected.
         prediction: the phases, None for a finite limit that the flow itself reached.
-        basis, rest: of the prediction's coordinates, as in `Flow`.
-        compared: first and last log t at which prediction and flow were compared, and the largest relative error.
-        seconds, margin_seconds: wall time, and what the margin problem took of it.
+        compared: first and last log t at which prediction and flow were compared, and the largest distance relative to ‖p‖.
+        seconds: wall time, in all and of the margin problem ("limit", "margin").
     """
 
     fate: Fate
     reason: str
+    flow: Flow
     face: Face | None = None
     finite: Equilibrium | None = None
     margin: Margin | None = None
     balance: Balance | None = None
     is_max_margin: bool = False
     direction: Floats | None = None
-    tied_documents: int = 0
-    changes: tuple[tuple[float, float, int], ...] = ()
     angle_constant: float = math.nan
-    one_sided_selected: float = math.nan
     prediction: Prediction | None = None
-    basis: Floats | None = None
-    rest: Floats | None = None
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
-    seconds: float = 0.0
-    margin_seconds: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Limit({self.fate.value}: {self.reason})"
+
+    @property
+    def changes(self) -> list[tuple[float, float, int]]:
+        """Of each predicted change of the selection ‖p‖, log t, and how many documents have another highest type."""
+        return [] if self.prediction is None else self.prediction.changes
 
     def to_dict(self) -> dict[str, Any]:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""
@@ -136,20 +136,25 @@ class Limit:
             "kkt_residual": math.nan if margin is None else margin.kkt_residual,
             "margin": math.nan if margin is None else margin.margin,
             "angle_times_norm": self.angle_constant,
-            "one_sided_selected": self.one_sided_selected,
             "compared_from": self.compared[0],
             "compared_to": self.compared[1],
             "prediction_error": self.compared[2],
         }
         return {
-            "verdict": self.fate, "reason": self.reason, "dimension_v": None if self.face is None else self.face.dimension,
-            "tied_documents": self.tied_documents, "is_max_margin": self.is_max_margin,
-            "tight_pairs": 0 if balance is None else len(balance.tight), "pulling_pairs": 0 if balance is None else balance.pulling,
+            "verdict": self.fate,
+            "reason": self.reason,
+            "dimension_v": None if self.face is None else self.face.dimension,
+            "tied_documents": 0 if finite is None else finite.documents,
+            "is_max_margin": self.is_max_margin,
+            "tight_pairs": 0 if balance is None else len(balance.tight),
+            "pulling_pairs": 0 if balance is None else balance.pulling,
             "selection_changes": [
-                {"norm": norm, "log_time": log_time, "documents": documents} for norm, log_time, documents in self.changes
+                {"norm": norm, "log_time": log_time, "documents": documents}
+                for norm, log_time, documents in self.changes
             ],
-            "faces": 0 if self.prediction is None else len(self.prediction.phases), "seconds": self.seconds,
-        } | {name: value if math.isfinite(value) else None for name, value in figures.items()}  # fmt: skip
+            "faces": 0 if self.prediction is None else len(self.prediction.phases),
+            "seconds": self.seconds.get("limit", 0.0),
+        } | {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
 
 def find_limit(
@@ -157,11 +162,14 @@ def find_limit(
 ) -> Limit:
     """Decide what becomes of p from a curve that gradient flow has traced.
 
+    The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have not
+    settled yet, the curve is followed further and the next one begins later.
+
     Args:
         counts: n documents of two classes over |S| types.
         E: embeddings, shape (|S|, d).
         w: values E v, shape (|S|,).
-        flow: the curve; log t of 20 and more usually decides.
+        flow: the curve; log t of 36 and more usually decides.
         seconds: wall time for the faces and the margin problem.
         progress: called with ("faces", share done).
     """
@@ -172,131 +180,133 @@ def find_limit(
     elif not flow.log_time[-1] >= EARLIEST:
         found = Limit(
             Fate.UNDECIDED,
-            f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {BEGIN[0]:g} is needed: give a larger --max-norm or "
-            "more --max-seconds",
+            f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed; allow more "
+            "with --max-norm or --max-seconds",
+            flow,
         )
     else:
-        found = _diverging(counts, reduced, w, flow, started + seconds, progress)
-    return replace(found, basis=flow.basis, rest=flow.rest, seconds=time.monotonic() - started)
+        with few_threads(counts.matrix.nnz, reduced.size):
+            found = _diverging(Landscape(counts, reduced, w), E, flow, started + seconds, progress)
+    return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
 
 
 def _point(counts: Counts, E: Floats, w: Floats, flow: Flow) -> Limit:
     """The certificate of a finite limit that Newton's method found from the curve."""
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
-    held = np.diff(counts.matrix.indptr)
     face = face_of(counts, E, np.ones(counts.matrix.nnz, bool))
     finite = equilibrium(counts, E, w, face, z) if face.dimension else None
-    return Limit(
-        Fate.POINT, flow.reason, face, finite, tied_documents=int(np.sum(held > 1)),
-        one_sided_selected=_one_sided_share(counts, face),
-    )  # fmt: skip
+    return Limit(Fate.POINT, flow.reason, flow, face, finite)
 
 
-def _diverging(counts: Counts, E: Floats, w: Floats, flow: Flow, deadline: float, progress: Progress | None) -> Limit:
-    """Predict from a point of the curve, compare with the rest of it, follow to the end, certify."""
-    best: tuple[float, float, Prediction] | None = None
-    last = float(flow.log_time[-1])
-    for aim in [x for x in BEGIN if x <= last - KEPT] or [last - KEPT]:
-        start = start_at(counts, E, flow, aim)
-        trial = predict(counts, E, w, start, min(last, 4 * aim), deadline)
-        error = _error(trial, flow)
-        if trial.phases and (best is None or error < best[1]):
-            best = (aim, error, trial)
-        if error < MET or time.monotonic() > deadline:
+def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> Limit:
+    """Predict from a late point of the curve, compare with the rest of it, follow to the end, certify."""
+    latest = LATE_ENOUGH
+    while True:
+        last = float(flow.log_time[-1])
+        start = min(last - KEPT, latest)
+        row = min(max(int(np.searchsorted(flow.log_time, start)), 1), len(flow.log_time) - 2)
+        prediction = Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
+        until = min(last, 4 * start)
+        prediction.extend(until, deadline)
+        compared = (float(flow.log_time[row]), last, _error(prediction, flow, row, until))
+        if (prediction.phases and compared[2] <= ALLOWED) or time.monotonic() > deadline or not _can_go_on(flow):
             break
-    if best is None and time.monotonic() > deadline:
-        return Limit(Fate.UNDECIDED, LATE)
-    if best is None:
-        return Limit(
-            Fate.UNDECIDED,
-            f"up to log t = {last:.4g} some score gaps neither stand still nor grow; a later start would decide, which needs "
-            "more than double precision for the flow",
-        )
-    aim, error, trial = best
-    prediction = predict(counts, E, w, start_at(counts, E, flow, aim), FAR, deadline, progress)
-    error = max(error, _error(prediction, flow))
-    limit = (
-        _certified(counts, E, w, flow, prediction, deadline)
-        if prediction.phases
-        else Limit(Fate.UNDECIDED, prediction.trouble)
-    )
-    limit = replace(limit, prediction=prediction, compared=(aim, last, error))
-    if limit.fate is not Fate.UNDECIDED and not error <= WRONG:
+        flow, latest = _followed(land, E, flow, last + KEPT, deadline), LONGEST
+        if flow.verdict is Verdict.FINITE:
+            return _point(land.counts, land.E, land.w, flow)
+        if flow.log_time[-1] < last + KEPT / 2:
+            break
+    if not prediction.phases:
         reason = (
-            f"the prediction from log t = {aim:g} misses the flow by {error:.2g}: a longer flow, or a smaller tolerance"
+            LATE
+            if time.monotonic() > deadline
+            else f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
         )
+        return Limit(Fate.UNDECIDED, reason, flow, prediction=prediction)
+    if not prediction.trouble:
+        prediction.extend(FAR, deadline, progress)
+    limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
+    if limit.fate is not Fate.UNDECIDED and not compared[2] <= ALLOWED:
+        reason = f"the prediction from log t = {compared[0]:.4g} misses the flow by {compared[2]:.2g}; a longer flow would decide"
         return replace(limit, fate=Fate.UNDECIDED, reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
     return limit
 
 
-def _error(prediction: Prediction, flow: Flow) -> float:
-    """Relative error of a prediction at the end of the curve, or where it was left off; inf without one."""
+def _can_go_on(flow: Flow) -> bool:
+    """Whether following the curve further makes sense: it ended because its ties had settled, and not too late."""
+    return bool(flow.settings.max_log_time <= flow.log_time[-1] < LONGEST)
+
+
+def _followed(land: Landscape, E: Floats, flow: Flow, log_time: float, deadline: float) -> Flow:
+    """The curve up to a later log t."""
+    settings: FlowSettings = replace(
+        flow.settings, max_log_time=log_time, max_seconds=max(deadline - time.monotonic(), 0.0)
+    )
+    return gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow)
+
+
+def _error(prediction: Prediction, flow: Flow, row: int, until: float) -> float:
+    """Largest distance of the curve to the predicted path, relative to ‖p‖; inf without a prediction."""
     if not prediction.phases:
         return math.inf
-    times = prediction.log_time
-    rows = np.flatnonzero((flow.log_time > times[0]) & (flow.log_time <= times[-1]))
-    if not len(rows):
+    rows = np.flatnonzero(flow.log_time <= min(until, float(prediction.log_time[-1])))
+    there = flow.coordinates[rows[rows > row]]
+    if not len(there):
         return math.inf
-    # At a change of face p moves at once: a share of a nat of log t is no error there, so the later half counts.
-    rows = rows[flow.log_time[rows] >= (flow.log_time[rows[0]] + flow.log_time[rows[-1]]) / 2]
-    there = flow.coordinates[rows]
-    return float(
-        np.max(np.linalg.norm(prediction.at(flow.log_time[rows]) - there, axis=1) / np.linalg.norm(there, axis=1))
-    )
+    return float(np.max(prediction.distance(there) / np.linalg.norm(there, axis=1)))
 
 
-def _certified(counts: Counts, E: Floats, w: Floats, flow: Flow, prediction: Prediction, deadline: float) -> Limit:
+def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: float) -> Limit:
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
-    limit = Limit(
-        Fate.UNDECIDED, prediction.trouble, face, phase.finite,
-        tied_documents=restricted(counts, face.mask).n_documents,
-        changes=tuple(
-            (float(np.linalg.norm(x.points[0])), float(x.path.log_time[0]), len(x.changed)) for x in prediction.phases[1:]
-        ),
-        one_sided_selected=_one_sided_share(counts, face),
-    )  # fmt: skip
+    limit = Limit(Fate.UNDECIDED, prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
     if not len(phi.pairs) or phase.path.end is End.STILL:
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         return replace(
-            limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum"
+            limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
         )
     begun = time.monotonic()
-    margin = max_margin(counts, E, face.mask, near=phase.points[-1], max_seconds=max(deadline - begun, 1.0))
-    limit = replace(limit, margin_seconds=time.monotonic() - begun)
-    limit = replace(limit, margin=margin if flow.basis is None else replace(margin, p=flow.basis @ margin.p))
+    margin = max_margin(land.counts, land.E, face.mask, near=phase.points[-1], max_seconds=max(deadline - begun, 1.0))
+    limit = replace(
+        limit,
+        margin=margin if flow.basis is None else replace(margin, p=flow.basis @ margin.p),
+        seconds={"margin": time.monotonic() - begun},
+    )
+    if margin.status == "stopped early":
+        return replace(limit, reason=LATE if time.monotonic() > deadline else "the max-margin problem was not solved")
     velocity = _velocity(phase)
-    aimed = face.outside.T @ margin.p
-    balance = _balance(phi, aimed, phase) if margin.status == "solved" else None
+    balance = _balance(phi, face.outside.T @ margin.p, phase) if margin.status == "solved" else None
     is_max_margin = balance is not None
     if balance is None:
         found = _nearby_direction(phi, velocity)
         balance = None if found is None else _balance(phi, found, phase)
     if balance is None:
-        why = (
-            f"(F2) is {margin.status}"
-            if margin.status != "solved"
-            else "(F3) has no strict local minimum near the flow"
-        )
-        return replace(limit, reason=f"{why}: a later start would decide")
+        unsolved = f"(F2) is {margin.status}"
+        flat = "(F3) has no strict local minimum near the flow"
+        return replace(limit, reason=f"{flat if margin.status == 'solved' else unsolved}; a longer flow would decide")
     away = _angle(velocity, balance.direction)
     if away > CONFIRMED:
         return replace(limit, balance=balance, reason=f"the slow flow is still {away:.2g} rad away from p̂")
     p_hat = face.outside @ balance.direction
     k = face.dimension
-    fate = Fate.MAX_MARGIN if k == 0 and is_max_margin and balance.pulling == 0 else Fate.FINITE_GAPS
-    words = f"{k} finite gap{'s' * (k != 1)}; {len(balance.tight)} tight pairs, {balance.pulling} of them pull"
+    gaps = f"{k} independent score gap{'s stay' if k != 1 else ' stays'} finite" if k else "no score gap stays finite"
+    pulling = f"{balance.pulling} of them work{'s' * (balance.pulling == 1)}" if balance.pulling else "none works"
+    words = f"{gaps}; {len(balance.tight)} constraints are active, {pulling} against convergence"
     if not is_max_margin:
         words += "; p̂ is not the max-margin direction, from which a pulling pair keeps the flow away"
     return replace(
-        limit, fate=fate, reason=words, balance=balance, is_max_margin=is_max_margin,
+        limit,
+        fate=Fate.MAX_MARGIN if k == 0 and is_max_margin and balance.pulling == 0 else Fate.FINITE_GAPS,
+        reason=words,
+        balance=balance,
+        is_max_margin=is_max_margin,
         direction=p_hat if flow.basis is None else flow.basis @ p_hat,
         angle_constant=_angle_constant(flow, phase, balance),
-    )  # fmt: skip
+    )
 
 
 def _velocity(phase: Phase) -> Floats:
@@ -376,15 +386,6 @@ def _components(phi: Exponentials, pairs: Ints) -> Ints:
     m = len(phi.F)
     beside = sp.csr_array((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(m, m))
     return np.asarray(connected_components(beside, directed=False)[1])
-
-
-def _one_sided_share(counts: Counts, face: Face) -> float:
-    """Share of the documents that hold completely positive or negative types in which one of them is selected."""
-    which = (one_sided(counts) != 0)[counts.matrix.indices]
-    document, n = documents_of(counts), counts.n_documents
-    held = np.bincount(document, which, n) > 0
-    chosen = np.bincount(document, which & face.mask, n) > 0
-    return float(chosen[held].mean()) if held.any() else math.nan
 
 
 def finite_gaps(counts: Counts, E: Floats, limit: Limit, most: int = 200) -> list[tuple[int, int, float, int]]:

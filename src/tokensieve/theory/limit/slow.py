@@ -16,19 +16,17 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.integrate import BDF
-from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.landscape import span_of
-from tokensieve.theory.log_time import advance, log_time_solver
-from tokensieve.theory.reduced import SETTLED, Equilibrium, Face, log_total
-from tokensieve.theory.selection import documents_of
+from tokensieve.theory.flow.log_time import Integrator
+from tokensieve.theory.flow.split import LIVE, STALE, own_groups
+from tokensieve.theory.flow.ties import SETTLED, Equilibrium, Face, log_total
+from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
 
 # An unselected type whose weight in its document rises to e^{−NEAR} ends the face.
 NEAR = 8.0
@@ -36,6 +34,10 @@ NEAR = 8.0
 STILL = 1e-3
 # A force e^{this} times as strong as any other moves q alone.
 ALONE = 40.0
+# Relative and absolute local error of a step, and the most steps of one path.
+TOLERANCE, STEPS = (1e-9, 1e-5), 3000
+# A pair that was not live and whose force, times the time passed, is beyond e^{−TOO_LATE} after a step spoils the step.
+TOO_LATE = 5.0
 # Terms below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-17
 
@@ -79,6 +81,10 @@ class Exponentials:
         """Logarithm of the largest weight of each unselected group in any document, shape (j,)."""
         return np.asarray(self.log_weight - self.gaps(q))
 
+    def levels(self, q: Floats) -> Floats:
+        """Logarithm of the force of each pair, shape (j,)."""
+        return np.asarray(self.log_k - self.gaps(q))
+
     def slope(self, q: Floats) -> tuple[Floats, float]:
         """−∇Φ/‖∇Φ‖ and log‖∇Φ‖."""
         force, top = self._forces(q)
@@ -97,25 +103,13 @@ class Exponentials:
 
     def _forces(self, q: Floats) -> tuple[Floats, float]:
         """K e^{−gap} of each pair relative to the largest, and the logarithm of that."""
-        level = self.log_k - self.gaps(q)
+        level = self.levels(q)
         top = float(level.max(initial=-math.inf))
         return (self.sign * np.exp(level - top), top) if top > -math.inf else (np.zeros(len(level)), top)
 
     def _flow(self, force: Floats) -> Floats:
         m = len(self.F)
         return np.asarray(np.bincount(self.pairs[:, 0], force, m) - np.bincount(self.pairs[:, 1], force, m))
-
-
-def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
-    """Σ_j weight_j D_j D_jᵀ with D_j = F_a − F_b, through the groups' weighted Laplacian."""
-    nodes, ends = np.unique(pairs, return_inverse=True)
-    ends, size = ends.reshape(pairs.shape), len(nodes)
-    a, b = ends[:, 0], ends[:, 1]
-    rows, columns = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
-    values = np.concatenate([weight, weight, -weight, -weight])
-    part = F[nodes]
-    out = part.T @ (sp.csr_array((values, (rows, columns)), shape=(size, size)) @ part)
-    return np.asarray((out + out.T) / 2)
 
 
 def slow_loss(counts: Counts, E: Floats, w: Floats, face: Face, at: Equilibrium) -> Exponentials:
@@ -131,8 +125,7 @@ def slow_loss(counts: Counts, E: Floats, w: Floats, face: Face, at: Equilibrium)
     m, document = counts.matrix, documents_of(counts)
     u, y = E @ at.z, counts.signs
     _, lead = np.unique(face.group, return_index=True)
-    own = np.zeros(counts.n_documents, np.int64)
-    own[document[face.mask]] = face.group[m.indices[face.mask]]
+    own = own_groups(counts, face)
     rest = ~face.mask
     d, s = document[rest], m.indices[rest]
     log_weight = np.log(m.data[rest]) + u[s] - log_total(counts, u, face.mask)[d]
@@ -184,8 +177,6 @@ def follow(
     clock: float,
     log_time: float,
     far: float,
-    tolerance: tuple[float, float] = (1e-9, 1e-5),
-    steps: int = 3000,
     deadline: float = math.inf,
 ) -> SlowPath:
     """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
@@ -196,47 +187,84 @@ def follow(
         clock: log t at the start, counted from where the clock was last set back; −∞ to set it back here.
         log_time: log t at the start, counted from the start of the whole curve.
         far: log t at which to stop.
-        tolerance: relative and absolute local error of a step.
-        steps: accepted steps in all.
         deadline: by time.monotonic(): no step is begun after it.
     """
-    points, times, before = [q], [log_time], phi.nearness(q)
-    offset = _less(log_time, clock)
-    solver: BDF | None = None
-    for _ in range(steps):
+    here = _Live(phi, q, clock)
+    solver = Integrator(here.phi, here.B.T @ q, clock, log_time, TOLERANCE)
+    points, times, before, end = [q], [log_time], phi.nearness(q), End.STEPS
+    last, margin = (clock, log_time), LIVE
+    for _ in range(STEPS):
         if time.monotonic() > deadline:
-            return SlowPath(End.TIME, np.array(points), np.array(times), clock)
+            end = End.TIME
+            break
         if phi.slope(q)[1] == -math.inf:
-            return SlowPath(End.STILL, np.array(points), np.array(times), clock)
-        if solver is None:
-            solver = log_time_solver(phi, q, clock, 0.1, tolerance)
-        if not advance(solver):
-            # A gap closes faster than this clock can show, or has just been let go: set it back.
-            if clock == -math.inf:
-                return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
-            solver, clock, offset = None, -math.inf, float(np.logaddexp(offset, clock))
-            q, passed = _pulled_shut(phi, q)
-            offset, before = float(np.logaddexp(offset, passed)), phi.nearness(q)
+            end = End.STILL
+            break
+        if not solver.step():
+            # A gap closes faster than this clock can show, or has just been let go.
+            shut, passed = _pulled_shut(phi, q)
+            if not solver.restart(None if shut is None else here.B.T @ shut, passed):
+                break
+            q, last = here.joined(solver.x), (solver.clock, solver.log_time)
+            before = phi.nearness(q)
             continue
-        near = phi.nearness(solver.y)
+        after, overlooked = here.joined(solver.x), here.overlooked(here.joined(solver.x), solver.clock)
+        if overlooked > -TOO_LATE:  # one long step has passed the time when another pair became live
+            margin *= 4
+            here = _Live(phi, q, last[0], margin)
+            solver = Integrator(here.phi, here.B.T @ q, *last, TOLERANCE)
+            continue
+        q, last, margin = after, (solver.clock, solver.log_time), LIVE
+        near = phi.nearness(q)
         closing = (near > -NEAR) & (near > before)
         if closing.any():
             fresh = np.flatnonzero(closing & (before <= -NEAR))
-            tau = _crossing(phi, solver, fresh) if len(fresh) else float(solver.t)
-            points.append(solver.dense_output()(tau))
-            times.append(float(np.logaddexp(offset, tau)))
-            return SlowPath(End.NEAR, np.array(points), np.array(times), tau)
-        q, clock, before = solver.y, float(solver.t), near
+            if len(fresh):
+                solver.back_to(_rise(here, fresh))
+                q = here.joined(solver.x)
+            end = End.NEAR
+        before = near
         points.append(q)
-        times.append(float(np.logaddexp(offset, clock)))
-        if _at_rest(phi, q, clock):
-            return SlowPath(End.STILL, np.array(points), np.array(times), clock)
-        if times[-1] >= far:
-            return SlowPath(End.FAR, np.array(points), np.array(times), clock)
-    return SlowPath(End.STEPS, np.array(points), np.array(times), clock)
+        times.append(solver.log_time)
+        if end is End.STEPS and _at_rest(phi, q, solver.clock):
+            end = End.STILL
+        if end is End.STEPS and solver.log_time >= far:
+            end = End.FAR
+        if end is not End.STEPS:
+            break
+        if overlooked > -STALE:
+            here = _Live(phi, q, solver.clock)
+            solver = Integrator(here.phi, here.B.T @ q, solver.clock, solver.log_time, TOLERANCE, solver.last_step)
+    return SlowPath(end, np.array(points), np.array(times), solver.clock)
 
 
-def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats, float]:
+class _Live:
+    """Φ on the span of the pairs whose force matters yet; the rest of q stands still."""
+
+    def __init__(self, phi: Exponentials, q: Floats, clock: float, margin: float = LIVE) -> None:
+        level = phi.levels(q)
+        self._all, self._live = phi, level > min(-max(clock, 0.0), float(level.max(initial=0.0))) - margin
+        pairs = phi.pairs[self._live]
+        self.B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
+        self._rest = q - self.B @ (self.B.T @ q)
+        still = phi.gaps(self._rest)
+        self.phi = replace(phi, F=phi.F @ self.B, log_k=phi.log_k - still, log_weight=phi.log_weight - still)
+
+    def joined(self, x: Floats) -> Floats:
+        """q of coordinates on the span."""
+        return np.asarray(self._rest + self.B @ x)
+
+    def overlooked(self, q: Floats, clock: float) -> float:
+        """Logarithm of the largest force, times the time passed, of the pairs that are not live."""
+        return float(self._all.levels(q)[~self._live].max(initial=-math.inf)) + max(clock, 0.0)
+
+
+def _rise(here: _Live, pairs: Ints) -> Callable[[Floats], float]:
+    """By how much the nearest of some pairs is too near."""
+    return lambda x: float(here.phi.nearness(x)[pairs].max()) + NEAR
+
+
+def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats | None, float]:
     """Where q is once a gap that is pulled shut has closed as far as no other force matters and no type is near, and log t passed.
 
     With K < 0 alone, d gap/dt = −|K| ‖D‖² e^{−gap} has a pole at t = e^{gap}/(|K| ‖D‖²): all but the first nats of a long gap
@@ -244,23 +272,23 @@ def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats, float]:
 
     Args:
         phi: Φ.
-        q: the start, shape (r − k,); returned as it is, after log t = −∞, where no such force moves it.
+        q: the start, shape (r − k,); None is returned, after log t = −∞, where no such force moves it.
     """
-    level = phi.log_k - phi.gaps(q)
+    level = phi.levels(q)
     first = int(np.argmax(level))
     D = phi.F[phi.pairs[first, 0]] - phi.F[phi.pairs[first, 1]]
     length = float(D @ D)
     if phi.sign[first] > 0 or length == 0:
-        return q, -math.inf
+        return None, -math.inf
     rise, room = phi.gaps(D) / length, -NEAR - 1 - phi.nearness(q)
     others = np.arange(len(level)) != first
     behind, gain = (level[first] - ALONE - level)[others], rise[others] - 1
     if behind.min(initial=0.0) < 0:
-        return q, -math.inf
+        return None, -math.inf
     limits = np.concatenate([behind[gain > 0] / gain[gain > 0], room[rise > 0] / rise[rise > 0]])
     by = float(limits.min())
     if by <= 1:
-        return q, -math.inf
+        return None, -math.inf
     passed = math.log(-math.expm1(-by)) - float(level[first]) - math.log(length)
     return np.asarray(q - D * (by / length)), passed
 
@@ -273,19 +301,3 @@ def _at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
     B = span_of(phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]])
     curvature = np.linalg.eigvalsh(B.T @ H @ B)
     return bool(curvature[0] > 0 and clock + log_size + math.log(curvature[0]) > SETTLED)
-
-
-def _crossing(phi: Exponentials, solver: BDF, pairs: Ints) -> float:
-    """Where in the solver's last step the nearest of some pairs came near."""
-    inside = solver.dense_output()
-    low, high = float(solver.t_old), float(solver.t)
-
-    def rise(tau: float) -> float:
-        return float(phi.nearness(inside(tau))[pairs].max()) + NEAR
-
-    return float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high)))) if rise(low) < 0 < rise(high) else high
-
-
-def _less(whole: float, part: float) -> float:
-    """log(e^whole − e^part); −∞ where nothing is left."""
-    return whole + math.log1p(-math.exp(part - whole)) if part < whole else -math.inf

@@ -30,9 +30,8 @@ from scipy.optimize import nnls
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.active_set import VIOLATION, ActiveSet
-from tokensieve.theory.landscape import complement, coordinates, differences, linked, span_of
-from tokensieve.theory.selection import extremes
+from tokensieve.theory.geometry import complement, coordinates, differences, extremes, linked, span_of
+from tokensieve.theory.limit.active_set import VIOLATION, ActiveSet
 
 # Pairs taken in per round, the worst first; and changes of the active set before it gives up.
 PAIRS, STEPS = 20_000, 200_000

@@ -5,7 +5,9 @@ right-hand side stays of the size of p/τ however small the gradient is: the ste
 the ten thousands (t = e^{thousands}) are reached. e^τ and ‖∇L‖ meet as logarithms only; neither is ever formed.
 
 What has settled is stiff, with curvatures of e^τ. SciPy's BDF (implicit, orders 1 to 5, error-controlled) follows it with the
-exact Hessian: a gradient flow has real eigenvalues, where BDF is stable.
+exact Hessian: a gradient flow has real eigenvalues, where BDF is stable. Settled gaps leave their rounding error in the gradient,
+which e^τ magnifies; from log t = 20 on the flow is therefore followed in the coordinates of `split`, whose basis is chosen anew
+whenever other ties have settled. The basis changes no term of the flow, only the digits that are lost.
 
 Where p converges to a finite point, Newton's method from the curve finds it: quadratic convergence, a Hessian that is positive
 wherever a score gap can move, no gap moved by more than a tenth of a nat (a gap that diverges asks for a step of one nat at any
@@ -23,17 +25,18 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from scipy.integrate import BDF
-from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.curve import Flow, FlowSettings, Track, Verdict
-from tokensieve.theory.landscape import Landscape, Point, coordinates, gap_basis
-from tokensieve.theory.log_time import STEEP, advance, log_time_solver
+from tokensieve.theory.flow.curve import Flow, Track, Verdict
+from tokensieve.theory.flow.landscape import Landscape, Point
+from tokensieve.theory.flow.log_time import STEEP, Integrator
+from tokensieve.theory.flow.split import SplitFlow
+from tokensieve.theory.geometry import coordinates, gap_basis, spread
+from tokensieve.theory.settings import FlowSettings
 
 # Steps between two checkpoints.
 LEG = 50
@@ -48,23 +51,19 @@ LANDED = 1 - 1e-7
 # Up to this many stored counts and embedding coordinates, one thread is fastest.
 SMALL = 2_000_000
 LARGEST_VALUE = 300.0
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """What is followed: the loss in r coordinates, the norm of what never moves, the settings."""
-
-    land: Landscape
-    rest: float
-    settings: FlowSettings
+# log t from which the flow is split.
+SPLIT_FROM = 20.0
 
 
 @dataclass
 class _State:
-    """Where the curve is: its rows (point, length, log t), and the solver at the last of them (None before its first step)."""
+    """Where the curve is: its rows (point, length, log t), and what is integrated from the last of them."""
 
+    land: Landscape
+    rest: float
+    settings: FlowSettings
     rows: list[tuple[Point, float, float]]
-    solver: BDF | None = None
+    solver: Integrator | SplitFlow | None = None
     patience: float = PATIENCE
     limit: tuple[Floats, float] | None = None
     failed: bool = False
@@ -83,6 +82,9 @@ class _State:
     def steps(self) -> int:
         return len(self.rows) - 1
 
+    def norm(self, z: Floats) -> float:
+        return math.hypot(float(np.linalg.norm(z)), self.rest)
+
 
 def gradient_flow(
     counts: Counts,
@@ -92,8 +94,10 @@ def gradient_flow(
     settings: FlowSettings | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
+    after: Flow | None = None,
 ) -> Flow:
-    """Follow gradient flow of p from a start until ‖p‖ reaches settings.max_norm, p converges, or the budget ends.
+    """Follow gradient flow of p from a start until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the
+    budget ends.
 
     Args:
         counts: n documents of two classes over |S| types.
@@ -101,9 +105,10 @@ def gradient_flow(
         w: values E v, shape (|S|,).
         p: the start, shape (d,).
         settings: see `FlowSettings`.
-        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is gone on with (its budget may
+        checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is continued (its budget may
             have been another).
         progress: called with ("flow", share of the way) after each step.
+        after: a curve from the same start to continue.
 
     Raises:
         InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a checkpoint of another run.
@@ -113,24 +118,26 @@ def gradient_flow(
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
     rest = np.zeros_like(p) if basis is None else p - basis @ z
-    problem = _Problem(Landscape(counts, reduced, w), float(np.linalg.norm(rest)), settings)
     mark = fingerprint(settings.tolerance, counts, E, w, p)
     with few_threads(counts.matrix.nnz, reduced.size):
-        state = _init(problem, z, None if checkpoint is None else Track.load(checkpoint, mark))
-        while (ending := _terminate(problem, state)) is None:
-            _step(problem, state)
+        land = Landscape(counts, reduced, w)
+        kept = None if checkpoint is None else Track.load(checkpoint, mark)
+        kept = after.track if after is not None else kept
+        state = _init(land, z, float(np.linalg.norm(rest)), settings, kept)
+        while (ending := _terminate(state)) is None:
+            _step(state)
             if progress is not None:
-                progress("flow", min(1.0, _norm(problem, state.here.p) / settings.max_norm))
+                reached = max(state.norm(state.here.p) / settings.max_norm, state.log_time / settings.max_log_time)
+                progress("flow", min(1.0, max(reached, 0.0)))
             if checkpoint is not None and state.steps % LEG == 0:
                 _track(state).save(checkpoint, mark)
+        track = _track(state)
         if checkpoint is not None:
-            _track(state).save(checkpoint, mark)
-    track, limit = _track(state), state.limit
+            track.save(checkpoint, mark)
+    limit = state.limit
     found = None if limit is None else rest + (limit[0] if basis is None else basis @ limit[0])
-    return Flow(
-        *ending, track.coordinates, basis, rest, track.arc, track.log_time, track.loss, track.log_gradient, track.decay, found,
-        math.nan if limit is None else limit[1], int(np.sum(np.diff(track.loss) > 0)), track.seconds, settings,
-    )  # fmt: skip
+    curvature = math.nan if limit is None else limit[1]
+    return Flow(*ending, track, basis, rest, found, curvature, settings)
 
 
 @contextlib.contextmanager
@@ -148,61 +155,91 @@ def few_threads(entries: int, size: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _init(problem: _Problem, z: Floats, kept: Track | None) -> _State:
-    """The start, or the rows of a checkpoint that are within this call's budget."""
+def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: Track | None) -> _State:
+    """The start, or the rows of a curve that are within this call's budget."""
     if kept is None:
-        return _State([(problem.land.point(z), 0.0, -math.inf)])
-    norm = np.hypot(np.linalg.norm(kept.coordinates, axis=1), problem.rest)
-    beyond = np.flatnonzero(norm > problem.settings.max_norm)
+        return _State(land, rest, settings, [(land.point(z), 0.0, -math.inf)])
+    norm = np.hypot(np.linalg.norm(kept.coordinates, axis=1), rest)
+    beyond = np.flatnonzero(norm > settings.max_norm * (1 + 1e-9))
     last = int(beyond[0]) if beyond.size else len(norm)
     columns = (kept.coordinates, kept.loss, kept.log_gradient, kept.decay, kept.coherence, kept.arc, kept.log_time)
     rows = [
-        (Point(p, float(loss), float(slope), np.zeros_like(p), float(decay), float(coherence)), float(arc), float(t))
-        for p, loss, slope, decay, coherence, arc, t in zip(*(column[: max(last, 1)] for column in columns), strict=True)
-    ]  # fmt: skip
-    rows[-1] = (problem.land.point(rows[-1][0].p), *rows[-1][1:])
-    return _State(rows, seconds=kept.seconds)
+        (Point(p, float(loss), float(slope), float(decay), float(coherence)), float(arc), float(t))
+        for p, loss, slope, decay, coherence, arc, t in zip(
+            *(column[: max(last, 1)] for column in columns), strict=True
+        )
+    ]
+    state = _State(land, rest, settings, rows, seconds=kept.seconds)
+    if state.log_time >= SPLIT_FROM:
+        state.solver = _split(state)
+    return state
 
 
-def _step(problem: _Problem, state: _State) -> None:
+def _step(state: _State) -> None:
     """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
-    solver = state.solver = state.solver or _solver(problem, state)
-    if not advance(solver):
+    solver = state.solver = state.solver or _plain(state)
+    if isinstance(solver, Integrator) and solver.clock >= SPLIT_FROM:
+        solver = state.solver = _split(state)
+    if not solver.step():
         state.failed = True
         return
-    z, tau, most = solver.y, float(solver.t), problem.settings.max_norm
-    if _norm(problem, z) > most:
-        inside = solver.dense_output()
-        tau = brentq(lambda t: _norm(problem, inside(t)) - most, solver.t_old, solver.t, xtol=1e-12 * abs(tau))
-        z = inside(tau)
-    arc = state.rows[-1][1] + float(np.linalg.norm(z - state.here.p))
-    state.rows.append((problem.land.point(z), arc, tau))
+    if state.norm(_place(solver)) > state.settings.max_norm:
+        solver.back_to(lambda p: state.norm(p) - state.settings.max_norm)
+    z = _place(solver)
+    arc = float(np.linalg.norm(z - state.here.p))
+    point = state.land.point(z)
+    if isinstance(solver, SplitFlow):
+        # The norm of the whole gradient is that of rounding by now; along V^⊥ it is exact.
+        log_gradient, coherence = solver.outside()
+        decay = (state.here.log_gradient - log_gradient) / arc if arc > 0 else state.here.decay
+        point = Point(z, point.loss, log_gradient, decay, coherence)
+    state.rows.append((point, state.rows[-1][1] + arc, solver.log_time))
 
 
-def _terminate(problem: _Problem, state: _State) -> tuple[Verdict, str] | None:
+def _place(solver: Integrator | SplitFlow) -> Floats:
+    return solver.x if isinstance(solver, Integrator) else solver.p
+
+
+def _terminate(state: _State) -> tuple[Verdict, str] | None:
     """The verdict and its reason, or None while the curve goes on."""
-    here, settings = state.here, problem.settings
-    norm = _norm(problem, here.p)
+    here, settings, clock = state.here, state.settings, state.log_time if state.solver is None else state.solver.clock
+    norm = state.norm(here.p)
     if here.log_gradient == -math.inf:
-        state.limit = finite_limit(problem.land, here.p, state.log_time) or (here.p, 0.0)
+        state.limit = finite_limit(state.land, here.p, clock) or (here.p, 0.0)
         return Verdict.FINITE, "the gradient is exactly zero: no score can change the loss"
     if norm >= LANDED * settings.max_norm:
         return _at_the_end(state, norm)
-    speed = math.exp(min(state.log_time + here.log_gradient, STEEP))
-    rounding = speed * float(np.finfo(float).eps) / max(here.coherence, 1e-300) > settings.tolerance * (1 + norm)
-    if rounding or state.failed or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
+    speed = math.exp(min(clock + here.log_gradient, STEEP))
+    noise = speed * float(np.finfo(float).eps) / max(here.coherence, 1e-300)
+    stuck = noise > settings.tolerance * (1 + norm) or state.failed
+    if stuck or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
         state.patience = GROWTH * state.steps
-        state.limit = finite_limit(problem.land, here.p, state.log_time)
+        state.limit = finite_limit(state.land, here.p, clock)
         if state.limit is not None:
             distance = float(np.linalg.norm(state.limit[0] - here.p))
             return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
     at = f"at ‖p‖ = {norm:.6g}, log t = {state.log_time:.4g}"
-    if rounding or state.failed:
+    if stuck and not _looked_again(state):
         return Verdict.UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
+    state.failed = False
     spent = time.monotonic() - state.started > settings.max_seconds or state.steps >= settings.max_steps
-    if spent or state.log_time >= settings.max_log_time:
+    if spent:
         return Verdict.UNDECIDED, f"neither divergence nor a limit was seen up to {state.steps} steps, {at}"
+    ties = isinstance(state.solver, SplitFlow) and state.solver.face.dimension > 0
+    if ties and state.log_time >= settings.max_log_time:
+        return (
+            Verdict.UNDECIDED,
+            f"score gaps have settled, and the curve was followed far enough to certify a limit {at}",
+        )
     return None
+
+
+def _looked_again(state: _State) -> bool:
+    """Whether ties that have settled meanwhile explain why the curve is stuck."""
+    if isinstance(state.solver, SplitFlow):
+        return state.solver.look()
+    state.solver = _split(state)
+    return state.solver.face.dimension > 0
 
 
 def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
@@ -221,12 +258,17 @@ def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
     )
 
 
-def _solver(problem: _Problem, state: _State) -> BDF:
-    """BDF in log t from the last row."""
+def _plain(state: _State) -> Integrator:
+    """The plain flow from the last row."""
     before = state.rows[-2][2] if state.steps else -math.inf
     step = 0.1 * (state.log_time - before) if math.isfinite(before) else 0.1
-    tolerance = problem.settings.tolerance
-    return log_time_solver(problem.land, state.here.p, state.log_time, step, (tolerance, tolerance))
+    tolerance = state.settings.tolerance
+    return Integrator(state.land, state.here.p, state.log_time, state.log_time, (tolerance, tolerance), step)
+
+
+def _split(state: _State) -> SplitFlow:
+    """The split flow from the last row."""
+    return SplitFlow(state.land, state.here.p, state.log_time, state.log_time, state.settings.tolerance)
 
 
 def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, float] | None:
@@ -252,7 +294,7 @@ def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, f
         step = W @ (axes @ ((axes.T @ (W.T @ downhill)) / curvature))
         size = float(np.linalg.norm(step))
         z = z + step
-        if widest_move(land.counts, land.E @ (z - start)) > NEAR or size > 0.7 * first:
+        if spread(land.counts, land.E @ (z - start)) > NEAR or size > 0.7 * first:
             return None
         if size <= 1e-9 * (1 + float(np.linalg.norm(z))):
             settled = log_time + log_curvature > math.log(SETTLED)
@@ -260,21 +302,6 @@ def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, f
             return (z, float(curvature[0] / curvature[-1])) if settled and fell else None
         first = max(size, 1e-6) if first == math.inf else first
     return None
-
-
-def widest_move(counts: Counts, change: Floats) -> float:
-    """Largest change of a score gap within a document, for a change of every score, shape (|S|,)."""
-    m = counts.matrix
-    held = np.diff(m.indptr) > 0
-    starts = m.indptr[:-1][held]
-    if not starts.size:
-        return 0.0
-    moved = change[m.indices]
-    return float(np.max(np.maximum.reduceat(moved, starts) - np.minimum.reduceat(moved, starts)))
-
-
-def _norm(problem: _Problem, z: Floats) -> float:
-    return math.hypot(float(np.linalg.norm(z)), problem.rest)
 
 
 def _track(state: _State) -> Track:

@@ -2,22 +2,21 @@
 
 As ‖p‖ grows the softmax keeps the types of highest score only, and f_X tends to the mean value of the selected tokens, counted as
 often as they occur in the document (Lemma 4.4 of Wu et al., NeurIPS 2025). On a computed curve no two scores are exactly equal:
-which gaps stay finite while ‖p‖ grows is decided in `reduced` and `faces`.
+which gaps stay finite while ‖p‖ grows is decided in `flow.ties` and `limit.certify`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.curve import Flow
+from tokensieve.theory.flow.curve import Flow
+from tokensieve.theory.geometry import documents_of, extremes, highest
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,55 @@ class Selection:
             "documents_with_ties": self.ties, "documents_that_select_everything": self.everything,
             "widest_tie": self.widest_tie, "closest_other": other,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What the limit selects, against the types that matter.
+
+    Attributes:
+        selection: the types selected in each document.
+        all_share, any_share: fractions of the documents with important types that select all, and any, of them.
+        important_documents: documents with important types.
+        one_sided_share: fraction of the documents with completely positive or negative types that select one.
+        final_from: log t from which on every document's highest type is one that it selects in the limit.
+        limit_error: largest distance of a prediction from the mean value of the document's selected tokens.
+    """
+
+    selection: Selection
+    all_share: float
+    any_share: float
+    important_documents: int
+    one_sided_share: float
+    final_from: float
+    limit_error: float
+
+
+def attended(
+    counts: Counts, E: Floats, w: Floats, flow: Flow, mask: NDArray[np.bool_], important: NDArray[np.bool_]
+) -> Attended:
+    """Describe the selection in the limit.
+
+    Args:
+        counts: n documents over |S| types.
+        E: embeddings, shape (|S|, d).
+        w: values, shape (|S|,).
+        flow: the curve.
+        mask: the entries that are selected, shape (nnz,).
+        important: the important types, shape (|S|,).
+    """
+    u = E @ flow.p
+    every, some, documents = important_selected(counts, mask, important)
+    one_sided_share = important_selected(counts, mask, one_sided(counts) != 0)[1]
+    return Attended(
+        describe(counts, mask, u),
+        every,
+        some,
+        documents,
+        one_sided_share,
+        final_from(counts, E, flow, mask),
+        limit_error(counts, mask, u, w),
+    )
 
 
 def select(counts: Counts, scores: Floats, slack: float = 0.0) -> Selection:
@@ -90,8 +138,10 @@ def one_sided(counts: Counts) -> Ints:
     return np.asarray(np.where(seen[0] == 0, 1, 0) - np.where(seen[1] == 0, 1, 0), dtype=np.int64)
 
 
-def important_selected(counts: Counts, mask: NDArray[np.bool_], important: NDArray[np.bool_]) -> tuple[float, int]:
-    """Share of the documents with important types that select all of these, and the number of documents with any.
+def important_selected(
+    counts: Counts, mask: NDArray[np.bool_], important: NDArray[np.bool_]
+) -> tuple[float, float, int]:
+    """Fractions of the documents with important types that select all, and any, of these; and the number of documents with any.
 
     Args:
         counts: n documents over |S| types.
@@ -100,10 +150,12 @@ def important_selected(counts: Counts, mask: NDArray[np.bool_], important: NDArr
     """
     document = documents_of(counts)
     matter = important[counts.matrix.indices]
-    any_important = np.bincount(document, matter, counts.n_documents) > 0
+    held = np.bincount(document, matter, counts.n_documents) > 0
     missed = np.bincount(document, matter & ~mask, counts.n_documents) > 0
-    total = int(any_important.sum())
-    return (float(np.mean(~missed[any_important])) if total else np.nan), total
+    chosen = np.bincount(document, matter & mask, counts.n_documents) > 0
+    if not held.any():
+        return np.nan, np.nan, 0
+    return float(np.mean(~missed[held])), float(np.mean(chosen[held])), int(held.sum())
 
 
 def selected_fraction(counts: Counts, E: Floats, flow: Flow, important: NDArray[np.bool_]) -> Floats:
@@ -121,7 +173,7 @@ def selected_fraction(counts: Counts, E: Floats, flow: Flow, important: NDArray[
     m = counts.matrix
     matter = important[m.indices]
     known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
-    out = np.full(len(flow.arc), np.nan)
+    out = np.full(len(flow.log_time), np.nan)
     for row in range(len(out) if known.any() else 0):
         u = E @ flow.at(row)
         low, high = extremes(m.indptr, m.indices, matter, u)
@@ -139,7 +191,7 @@ def final_from(counts: Counts, E: Floats, flow: Flow, mask: NDArray[np.bool_]) -
         mask: the selection in the limit, shape (nnz,).
     """
     m, found = counts.matrix, np.nan
-    for row in range(len(flow.arc) - 1, -1, -1):
+    for row in range(len(flow.log_time) - 1, -1, -1):
         u = E @ flow.at(row)
         low = np.where(mask, u[m.indices], -np.inf)
         inside = np.full(counts.n_documents, -np.inf)
@@ -163,41 +215,3 @@ def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
 def limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:
     """max_X |f_X − mean value of its selected tokens|: zero in the limit of Lemma 4.4 where nothing is tied."""
     return float(np.abs(answers(counts.matrix, u, w)[:, 0] - limit_answers(counts, mask, w)).max())
-
-
-@numba.njit(cache=True)
-def extremes(indptr: Any, indices: Any, selected: Any, u: Any) -> Any:
-    """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
-    n = len(indptr) - 1
-    low = np.full(n, -1, np.int64)
-    high = np.full(n, -1, np.int64)
-    for k in range(n):
-        for i in range(indptr[k], indptr[k + 1]):
-            s = indices[i]
-            if selected[i]:
-                if low[k] < 0 or u[s] < u[low[k]]:
-                    low[k] = s
-            elif high[k] < 0 or u[s] > u[high[k]]:
-                high[k] = s
-    return low, high
-
-
-def documents_of(counts: Counts) -> Ints:
-    """The document of each stored entry, shape (nnz,)."""
-    return np.repeat(np.arange(counts.n_documents), np.diff(counts.matrix.indptr))
-
-
-def highest(counts: Counts, scores: Floats) -> Floats:
-    """Highest score of each document, shape (n,); −∞ for a document without types."""
-    out = np.full(counts.n_documents, -np.inf)
-    np.maximum.at(out, documents_of(counts), scores[counts.matrix.indices])
-    return out
-
-
-def top_types(counts: Counts, u: Floats) -> Ints:
-    """The type of highest score of each document, shape (n,); −1 for a document without types."""
-    out = np.full(counts.n_documents, -1, np.int64)
-    document = documents_of(counts)
-    best = np.flatnonzero(u[counts.matrix.indices] == highest(counts, u)[document])
-    out[document[best]] = counts.matrix.indices[best]
-    return out

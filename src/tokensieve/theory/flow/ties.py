@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.landscape import Landscape, complement, differences, linked, span_of
-from tokensieve.theory.selection import documents_of, highest, top_types
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.geometry import complement, differences, documents_of, linked, span_of, spread, top_types
 
-# A tie: a gap that grows by less than this per unit of log t, and is below this share of log t.
-RATE, SHARE = 0.5, 0.5
+# A gap below this share of log t may be tied.
+SHARE = 0.5
 # Types whose embeddings differ by less than this outside V, relative to the largest, coincide there.
 COINCIDE = 1e-9
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
@@ -40,13 +41,16 @@ class Face:
         mask: for each stored entry of counts.matrix, whether its type is in S_X, shape (nnz,).
         group: number of the set of types that ties link, shape (|S|,); a type without ties is alone in its own.
         inside: orthonormal basis of V, shape (r, k).
-        outside: orthonormal basis of V^⊥, shape (r, r − k).
     """
 
     mask: NDArray[np.bool_]
     group: Ints
     inside: Floats
-    outside: Floats
+
+    @cached_property
+    def outside(self) -> Floats:
+        """Orthonormal basis of V^⊥, shape (r, r − k)."""
+        return complement(self.inside)
 
     @property
     def dimension(self) -> int:
@@ -65,6 +69,7 @@ class Equilibrium:
         spread: the same relative to the largest curvature.
         residual: ‖∇L_S‖ over the smallest curvature: how far, to first order, z still is from the minimum.
         moved: largest change of a score gap on the way from the curve to z*, in nats.
+        documents: how many select two or more types.
     """
 
     z: Floats
@@ -73,6 +78,7 @@ class Equilibrium:
     spread: float
     residual: float
     moved: float
+    documents: int
 
 
 def face_of(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
@@ -86,35 +92,30 @@ def face_of(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
     m, document = counts.matrix, documents_of(counts)
     group = linked(counts, mask)
     inside = span_of(differences(E, group))
-    outside = complement(inside)
     # Types that coincide outside V are tied there, even where no document links them.
     lead = np.zeros(counts.n_documents, np.int64)
     lead[document[mask]] = m.indices[mask]
-    views = E @ outside @ np.random.default_rng(0).standard_normal((outside.shape[1], 3))
+    directions = np.random.default_rng(0).standard_normal((E.shape[1], 3))
+    views = E @ (directions - inside @ (inside.T @ directions))
     apart = np.abs(views[m.indices] - views[lead[document]]).max(axis=1)
     same = (apart <= COINCIDE * float(np.linalg.norm(E, axis=1).max())) | (group[m.indices] == group[lead[document]])
     if (same & ~mask).any():
         group = linked(counts, same)
-    return Face(same, np.unique(group, return_inverse=True)[1], inside, outside)
+    return Face(same, np.unique(group, return_inverse=True)[1], inside)
 
 
-def tied_types(counts: Counts, before: Floats, after: Floats, passed: float, log_time: float) -> NDArray[np.bool_]:
-    """Entries of counts.matrix that are tied at the top of their document: the top one, and gaps that have stopped to grow.
+def near_top(counts: Counts, u: Floats, nats: float) -> NDArray[np.bool_]:
+    """Entries of counts.matrix whose weight in their document is within e^{−nats} of its largest, shape (nnz,).
 
     Args:
         counts: n documents over |S| types.
-        before, after: scores at two points of the curve, shape (|S|,).
-        passed: log t between the points.
-        log_time: log t at the later one.
+        u: scores, shape (|S|,).
+        nats: how far below.
     """
-    m, document = counts.matrix, documents_of(counts)
-    top = np.zeros(counts.n_documents, np.int64)
-    peak = highest(counts, after)
-    is_top = after[m.indices] == peak[document]
-    top[document[is_top]] = m.indices[is_top]
-    gap = peak[document] - after[m.indices]
-    growth = (gap - (before[top][document] - before[m.indices])) / passed
-    return np.asarray(is_top | ((growth < RATE) & (gap < SHARE * log_time)))
+    level = u[counts.matrix.indices] + np.log(counts.matrix.data)
+    peak = np.full(counts.n_documents, -np.inf)
+    np.maximum.at(peak, documents_of(counts), level)
+    return np.asarray(level > peak[documents_of(counts)] - nats)
 
 
 def restricted(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
@@ -125,43 +126,40 @@ def restricted(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
     return Counts(kept, counts.labels, counts.classes, counts.tokens).rows(np.flatnonzero(np.diff(kept.indptr) > 1))
 
 
-def settled_face(
-    counts: Counts, E: Floats, w: Floats, mask: NDArray[np.bool_], z: Floats, log_time: float
-) -> tuple[Face, Equilibrium] | None:
-    """The face of a point of the curve and its finite part: ties along directions that have not settled are released.
+def settled_face(counts: Counts, E: Floats, w: Floats, z: Floats, log_time: float) -> Face:
+    """The ties that have settled at a point of the curve: those that are near enough to be tied, less every direction of V in which
+    time times curvature is below e^{SETTLED}.
+
+    A gap that grows like log t has a product of about one at any time.
 
     Args:
         counts: n documents over |S| types.
         E: embeddings, shape (|S|, r).
         w: values, shape (|S|,).
-        mask: entries that may be tied, shape (nnz,).
         z: the point, shape (r,).
         log_time: log t there.
-
-    Returns:
-        None where the ties that are left reach no strict minimum of L_S.
     """
-    m, document = counts.matrix, documents_of(counts)
+    m, document, u = counts.matrix, documents_of(counts), E @ z
+    top = top_types(counts, u)[document]
+    mask = near_top(counts, u, SHARE * log_time) | (m.indices == top)
     for _ in range(50):
         face = face_of(counts, E, mask)
         if face.dimension == 0:
-            return face, _nothing_finite(counts, E, w, face)
+            return face
         inner = restricted(counts, face.mask)
         H, _, log_size = Landscape(inner, E @ face.inside, w).hessian(face.inside.T @ z)
         curvature, axes = np.linalg.eigh(H)
         log_size = log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
         loose = np.log(np.maximum(curvature, 1e-300)) + log_size < SETTLED
         if not loose.any():
-            found = equilibrium(counts, E, w, face, z)
-            return None if found is None else (face, found)
+            return face
         tied = np.flatnonzero(face.mask)
-        top = top_types(counts, E @ z)[document[tied]]
-        stays = _along(E, face.inside @ axes[:, loose], m.indices[tied], top) <= LOOSE
+        stays = _along(E, face.inside @ axes[:, loose], m.indices[tied], top[tied]) <= LOOSE
+        if stays.all():  # rounding alone is loose
+            return face
         mask = face.mask.copy()
         mask[tied[~stays]] = False
-        if np.array_equal(mask, face.mask):
-            return None
-    return None
+    return face
 
 
 def _along(E: Floats, directions: Floats, types: Ints, others: Ints) -> Floats:
@@ -178,11 +176,11 @@ def _along(E: Floats, directions: Floats, types: Ints, others: Ints) -> Floats:
 
 def _nothing_finite(counts: Counts, E: Floats, w: Floats, face: Face) -> Equilibrium:
     z = np.zeros(E.shape[1])
-    return Equilibrium(z, _answers(counts, E @ z, w, face.mask), math.inf, 1.0, 0.0, 0.0)
+    return Equilibrium(z, _answers(counts, E @ z, w, face.mask), math.inf, 1.0, 0.0, 0.0, 0)
 
 
 def equilibrium(counts: Counts, E: Floats, w: Floats, face: Face, z: Floats) -> Equilibrium | None:
-    """The strict local minimum of L_S on V that Newton's method reaches from a point of the curve, or None.
+    """(F1): the strict local minimum of L_S on V that Newton's method reaches from a point of the curve, or None.
 
     Args:
         counts: n documents over |S| types.
@@ -191,6 +189,8 @@ def equilibrium(counts: Counts, E: Floats, w: Floats, face: Face, z: Floats) -> 
         face: the selection and its space.
         z: the point, shape (r,).
     """
+    if face.dimension == 0:
+        return _nothing_finite(counts, E, w, face)
     V, start = face.inside, face.inside @ (face.inside.T @ z)
     inner = restricted(counts, face.mask)
     land = Landscape(inner, E @ V, w)
@@ -203,7 +203,7 @@ def equilibrium(counts: Counts, E: Floats, w: Floats, face: Face, z: Floats) -> 
             return None
         step = axes @ ((axes.T @ downhill) / curvature)
         x = x + step
-        moved = _widest(inner, E @ (V @ x) - scores)
+        moved = spread(inner, E @ (V @ x) - scores)
         if moved > REACH:
             return None
         size = float(np.linalg.norm(step))
@@ -216,7 +216,7 @@ def equilibrium(counts: Counts, E: Floats, w: Floats, face: Face, z: Floats) -> 
     found = V @ x
     return Equilibrium(
         found, _answers(counts, E @ found, w, face.mask), float(curvature[0]) * scale, float(curvature[0] / curvature[-1]),
-        size, moved,
+        size, moved, inner.n_documents,
     )  # fmt: skip
 
 
@@ -243,10 +243,3 @@ def log_total(counts: Counts, u: Floats, mask: NDArray[np.bool_]) -> Floats:
     peak[np.isneginf(peak)] = 0.0
     total = np.bincount(document, m.data * np.exp(level - peak[document]), counts.n_documents)
     return np.asarray(peak + np.log(np.where(total > 0, total, 1.0)))
-
-
-def _widest(counts: Counts, change: Floats) -> float:
-    """Largest change of a score gap inside a document whose rows all hold types."""
-    m = counts.matrix
-    moved, starts = change[m.indices], m.indptr[:-1]
-    return float(np.max(np.maximum.reduceat(moved, starts) - np.minimum.reduceat(moved, starts), initial=0.0))

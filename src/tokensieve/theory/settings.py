@@ -1,0 +1,88 @@
+"""The settings of `verify` and of its flow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from tokensieve.errors import InputError
+from tokensieve.options import option
+from tokensieve.text.settings import Pairs, ReadSettings
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """Flow.
+
+    How far and how exactly to follow the curve.
+
+    Attributes:
+        max_norm: stop when ‖p‖ reaches this.
+        tolerance: local error of a step relative to ‖p‖'s components.
+        max_steps: accepted steps before the verdict is "undecided at the budget".
+        max_seconds: wall time of one call before the same.
+        max_log_time: log t at which a curve ends whose ties have settled: what follows is predicted and certified.
+    """
+
+    max_norm: float = option(20_000.0, "Follow p up to this norm.")
+    tolerance: float = option(1e-5, "", flag="")
+    max_steps: int = option(10_000, "", flag="")
+    max_seconds: float = option(math.inf, "", flag="")
+    max_log_time: float = option(40.0, "", flag="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySettings(FlowSettings, ReadSettings):
+    """The claims.
+
+    Attributes:
+        ngrams, min_documents: of the token types of documents that are read.
+        documents, types, relevant, length: n, |S|, types that carry the label, and T of generated documents.
+        d: embedding dimension; 512, or 1024 for generated documents, if None.
+        eta: size of the first step; `default_step_size` if None.
+        seed: of generated documents and of the random start.
+        max_seconds: for flow and limit together.
+        resume: file that keeps the flow; a flow found there is continued.
+    """
+
+    # Options of reading that do not apply: the claims are about all labelled documents of a source, each once.
+    split: str | None = option(None, "", flag="")
+    test: Any = option(None, "", flag="")
+    by: str | None = option(None, "", flag="")
+    sample_weight: Any = option(None, "", flag="")
+    environments: str | None = option(None, "", flag="")
+    columns: Sequence[str] = option((), "", flag="")
+    stream: bool = option(False, "", flag="")
+    pairs: Sequence[str] | Pairs | None = option(None, "", flag="")
+    winner: str | None = option(None, "", flag="")
+    scores: Sequence[str] = option((), "", flag="")
+    ranks: Sequence[str] = option((), "", flag="")
+    ties: Literal["half", "drop"] = option("half", "", flag="")
+    duplicates: Literal["keep", "drop"] = option("keep", "", flag="")
+    ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5)
+    min_documents: int = option(20, "Ignore tokens that occur in fewer documents.", low=1)
+    documents: int = option(200, "Number of generated documents.", low=1)
+    types: int = option(70, "Number of generated token types |S|.", low=1)
+    relevant: int = option(20, "Generated types that predict the label.", low=1)
+    length: int = option(8, "Tokens per generated document T.", low=1)
+    d: int | None = option(None, "Dimension of the embeddings.", low=1, default_text="512; generated documents 1024")
+    eta: float | None = option(None, "Size of the first step.", default_text="from the data")
+    seed: int = option(0, "Seed of every random draw.", low=0)
+    max_seconds: float = option(600.0, "Time limit for flow and limit together.")
+    resume: Path | None = option(None, "Keep the state of the flow in this file, and continue from it.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resume and (self.resume.is_dir() or not self.resume.parent.is_dir()):
+            raise InputError(f"cannot keep the flow in {str(self.resume)!r}: name a file in a folder that exists")
+        if not (0 < self.max_norm < math.inf and self.max_seconds > 0):
+            raise InputError(
+                f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
+            )
+
+    def of_reading(self) -> list[str]:
+        """Names of the options that only documents that are read have."""
+        return [field.name for field in fields(ReadSettings)] + ["ngrams", "min_documents"]
