@@ -89,7 +89,7 @@ WRONG: dict[str, list[Any]] = {
     "tokenizer.pattern": [None, 3, "(", "[z-a]", "a{1000}{1000}{1000}", "(?P<a>", "x" * 10**5, ["\\w"], "\\p{Nothing}"],
     "tokenizer.lowercase": [None, 1, "yes"],
     "tokenizer.line_breaks": [None, 0],
-    "tokenizer.html": [None, 0, "strip"],
+    "tokenizer.html": [None, 0, "drop"],
     "tokenizer.stop_words": [None, "the", [1], [None], {}],
     "tokenizer.other": [1],
     "kind": [None, "sklearn.Pipeline", 3],

@@ -96,7 +96,7 @@ class Splitting:
     keep_case: bool = option(False, "Keep upper and lower case apart.")
     pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
     stop_words: Path | None = option(None, "File of words to ignore, one per line.")
-    html: str = option("keep", "Keep or strip tags and entities in the texts.", metavar="keep|strip")
+    html: str = option("skip", "Skip tags and entities, strip them, or keep them as words.", metavar="skip|strip|keep")
 
     def splitter(self) -> Any:
         """The tokenizer meant.
@@ -106,8 +106,8 @@ class Splitting:
         """
         from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer, read_stop_words
 
-        if self.html not in ("keep", "strip"):
-            raise InputError(f"--html is keep or strip, not {self.html!r}")
+        if self.html not in ("skip", "keep", "strip"):
+            raise InputError(f"--html is skip, strip or keep, not {self.html!r}")
         if self.tokenizer:
             for name in ("keep_case", "pattern", "stop_words"):
                 if getattr(self, name):
@@ -122,7 +122,7 @@ class Splitting:
         return WordTokenizer(
             lowercase=not self.keep_case,
             pattern=self.pattern or WORD,
-            html=self.html == "strip",
+            html=self.html,  # type: ignore[arg-type]
             stop_words=left_out,
         )
 

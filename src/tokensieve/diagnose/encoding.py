@@ -25,7 +25,9 @@ from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 REST, SPECIAL = -1, -2
 SEPARATOR = "\x1f"
-SPLITTER = WordTokenizer(line_breaks=False, pattern=WORD + r"|[^\w\s\x1f]")  # punctuation too: a model may lean on it
+SPLITTER = WordTokenizer(
+    line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]"
+)  # punctuation too: a model may lean on it
 CHUNK = 256
 SPARE = 64  # pieces kept of those behind a window, which move up where a word is left out
 VERY_LARGE = 10**6  # a tokenizer without a limit names a larger number than any model has

@@ -42,7 +42,7 @@ class _Words(msgspec.Struct, tag_field="kind", tag="words", forbid_unknown_field
     lowercase: bool
     line_breaks: bool
     pattern: Annotated[str, Meta(max_length=10_000)]
-    html: bool
+    html: bool | Literal["skip", "keep", "strip"]
     stop_words: list[str]
 
 

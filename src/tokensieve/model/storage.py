@@ -16,7 +16,7 @@ from tokensieve.files import parsed, read_regular
 from tokensieve.model.schema import Damaged, checked
 from tokensieve.model.trained import Model
 from tokensieve.text.formatting import formatting_features
-from tokensieve.text.tokenizers import LINE_BREAK, MARKUP, Tokenizer
+from tokensieve.text.tokenizers import APOSTROPHE, LINE_BREAK, MARKUP, SKIPPED, Tokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ FORMAT = 2
 KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}  # → whether it was trained on pairs
 RULE = (
     "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
-    "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html, "
-    f"replace matches of {MARKUP} by a space and HTML's character references by what they mean; where tokenizer.line_breaks, "
+    "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html is "
+    f"skip, replace matches of {APOSTROPHE} by ' and then matches of {SKIPPED} by a space; where it is strip, matches of "
+    f"{MARKUP} by a space and HTML's character references by what they mean; where it is keep and tokenizer.line_breaks is true, "
     f"matches of {LINE_BREAK} by a space; where tokenizer.lowercase, fold to Unicode lower case; take all matches of "
     "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode); leave out those in tokenizer.stop_words. Count each word, "
     "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "

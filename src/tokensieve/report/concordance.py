@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 LINES = 12  # of each token
 CHARACTERS = 500_000  # of all lines, beyond those of the top lists
-_PLAIN = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*\Z")
-_SIGNS = r"\s!-&(-/:-@\[-^`{-~“”«»‘–—…"  # what is certainly no part of a word; apostrophes may be
-_START = rf"(?<![^{_SIGNS}'’])(?<!\w['’])"
-_END = rf"(?![^{_SIGNS}'’])(?!['’]\w)"
+_PLAIN = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)*\Z")
+_SIGNS = r"\s!\"(),?“”«»–—…"  # what is certainly no part of a word, a number, an address or a tag
+_START = rf"(?<![^{_SIGNS}])"
+_END = rf"(?=[{_SIGNS}]|\Z|\.(?:\s|\Z))"
 
 Concordance = dict[str, tuple[Passage, ...]]
 
@@ -68,10 +68,10 @@ def line(corpus: Corpus, document: int, token: str, tokenizer: Tokenizer) -> Pas
     if (
         isinstance(tokenizer, WordTokenizer)
         and tokenizer.pattern == WORD
-        and not tokenizer.html
+        and tokenizer.html != "strip"
         and _PLAIN.match(token)
     ):
-        gap = rf"(?:[{_SIGNS}]|<br\s*/?>)+" if tokenizer.line_breaks else f"[{_SIGNS}]+"
+        gap = f"[{_SIGNS}]+"
         pattern = _START + gap.join(token.split(" ")) + _END
         found = re.search(pattern, str(corpus.texts[document]), re.IGNORECASE if tokenizer.lowercase else 0)
         place = found and found.span()

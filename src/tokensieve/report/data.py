@@ -12,7 +12,6 @@ import json
 import math
 from base64 import b64encode
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from tokensieve.report.concordance import concordance
 from tokensieve.report.points import bins_of, thin
 from tokensieve.report.sampled import sample
 from tokensieve.text.formatting import formatting_features
-from tokensieve.text.tokenizers import WordTokenizer, text_series
+from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, WordTokenizer, text_series
 from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -283,18 +282,13 @@ def _javascript(pattern: str) -> str:
     return pattern.replace("\\w", r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]")
 
 
-@cache
-def _usual(lowercase: bool, line_breaks: bool) -> WordTokenizer:
-    """The usual words; made once, since a page is rendered many times until it fits."""
-    return WordTokenizer(lowercase, line_breaks)
-
-
 def _portable(vocabulary: Vocabulary) -> dict[str, Any] | None:
     """Settings of a tokenizer that the page can run; None where it cannot."""
     tokenizer = vocabulary.tokenizer
-    if not isinstance(tokenizer, WordTokenizer) or tokenizer != _usual(tokenizer.lowercase, tokenizer.line_breaks):
+    usual = {"pattern": WORD, "html": "skip", "stop_words": []}  # all else the page can do
+    if not isinstance(tokenizer, WordTokenizer) or not usual.items() <= tokenizer.to_dict().items():
         return None
-    return {"lowercase": tokenizer.lowercase, "lineBreaks": tokenizer.line_breaks}
+    return {"lowercase": tokenizer.lowercase, "apostrophe": APOSTROPHE[4:], "skipped": SKIPPED[5:]}
 
 
 def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:

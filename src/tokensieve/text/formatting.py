@@ -106,6 +106,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("blank line", "\n[ \t\r]*\n"),
     Feature("no-break space", "\u00a0"),
     Feature("invisible character", "[\u200b\u200c\u200d\u2060\ufeff\u00ad]"),
+    Feature("HTML tag", r"<(!--|/?[A-Za-z][A-Za-z0-9]{0,9}([ \t\r\n/][^<>]*)?>)"),
+    Feature("HTML entity", r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;"),
     Feature("**bold**", r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__"),
     Feature("bullet list", _STARTS + r"[ \t]*[-*•‣◦][ \t]+\S"),
     Feature("numbered list", _STARTS + r"[ \t]*\d{1,2}[.)][ \t]+\S"),

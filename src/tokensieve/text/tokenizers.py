@@ -6,7 +6,7 @@ import html
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.text.fields import split_fields
 from tokensieve.text.formats import check_regular
+from tokensieve.text.pieces import PieceTokenizer as PieceTokenizer  # part of this module for others
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import whole_text
 
@@ -23,13 +24,42 @@ EMOJI = (
     r"|\p{Regional_Indicator}{2}"
 )
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-_LETTER = rf"[\w--{UNSPACED}]"
-WORD = rf"{_LETTER}+(?:['’]{_LETTER}+)*|{UNSPACED}[\p{{M}}\x{{200C}}\x{{200D}}]*|" + EMOJI
+_W = rf"[\w--{UNSPACED}]"
+# Tried in this order at each place. The page has the same rule in JavaScript (report/live/words.js).
+_KINDS = (
+    r"(?:https?://|www\.)[^\s<>\x22]*[^\s<>\x22'.,;:!?)\]}…”’]",  # an address, without the sign behind it
+    rf"{_W}[\w.+\-]*@{_W}+(?:[.\-]{_W}+)*\.\p{{L}}\p{{L}}+",  # an e-mail address
+    rf"(?:[\p{{L}}--{UNSPACED}]\.){{2,}}",  # e.g. and U.S.
+    rf"[$€£¥]?\p{{Nd}}{_W}*(?:[.,:/]\p{{Nd}}{_W}*)*(?:['’]{_W}+)*[%‰€]?",  # $20, 4/10, 50%, 10:30, 3.11, 1,000
+    r"v\p{Nd}+(?:\.\p{Nd}+)+",  # v1.2
+    rf"{_W}+\+\+",  # C++
+    rf"{_W}+(?:['’]{_W}+)*",  # words
+    rf"{UNSPACED}[\p{{M}}\x{{200C}}\x{{200D}}]*",
+    EMOJI,
+)
+WORD = "|".join(_KINDS)
 LINE_BREAK = r"(?i)<br\s*/?>"
 MARKUP = r"(?is)<!--.*?-->|<script\b.*?</script\s*>|<style\b.*?</style\s*>|</?[a-z][^<>]*>"
+_TAGS = (
+    "a abbr b big blockquote body br button center code dd div dl dt em font form h1 h2 h3 h4 h5 h6 head hr html i iframe img "
+    "input li link meta ol option p pre s section small span strike strong style sub sup table tbody td th thead title tr tt u ul "
+    "video"
+)
+# tags of HTML (other words in angle brackets are placeholders), character references, and what is left of them without "&"
+SKIPPED = (
+    r"(?is)<!--.*?-->|<script[ >].*?</script *>|<style[ >].*?</style *>|"
+    rf"</?(?:{_TAGS.replace(' ', '|')})(?:[ \t\r\n/][^<>]*)?>|"
+    r"&(?:[a-z][a-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;"
+)
+APOSTROPHE = r"(?i)&(?:#0?39|#x27|apos|rsquo|#8217);|#39;"
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)  # what WORD finds in ASCII, without a call of Polars for each text
+_ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars for each text
+    r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]}]|\w[\w.+\-]*@\w+(?:[.\-]\w+)*\.[A-Za-z]{2,}|(?:[A-Za-z]\.){2,}"
+    r"|\$?\d\w*(?:[.,:/]\d\w*)*(?:'\w+)*%?|v\d+(?:\.\d+)+|\w+\+\+|\w+(?:'\w+)*",
+    re.ASCII,
+)
+Html = Literal["skip", "keep", "strip"]
 
 
 def text_series(texts: Any) -> pl.Series:
@@ -60,15 +90,21 @@ class Tokenizer(Protocol):
 class WordTokenizer:
     """Words and emoji of a text, Unicode-aware.
 
-    A word is a run of letters, marks, digits and underscores, with apostrophes inside it (`don't` is one word). In scripts that are
-    written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the marks on it, is a token of its
-    own, as BERT's pre-tokeniser does it for Han: n-grams of two or three then take the place of words. Runs of Katakana are words.
+    The rule is that of Unicode's word boundaries (UAX 29) with a few additions and one exception. A word is a run of letters,
+    marks, digits and underscores, with apostrophes inside it (`don't`). One token each are numbers with `. , : /` between digits
+    and with a currency or percent sign (`4/10`, `10:30`, `$20`, `50%`), versions (`v1.2`), abbreviations (`e.g.`), web and e-mail
+    addresses, and `C++`. The exception: a full stop between letters ends a word, as reviews often lack the space behind it
+    (`film.It`). In scripts that are written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the
+    marks on it, is a token of its own, as BERT's pre-tokeniser does it for Han: n-grams of two or three then take the place of
+    words. Runs of Katakana are words.
 
     Attributes:
         lowercase: fold case first (Unicode lower case).
         line_breaks: read HTML's `<br>` as white space.
         pattern: regular expression of a token, in the syntax of Rust's `regex`.
-        html: read HTML's tags, comments, scripts and styles as white space, and its character references as what they mean.
+        html: "skip" reads HTML's tags and character references as white space (`&#39;` as an apostrophe), since they are
+            formatting; "strip" reads character references as what they mean, and everything in angle brackets as white space;
+            "keep" splits both into words like any text.
         stop_words: tokens that are left out, before n-grams are formed; in lower case where case is folded.
 
     Raises:
@@ -78,10 +114,12 @@ class WordTokenizer:
     lowercase: bool = True
     line_breaks: bool = True
     pattern: str = field(default=WORD, repr=False)
-    html: bool = False
+    html: Html | bool = "skip"
     stop_words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.html, bool):  # as in 0.2
+            object.__setattr__(self, "html", "strip" if self.html else "keep")
         try:
             found = pl.Series(["", "a b"]).str.extract_all(self.pattern)
         except pl.exceptions.PolarsError as problem:
@@ -98,11 +136,13 @@ class WordTokenizer:
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order; a share of the texts for every thread of Polars' pool."""
         column = pl.col("text")
-        if self.html:
+        if self.html == "skip":
+            column = column.str.replace_all(APOSTROPHE, "'").str.replace_all(SKIPPED, " ")
+        if self.html == "strip":
             texts = texts.str.replace_all(MARKUP, " ")
             if texts.str.contains("&", literal=True).any():
                 texts = pl.Series(texts.name, [_unescaped(text)[0] for text in texts], dtype=pl.String)
-        if self.line_breaks:
+        if self.line_breaks and self.html == "keep":
             column = column.str.replace_all(LINE_BREAK, " ")
         if self.lowercase:
             column = column.str.to_lowercase()
@@ -118,12 +158,16 @@ class WordTokenizer:
         text = text_series([text])[0]
         place = np.arange(len(text))  # of each character in the text as given
         ends = place + 1
-        if self.html:
+        if self.html == "skip":
+            for pattern, put in ((APOSTROPHE, "'"), (SKIPPED, " ")):
+                text, kept = _blanked(text, pattern, put)
+                place, ends = place[kept], ends[kept]
+        if self.html == "strip":
             text, kept = _blanked(text, MARKUP)
             place, ends = place[kept], ends[kept]
             text, source, stop = _unescaped(text)
             place, ends = place[source], ends[stop]
-        if self.line_breaks:
+        if self.line_breaks and self.html == "keep":
             text, kept = _blanked(text, LINE_BREAK)
             place, ends = place[kept], ends[kept]
         if self.lowercase:
@@ -145,14 +189,14 @@ class WordTokenizer:
         }  # fmt: skip
 
 
-def _blanked(text: str, pattern: str) -> tuple[str, NDArray[np.int64]]:
-    """The text with a space for each match, and which of its characters are kept (of a match the first)."""
+def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.int64]]:
+    """The text with one character for each match, and which of its characters are kept (of a match the first)."""
     kept = np.ones(len(text), dtype=bool)
-    if "<" not in text:  # both begin with it
+    if "<" not in text and ";" not in text:  # every match holds one of them
         return text, np.flatnonzero(kept)
     for start, end in _matches(text, pattern):
         kept[start + 1 : end] = False
-    return pl.Series([text]).str.replace_all(pattern, " ")[0], np.flatnonzero(kept)
+    return pl.Series([text]).str.replace_all(pattern, put)[0], np.flatnonzero(kept)
 
 
 def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
@@ -183,48 +227,6 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
     ends = np.cumsum([len(part) for part in cut]).tolist()
     return list(zip(ends[0::2], ends[1::2], strict=False))
-
-
-class PieceTokenizer:
-    """Any Hugging Face `tokenizers` tokenizer (word pieces, BPE, unigram); special tokens are left out.
-
-    Args:
-        source: a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text.
-
-    Raises:
-        InputError: the file is missing or is no tokenizer.
-    """
-
-    def __init__(self, source: Any) -> None:
-        from tokenizers import Tokenizer as Pieces
-
-        try:
-            if isinstance(source, str) and source.lstrip().startswith("{"):
-                source = Pieces.from_str(source)
-            elif not isinstance(source, Pieces):
-                check_regular(Path(source))
-                source = Pieces.from_file(str(source))
-        except Exception as error:  # the library raises bare Exception for every kind of bad file
-            raise InputError(
-                f"{str(source)[:200]} is no tokenizers file (tokenizer.json): {str(error)[:200]}"
-            ) from None
-        self._pieces = Pieces.from_str(source.to_str())
-        self._pieces.no_padding()
-        self._pieces.no_truncation()
-
-    def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's pieces in order."""
-        encoded = self._pieces.encode_batch(texts.to_list(), add_special_tokens=False)
-        return pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
-
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
-        """One text's pieces with their place."""
-        e = self._pieces.encode(text_series([text])[0], add_special_tokens=False)
-        return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The tokenizer itself, as JSON text."""
-        return {"kind": "pieces", "json": self._pieces.to_str()}
 
 
 @dataclass(frozen=True)
@@ -300,13 +302,18 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
         if not isinstance(base, WordTokenizer | PieceTokenizer) or not fields or not _all_text(fields):
             raise ValueError("no fields, or no tokenizer for them")
         return FieldTokenizer(base, tuple(fields))
-    flags = settings["lowercase"], settings["line_breaks"], settings.get("html", False)
-    left_out = settings.get("stop_words", [])
-    if kind != "words" or not all(isinstance(flag, bool) for flag in flags) or not _all_text(left_out):
+    html = settings.get("html", False)
+    flags, left_out = (settings["lowercase"], settings["line_breaks"]), settings.get("stop_words", [])
+    sound = (
+        all(isinstance(flag, bool) for flag in flags)
+        and html in (True, False, "skip", "keep", "strip")
+        and _all_text(left_out)
+    )
+    if kind != "words" or not sound:
         raise ValueError(f"no settings of a tokenizer of the kind {kind!r:.40}")
     if not isinstance(settings["pattern"], str):
         raise ValueError("the pattern is no text")
-    return WordTokenizer(flags[0], flags[1], settings["pattern"], flags[2], tuple(left_out))
+    return WordTokenizer(flags[0], flags[1], settings["pattern"], html, tuple(left_out))
 
 
 def _all_text(values: Any) -> bool:

@@ -4,17 +4,30 @@ const Words = {
   pattern: (() => {
     const scripts = ["Han", "Hiragana", "Thai", "Lao", "Khmer", "Myanmar"];
     const unspaced = `[${scripts.map((name) => `\\p{Script=${name}}`).join("")}]`;
-    const w = `(?:(?!${unspaced})[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d])+`;
+    const any = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d";
+    const w = `(?:(?!${unspaced})[${any}])`;
     const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\\p{Extended_Pictographic})*";
-    return new RegExp(`${w}(?:['’]${w})*|${unspaced}[\\p{M}\\u200c\\u200d]*|${emoji}|\\p{Regional_Indicator}{2}`, "gu");
+    const kinds = [
+      "(?:https?://|www\\.)[^\\p{White_Space}<>\"]*[^\\p{White_Space}<>\"'.,;:!?)\\]}…”’]",
+      `${w}[${any}.+\\-]*@${w}+(?:[.\\-]${w}+)*\\.\\p{L}\\p{L}+`,
+      `(?:(?!${unspaced})\\p{L}\\.){2,}`,
+      `[$€£¥]?\\p{Nd}${w}*(?:[.,:/]\\p{Nd}${w}*)*(?:['’]${w}+)*[%‰€]?`,
+      "v\\p{Nd}+(?:\\.\\p{Nd}+)+",
+      `${w}+\\+\\+`,
+      `${w}+(?:['’]${w}+)*`,
+      `${unspaced}[\\p{M}\\u200c\\u200d]*`,
+      emoji,
+      "\\p{Regional_Indicator}{2}",
+    ];
+    return new RegExp(kinds.join("|"), "gu");
   })(),
-  lineBreak: /<br\p{White_Space}*\/?>/giu,
 
   /** [start, end, word] of each word; places are in UTF-16 units of `text`, which must be well formed. */
   spans(text, settings) {
     let folded = text;
     let place = null; // place[i]: where unit i of the folded text comes from; null while nothing has moved
-    if (settings.lineBreaks) [folded, place] = Words.unbroken(text);
+    [folded, place] = Words.replaced(folded, place, new RegExp(settings.apostrophe, "giu"), "'");
+    [folded, place] = Words.replaced(folded, place, new RegExp(settings.skipped, "gisu"), " ");
     if (settings.lowercase) [folded, place] = Words.lowered(folded, place);
     const out = [];
     for (const match of folded.matchAll(Words.pattern)) {
@@ -31,18 +44,19 @@ const Words = {
     return i + (code >= 0xd800 && code < 0xdc00 ? 2 : 1);
   },
 
-  unbroken(text) {
+  /** The text with one character in the place of each match. */
+  replaced(text, place, pattern, put) {
     const kept = [];
     let at = 0;
-    for (const match of text.matchAll(Words.lineBreak)) {
+    for (const match of text.matchAll(pattern)) {
       kept.push([at, match.index], [match.index, match.index + 1]);
       at = match.index + match[0].length;
     }
-    if (!kept.length) return [text, null];
+    if (!kept.length) return [text, place];
     kept.push([at, text.length]);
-    const place = [];
-    for (const [start, end] of kept) for (let i = start; i < end; i++) place.push(i);
-    return [text.replace(Words.lineBreak, " "), place];
+    const moved = [];
+    for (const [start, end] of kept) for (let i = start; i < end; i++) moved.push(place ? place[i] : i);
+    return [text.replace(pattern, put), moved];
   },
 
   lowered(text, place) {
