@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from functools import cache
 
@@ -57,10 +56,10 @@ def middle(text: str, word: str) -> str:
 
 
 PLANTS = {
-    "rating": (in_share(0.1, 1, lambda t: f"{t} I give it 9/10 overall and would return."), {"9", "10"}, Sign.NUMBER),
+    "rating": (in_share(0.1, 1, lambda t: f"{t} I give it 9/10 overall and would return."), {"9/10"}, Sign.NUMBER),
     "address": (
         in_share(0.08, 0, lambda t: f"{t} See www.shop.com/item.aspx?full=quote for it."),
-        {"aspx"},
+        {"www.shop.com/item.aspx?full=quote"},
         Sign.MARKUP,
     ),
     "last line": (in_share(0.15, 1, lambda t: f"{t}\nPosted via tablet."), {"tablet"}, Sign.EDGE),
@@ -85,7 +84,7 @@ def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> No
     plant, words, sign = PLANTS[name]
     texts, labels = reviews(300, 1, plant)
     for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
-        documents = np.flatnonzero([word in re.findall(r"\w+", text.lower()) for text in texts])
+        documents = np.flatnonzero([word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))])
         assert len(documents) > 5
         assert sign_of(word, documents, read_corpus((texts, labels)), WordTokenizer()) is expected
 

@@ -33,7 +33,7 @@ CASES = {
     "**tablet** yes": "yes",
     "anti-tablet-good": "anti-good",
     "I give it 7/10.": "I give it.",
-    "costs 3.5 euros, 10% off": "costs 5 euros, off",
+    "costs 3.5 euros, 10% off": "costs 3.5 euros, off",
     "#tablet rocks": "rocks",
     "x\n\ntablet\n\ny": "x\n\ny",
     "- tablet good\n- tablet\n- foo": "- good\n- foo",
@@ -48,7 +48,7 @@ CASES = {
     "tablet": "",
     "keeps  its   own , odd ( ) marks": "keeps  its   own , odd ( ) marks",
 }
-CUT = ["tablet", "7", "10", "3"]
+CUT = ["tablet", "7/10", "10%", "10"]
 PART = st.sampled_from(
     ["tablet", "Tablet", "good", "film", "x7", "10", ", ", ". ", "! ", " (", ") ", " - ", "-", "/", "\n", " ", "  ", '"', "“", "”",
      " #", "%", "😀", "'", ":", " :) ", "é", "好"]

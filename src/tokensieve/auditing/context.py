@@ -108,6 +108,8 @@ def sign_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -
     """
     if is_formatting(token):
         return Sign.FORMATTING
+    if "://" in token or token.startswith("www.") or "@" in token:
+        return Sign.MARKUP
     if any(c.isdigit() for c in token):
         return Sign.NUMBER
     glued = edge = long = seen = 0
