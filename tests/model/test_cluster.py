@@ -31,8 +31,12 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
 from tokensieve.model.effects import attention_sums
+from tokensieve.model.partitions import Piece, pieces_of, with_quotes
+from tokensieve.model.settings import TrainSettings
+from tokensieve.task.training import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
 from tokensieve.text.counts import Counts
+from tokensieve.text.settings import ReadSettings
 from tokensieve.text.vocabulary import count_corpus
 
 distributed = pytest.importorskip("distributed")
@@ -122,10 +126,10 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here:
     one = AttentionClassifier(ngrams=2).fit(reviews()["text"], reviews()["label"].to_list())
     assert learned.model.tokens_.tolist() == one.tokens_.tolist()
     assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
-    assert learned.documents == N and learned.partitions == partitions
+    assert learned.sizes.sum(axis=1).tolist() == [N, 0] and learned.partitions == partitions
     assert learned.bytes_per_round == 16 * one.scores_.size
     steps = -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
-    assert learned.model.n_steps_ == steps and learned.notes == []
+    assert learned.model.n_steps_ == steps and learned.intake.missing_text == 0
     assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
 
 
@@ -157,9 +161,8 @@ def test_the_table_is_that_of_an_audit(classes: int) -> None:
     model = audited.model
     counts = count_corpus(corpus, model.vocabulary_).counts
     importance, sums = token_importance(counts), attention_sums(counts.matrix, model.scores_)[2]
-    learned = Learned(importance, model, sums / importance.documents, counts.n_documents, 1, 1, [], 0, [])
     assert len(corpus.classes) == classes
-    assert_frame_equal(token_table(learned.importance, learned.model.trained_, learned.attention)[0], audited.tokens)
+    assert_frame_equal(token_table(importance, model.trained_, sums / importance.documents)[0], audited.tokens)
 
 
 @pytest.mark.slow
@@ -173,8 +176,8 @@ def test_bags_and_data_frames_give_the_same(here: InProcess) -> None:
     for learned in found:
         same_importance(learned.importance, 1)
     texts, labels = zip(*bag.compute(scheduler="synchronous"), strict=True)
-    assert found[0].notes == read_corpus((list(texts), list(labels))).intake.lines()[:3]
-    assert len(found[0].notes) == 3 and found[1].notes == []
+    assert found[0].intake.lines() == read_corpus((list(texts), list(labels))).intake.lines()
+    assert len(found[0].intake.lines()) == len(found[1].intake.lines()) + 3
 
 
 @pytest.mark.slow
@@ -274,3 +277,104 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     assert run("predict", "there", "b.parquet")[0] == 0
     status, _, said = run(*common, "--cluster", "tcp://127.0.0.1:9", "--out", "nowhere")
     assert status == 2 and "no Dask scheduler answers" in said
+
+
+def strange_rows() -> pl.DataFrame:
+    """Texts with line breaks, quotes and commas, groups, and rows that cannot be used."""
+    frame = reviews()
+    texts = [
+        (text + '\nsaid: "so, so"', text, f'"{text}"', text + "\r\n\r\n" + text)[i % 4]
+        for i, text in enumerate(frame["text"])
+    ]
+    texts[7], texts[11], texts[400] = "", " ", texts[3]
+    groups = [f"author {i % 37}" for i in range(N)]
+    return frame.with_columns(text=pl.Series(texts), author=pl.Series(groups))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "tsv"])
+@pytest.mark.parametrize("pieces", [1, 2, 7, 23])
+def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, frame = tmp_path / f"a.{kind}", strange_rows()
+    write = {"jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind)
+    write(path) if write else frame.write_csv(path, separator="," if kind == "csv" else "\t")
+    monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)  # blocks end within records
+    found = pieces_of(path, pieces)
+    assert len(found) == pieces and isinstance(found[0], Piece)
+    found = with_quotes(found, [piece.quotes() if piece.unit == "bytes" else 0 for piece in found])
+    tables = [piece.table(ReadSettings()) for piece in found]
+    texts = [text for table in tables for batch in table.read(["text"]) for text in batch["text"]]
+    assert texts == frame["text"].to_list()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("by", [None, "author"])
+def test_a_source_read_by_workers_has_the_bits_of_one_machine(
+    here: InProcess, kind: str, by: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    rows = strange_rows().with_columns(part=pl.Series((["train"] * 3 + ["test"]) * (N // 4)))
+    rows.write_csv(path) if kind == "csv" else rows.write_parquet(path)
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 30_000)
+    settings = TrainSettings(by=by, split="part", ngrams=2)
+    learned = learn_on(here, path, settings)
+    assert learned.partitions >= (2 if kind == "csv" else 1)
+    corpus = read_corpus(path, settings)
+    one = train_corpus(corpus, settings)
+    assert learned.importance.to_frame().equals(one.task.importance(one.train).to_frame())
+    assert learned.sizes[0].tolist() == one.train.counts.class_sizes.tolist()
+    assert learned.sizes[1].tolist() == one.test.counts.class_sizes.tolist()
+    mine, other = learned.intake, corpus.intake
+    for name in ("kept", "duplicates", "conflicts", "conflicting_documents", "test_overlap"):
+        assert getattr(mine, name) == getattr(other, name), name
+    assert abs(learned.to_dict()["test_accuracy"] - one.to_dict()["test_accuracy"]) < 0.08
+
+
+def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_both_sides(
+    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange_rows().write_csv(tmp_path / "a.csv")
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 30_000)
+    for by in (None, "author"):
+        learned = learn_on(here, tmp_path / "a.csv", TrainSettings(by=by, text="text", label="label"))
+        train, test = learned.sizes.sum(axis=1)
+        assert 0.1 < test / (train + test) < 0.3 and train + test == N - 2
+        assert learned.intake.test_overlap == 0 or by
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pairs": ("a", "b")}, "--pairs does not work on a cluster yet"),
+        ({"formatting": True}, "--formatting does not work on a cluster yet"),
+        ({"sample_weight": "w"}, "--weight does not work on a cluster yet"),
+        ({"duplicates": "drop"}, "--duplicates drop does not work on a cluster yet"),
+        ({"label": "labl"}, "did you mean 'label'"),
+        ({"split": "author"}, "must hold 'test' for test rows"),
+        ({"drop": ("pos",)}, "one value only, 'neg'"),
+    ],
+)
+def test_what_a_cluster_does_not_do_is_refused(
+    here: InProcess, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    strange_rows().write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        learn_on(
+            here,
+            tmp_path / "a.parquet",
+            **({"text": "text", "label": "label"} if "pairs" not in options else {}) | options,
+        )
+
+
+def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_that_converts_them(
+    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    strange_rows().write_json(path)
+    assert [piece.unit for piece in pieces_of(path, 8)] == ["file"]
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    with pytest.raises(InputError, match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet"):
+        pieces_of(path)
+    with pytest.raises(InputError, match="no such file"):
+        pieces_of(tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="a folder of texts is read here only"):
+        pieces_of(tmp_path)

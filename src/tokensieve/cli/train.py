@@ -23,7 +23,9 @@ def train(
     formatting: bool | None = option(
         None, "Treat what a text looks like (length, spaces, marks) as tokens too.", default_text="on for --pairs only"
     ),
-    cluster: str | None = option(None, "Train on the Dask cluster at tcp://HOST:PORT.", metavar="ADDRESS"),
+    cluster: str | None = option(
+        None, "Train on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
+    ),
     table: bool = option(False, "Write tokens.csv, the token table of an audit.", flag="--tokens"),
     out: Path = out_option("tokensieve-model"),
     quiet: bool = quiet_option(),
@@ -40,8 +42,7 @@ def train(
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
-        _check_cluster(settings)
-        train_on_cluster(lambda: read_corpus(source, settings), cluster, out, quiet, tokenizer, settings)
+        train_on_cluster(source, cluster, out, quiet, tokenizer, settings)
         return
     check_writable(out)
     if (out / "findings.json").exists():
@@ -68,11 +69,3 @@ def train(
         f"test accuracy {summary['test_accuracy']:.1%} (largest class: {summary['majority_accuracy']:.1%}); "
         f"{summary['token_types']:,} tokens; model in {out}",
     )
-
-
-def _check_cluster(settings: TrainSettings) -> None:
-    """Refuse what needs the documents here."""
-    refused = {"--pairs": settings.pairs, "--formatting": settings.formatting, "--weight": settings.sample_weight}
-    for name, given in refused.items():
-        if given:
-            raise InputError(f"{name} does not work on a cluster yet; leave out {name} or --cluster")
