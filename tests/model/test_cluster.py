@@ -77,7 +77,7 @@ def here() -> InProcess:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
-        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -187,18 +187,25 @@ def test_worker_processes_give_the_same_bits_as_this_one(client: Any, here: InPr
     assert equal(learn_on(client, parts, ngrams=2), learn_on(here, parts, ngrams=2))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_a_worker_that_dies_changes_nothing(client: Any) -> None:
-    parts = [dask.delayed(part)(p, 4) for p in range(4)]
-    undisturbed, killed = learn_on(client, parts), []
+@pytest.mark.parametrize("at", fast_first(["attention", "vocabulary", "importance", "choosing the number of rounds"]))
+def test_a_worker_that_dies_changes_nothing(
+    client: Any, here: InProcess, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers read a file in pieces; one of them is killed in the middle of a stage."""
+    strange_rows().write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    settings, killed = TrainSettings(text="text", label="label"), list[int]()
+    undisturbed = learn_on(client, tmp_path / "a.parquet", settings)
 
     def kill(stage: str, share: float) -> None:
-        if stage == "choosing the number of rounds" and share > 0 and not killed:
+        if stage == at and not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    assert equal(undisturbed, learn_on(client, parts, progress=kill))
+    found = learn_on(client, tmp_path / "a.parquet", settings, progress=kill)
+    assert equal(undisturbed, found) and found.to_dict() == undisturbed.to_dict()
+    assert found.importance.to_frame().equals(undisturbed.importance.to_frame())
     assert len(killed) == 1 and killed[0] not in client.run(os.getpid).values()
 
 
@@ -378,3 +385,19 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
         pieces_of(tmp_path / "b.parquet")
     with pytest.raises(InputError, match="a folder of texts is read here only"):
         pieces_of(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_train_on_a_cluster_of_this_machine(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    strange_rows().write_csv(tmp_path / "a.csv")
+    options = ("train", "a.csv", "--text", "text", "--label", "label")
+    status, out, said = run(*options, "--cluster", "local", "--out", "there")
+    assert (status, out) == (0, "") or "dashboard: http" in out + said
+    assert "dashboard: http" in out + said and "test accuracy" in out + said
+    summary = json.loads((tmp_path / "there" / "summary.json").read_text())
+    assert summary["test_accuracy"] > 0.7 and sum(summary["documents"].values()) == N - 2
+    assert run("predict", "there", "a.csv", "--text", "text")[0] == 0
+    status, _, said = run(*options, "--weight", "author", "--cluster", "local", "--out", "nowhere")
+    assert status == 2 and "--weight does not work on a cluster yet" in said and not (tmp_path / "nowhere").exists()

@@ -57,7 +57,7 @@ def _connected(address: str) -> Iterator[Any]:
         raise InputError("--cluster needs Dask: pip install 'tokensieve[dask]'") from None
     for name in ("distributed", "distributed.client", "distributed.nanny", "distributed.scheduler"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # they log a traceback where one line will follow
-    where = address
+    where: Any = address
     if address == "local":
         where = LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=":0")  # type: ignore[no-untyped-call]
     try:
@@ -84,7 +84,7 @@ def _connected(address: str) -> Iterator[Any]:
             ) from None
         finally:
             if address == "local":
-                where.close()  # type: ignore[attr-defined]
+                where.close()
 
 
 def _check_versions(client: Any) -> None:
