@@ -128,7 +128,7 @@ def test_masking_keeps_other_columns_and_the_split(run: Run, tmp_path: Path) -> 
     back = pl.read_parquet(tmp_path / "b.parquet")
     assert back.schema == frame.schema and back["text"].to_list() == ["film", "foo bar", None]
     status, _, said = run("mask", "a.parquet", "--token", "good", "--text", "n", "--out", "c.parquet")
-    assert status == 2 and "row 1: 'n' holds 1, no text" in said and not (tmp_path / "c.parquet").exists()
+    assert status == 2 and "row 1: 'n' is 1, not text" in said and not (tmp_path / "c.parquet").exists()
     lines = ['{"text": "good film"}', '{"text": "bad film", "late": [1, {"a": null}]}', '{"other": 1}']
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     assert run("mask", "a.jsonl", "--token", "good", "--out", "b.jsonl", "--text", "text")[0] == 0
@@ -148,7 +148,7 @@ def test_mask_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
         (["--out", "b.txt", "--token", "good"], "must end in .csv"),
         (["--out", "b.csv"], "no token to mask"),
         (["--out", "b.csv", "--token", "good", "--text", "txet"], "txet"),
-        (["--out", "b.csv", "--audit", "."], "no folder of an audit"),
+        (["--out", "b.csv", "--audit", "."], "is not the folder of an audit"),
     ):
         status, _, said = run("mask", "a.csv", *arguments)
         assert status == 2 and expected in said and not (tmp_path / "b.csv").exists()

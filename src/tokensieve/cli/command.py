@@ -155,10 +155,11 @@ def app() -> None:
     """The program."""
 
 
-def command(**arguments: str) -> Callable[[Callable[..., int | None]], click.Command]:
+def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int | None]], click.Command]:
     """Make a function a command; it returns the exit status, or None for 0.
 
     Args:
+        without: fields of settings classes that are no options of this command.
         arguments: name → explanation of each positional argument. Of the function's other parameters, one whose type is a
             settings class stands for an option per field, and any other has a default made with `option`; the latter
             replaces a field's option of the same name.
@@ -177,7 +178,7 @@ def command(**arguments: str) -> Callable[[Callable[..., int | None]], click.Com
                 parameters.append(_Argument(name, annotation, required, arguments[name]))
                 defaults[name] = None if required else default
             elif is_dataclass(kind):
-                made = [one for one in _fields(kind) if one.name not in own]
+                made = [one for one in _fields(kind) if one.name not in {*own, *without.split()}]
                 groups[name] = (kind, [str(one.name) for one in made])
                 parameters += made
             else:

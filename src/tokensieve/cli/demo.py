@@ -7,14 +7,14 @@ from pathlib import Path
 from tokensieve.auditing.settings import Settings
 from tokensieve.cli.audit import run_audit
 from tokensieve.cli.command import command, out_option, quiet_option
-from tokensieve.cli.options import MOST_SEED, NGRAMS, SEED, Splitting
+from tokensieve.cli.options import Splitting
 from tokensieve.options import option
 
 
 @command()
 def demo(
-    seed: int = option(0, SEED, low=0, high=MOST_SEED),
-    ngrams: int = option(1, NGRAMS, low=1, high=5),
+    seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1),
+    ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5),
     out: Path = out_option("tokensieve-demo"),
     quiet: bool = quiet_option(),
 ) -> None:

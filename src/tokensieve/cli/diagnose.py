@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve.cli.command import command, out_option, progress, quiet_option, say
-from tokensieve.cli.options import MOST_SEED, SEED, SOURCE, Documents
-from tokensieve.cli.pairs import columns_of
+from tokensieve.cli.options import SOURCE, Documents, two_columns
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.options import option
@@ -36,7 +35,7 @@ class Read(Documents):
         """As for `Documents`; preference pairs with the prompt that the model reads before each answer."""
         if self.pairs is None:
             return super().reader(duplicates="keep", **more)
-        columns, prompt = columns_of(self.pairs), self.text
+        columns, prompt = two_columns(self.pairs), self.text
         for name in ("label", "group", "drop"):
             if getattr(self, name):
                 raise InputError(f"--{name} is for labelled documents: leave it out beside --pairs")
@@ -103,7 +102,7 @@ class Measuring:
         metavar="FILE",
         default_text="words and punctuation",
     )
-    seed: int = option(0, SEED, low=0, high=MOST_SEED)
+    seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1)
 
 
 @command(

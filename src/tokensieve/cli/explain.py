@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from tokensieve.cli.command import command
-from tokensieve.cli.pairs import explain_pair
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.options import option
@@ -23,24 +22,30 @@ def explain(
     ),
     as_json: bool = option(False, "Print JSON instead of a table.", flag="--json"),
 ) -> None:
-    """Explain the prediction for one text."""
+    """Explain the prediction for one text, or why one answer is preferred to another."""
     from tokensieve.model.explanation import explain as take_apart
+    from tokensieve.model.pairs import compare
     from tokensieve.model.storage import read_model
+    from tokensieve.report.pairs import show_pair
     from tokensieve.report.terminal_audit import show_explanation
 
     classifier = read_model(model)
     if text == "-":
         text = sys.stdin.buffer.read().decode(errors="replace")
     if against is not None:
-        explain_pair(classifier, (text, against), as_json)
+        pair = compare(classifier, text, against)
+        if as_json:
+            print(printable(json.dumps(pair.to_dict(), ensure_ascii=False)))
+        else:
+            show_pair(classifier, (text, against), pair)
         return
     classes = [str(c) for c in classifier.classes]
     if label is not None and label not in classes:
         same = next((f"; did you mean {name!r}?" for name in classes if name.lower() == label.strip().lower()), "")
-        raise InputError(f"the model has no class {label!r}: it knows {', '.join(classes)}{same}")
+        raise InputError(f"the model has no class {label!r}; it has {', '.join(classes)}{same}")
     wanted = None if label is None else classifier.classes[classes.index(label)]
     found = take_apart(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
-        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # in JSON it means the same
+        print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # escaped, it means the same in JSON
     else:
         show_explanation(classifier, text, found)

@@ -9,44 +9,36 @@ import csv
 import io
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokensieve.cli.command import command, out_option, quiet_option, say
-from tokensieve.cli.options import SOURCE, Files, Splitting
-from tokensieve.cli.pairs import Answering, columns_of
+from tokensieve.cli.options import IGNORED, SOURCE, Splitting, TwoColumns, pair_columns, two_columns
 from tokensieve.errors import InputError
 from tokensieve.options import option
+from tokensieve.text.settings import SourceSettings
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cut:
-    """What to remove."""
-
-    token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list)
-    audit: Path | None = option(
-        None, "Folder of an audit with --fail-on: remove the tokens that exceeded the limit.", metavar="FOLDER"
-    )
-    decisions: Path | None = option(None, "Decisions exported from the audit's page.")
-    part: str | None = option(
-        None, "Whether SOURCE was the training or the test file, if the audit had --test.", metavar="train|test"
-    )
-
-
-@command(source=SOURCE)
+@command(without=IGNORED, source=SOURCE)
 def mask(
     source: str,
-    what: Cut,
+    reading: SourceSettings,
     splitting: Splitting,
-    files: Files,
-    out: Path = out_option("tokensieve-mask"),
-    text: list[str] | None = option(None, "Column of the text (repeatable).", metavar="COLUMN", parse=list),
-    pairs: str | None = option(
-        None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
+    token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list),
+    audit: Path | None = option(
+        None, "Folder of an audit with --fail-on: remove the tokens that exceeded the limit.", metavar="FOLDER"
     ),
+    decisions: Path | None = option(None, "Decisions exported from the audit's page."),
+    part: Literal["train", "test"] | None = option(
+        None, "Whether SOURCE was the training or the test file, if the audit had --test."
+    ),
+    pairs: TwoColumns | None = option(
+        None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED", parse=two_columns
+    ),
+    out: Path = out_option("tokensieve-mask"),
     quiet: bool = quiet_option(),
 ) -> None:
     """Write a copy of one source."""
@@ -54,156 +46,116 @@ def mask(
     from tokensieve.auditing.mask import mask_fields
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
+    from tokensieve.text.formatting import is_formatting
 
-    both = None if pairs is None else columns_of(pairs)
-    target = _Target.of(out, source)
-    check_writable(target.folder)
-    if what.part not in (None, "train", "test"):
-        raise InputError(f"--part is train or test, not {what.part!r}")
-    decided = Decisions() if what.decisions is None else Decisions.read(what.decisions)
-    tokens, likely, splitter = list(what.token or []), None, splitting.splitter()
-    if what.audit is not None:
-        found, likely = _exceeding(what.audit, must=what.decisions is None)
-        tokens += [one for one in found if one not in decided.keep]
-        model = read_model(what.audit)
-        vocabulary = model.vocabulary
-        both = Answering(what.audit, pairs).columns() if model.pairs else both
-        if vocabulary is not None and splitting == Splitting():
-            splitter = vocabulary.tokenizer
-    tokens, formatting = _words([*tokens, *decided.mask], asked=what.token or [])
-    fields = both or text or list(getattr(splitter, "fields", [])) or likely
-    rows, columns = _rows(source, files, list(fields or []), must=bool(text or both))
-    left_out = _left_out(source, rows, decided.wrong, what.part)
+    folder, name = _target(out, source)
+    check_writable(folder)
+    decided = Decisions() if decisions is None else Decisions.read(decisions)
+    asked, tokenizer = list(token or []), splitting.splitter()
+    tokens, likely = [*asked, *decided.mask], list[str]()
+    if audit is not None:
+        over, likely = _exceeding(audit, must=decisions is None)
+        tokens = [*asked, *(one for one in over if one not in decided.keep), *decided.mask]
+        model = read_model(audit)
+        pairs = (pairs or pair_columns(audit)) if model.pairs else pairs
+        if model.vocabulary is not None and splitting == Splitting():
+            tokenizer = model.vocabulary.tokenizer
+    formatting = [one for one in tokens if one not in asked and is_formatting(one)]
+    tokens = [one for one in dict.fromkeys(tokens) if one not in formatting]
+    text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
+    wanted = list(pairs or text or getattr(tokenizer, "fields", []) or likely)
+    rows, columns = _rows(source, reading, wanted, must=bool(text or pairs))
+    wrong = _wrong(source, rows, decided.wrong, part)
     changed = 0
-    if tokens or not any(left_out):
+    if tokens or not any(wrong):
         texts = {column: _texts(source, [row for _, _, row in rows], column) for column in columns}
-        masked, changed = mask_fields(texts, tokens, splitter, alike=bool(both))
+        masked, changed = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
         for column, shorter in masked.items():
             for (_, _, row), value in zip(rows, shorter, strict=True):
                 if value is not None:
                     row[column] = value
-    kept, wrong = (
-        [row for (_, _, row), gone in zip(rows, left_out, strict=True) if gone is which] for which in (False, True)
+    kept = [row for (_, _, row), gone in zip(rows, wrong, strict=True) if not gone]
+    removed = [row for (_, _, row), gone in zip(rows, wrong, strict=True) if gone]
+    files: dict[str, Any] = {name: _written(kept, name, source)}
+    review = (
+        name.replace("masked", "wrong-label", 1)
+        if folder == out
+        else f"{Path(name).stem}-wrong-label{Path(name).suffix}"
     )
-    summary = {
-        "documents": len(kept),
-        "changed": changed,
-        "left_out": len(wrong),
-        "tokens": list(dict.fromkeys(tokens)),
-    }
-    write_all(target.folder, target.files(kept, wrong, summary, source), ours=target.ours)
-    for name in formatting:
-        say(quiet, f"not cut: {name} is formatting, no token of the text")
-    gone = f", {len(wrong):,} with a wrong label left out" if wrong else ""
+    ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)" if folder == out else re.escape(review)
+    if removed:
+        files[review] = _written(removed, review, source)
+    if folder == out:
+        summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+    write_all(folder, files, ours=ours)
+    for one in dict.fromkeys(formatting):
+        say(quiet, f"not removed: {one} is formatting, not a word of the text")
     if tokens and not changed:
-        say(quiet, "no document holds what was to be cut out: the documents are a copy")
-    cut, where = len(set(tokens)), target.folder / target.name
-    words = f"{cut} token{'s' * (cut != 1)} cut out"
-    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {words}{gone}: {where}")
+        say(quiet, "no document contains any of the tokens; the data is a copy")
+    gone = f", {len(removed):,} mislabelled rows left out" if removed else ""
+    what = f"{len(tokens)} token{'s' * (len(tokens) != 1)} removed"
+    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {what}{gone}: {folder / name}")
 
 
-@dataclass(frozen=True)
-class _Target:
-    """Where the documents go: a folder with them and a summary, or one file that --out names.
+def _target(out: Path, source: str) -> tuple[Path, str]:
+    """The folder to write into and the name of the data there: `out` is the folder, or names the file.
 
-    Attributes:
-        folder: to write into.
-        name: of the file with the documents.
-        whole: whether the folder is the result, so that a summary belongs to it.
+    Raises:
+        InputError: it names a file of another kind.
     """
-
-    folder: Path
-    name: str
-    whole: bool
-
-    @classmethod
-    def of(cls, out: Path, source: str) -> _Target:
-        if out.suffix.lower() in SUFFIXES and not out.is_dir():
-            return cls(out.parent, out.name, False)
-        if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
-            raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
-        likely = Path(source.lower().removesuffix(".gz")).suffix
-        same = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(likely, likely)
-        return cls(out, f"masked{same if same in SUFFIXES else '.csv'}", True)
-
-    @property
-    def review(self) -> str:
-        """The file of the documents that were left out."""
-        path = Path(self.name)
-        return f"wrong-label{path.suffix}" if self.whole else f"{path.stem}-wrong-label{path.suffix}"
-
-    @property
-    def ours(self) -> str:
-        """What an earlier run may have left and would contradict this one."""
-        return r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)" if self.whole else re.escape(self.review)
-
-    def files(self, kept: list[Any], wrong: list[Any], summary: dict[str, Any], source: str) -> dict[str, Any]:
-        """Name → content."""
-        suffix = Path(self.name).suffix.lower()
-        files: dict[str, Any] = {self.name: _written(kept, suffix, source)}
-        if wrong:
-            files[self.review] = _written(wrong, suffix, source)
-        if self.whole:
-            files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-        return files
+    if out.suffix.lower() in SUFFIXES and not out.is_dir():
+        return out.parent, out.name
+    if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
+        raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
+    suffix = Path(re.sub(r"\.(gz|zst)$", "", source.lower())).suffix
+    suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(suffix, suffix)
+    return out, f"masked{suffix if suffix in SUFFIXES else '.csv'}"
 
 
-def _words(tokens: list[str], asked: list[str]) -> tuple[list[str], list[str]]:
-    """The tokens that stand in the text, and those that describe how it is written; what the user typed counts as text."""
-    from tokensieve.text.formatting import is_formatting
+def _wrong(
+    source: str, rows: list[tuple[str, int, dict[str, Any]]], wrong: Mapping[str, frozenset[int]], part: str | None
+) -> list[bool]:
+    """Which rows have a wrong label. A source with training and test documents of its own has rows of both parts; any other is the
+    part named, or has the documents of both.
 
-    formatting = [one for one in tokens if one not in asked and is_formatting(one)]
-    return [one for one in tokens if one not in formatting], list(dict.fromkeys(formatting))
-
-
-def _left_out(source: str, rows: list[Any], wrong: dict[str, frozenset[int]], part: str | None) -> list[bool]:
-    """Which rows have a wrong label. A source with training and test documents of its own has rows of either side; any other is
-    the side that `part` names, or holds the documents of both.
-
-    Args:
-        source: for messages.
-        rows: (side, or "" where the source has no sides, row number, the row).
-        wrong: of the decisions.
-        part: side of the audit that the source is, or None.
+    Raises:
+        InputError: a row that the decisions name is not there.
     """
-    sides = {side for side, _, _ in rows}
-    if sides <= {""}:
-        numbers = wrong.get(part, frozenset()) if part else frozenset().union(*wrong.values())
-        wrong = {"": numbers}
+    if {side for side, _, _ in rows} <= {""}:
+        wrong = {"": wrong.get(part, frozenset()) if part else frozenset().union(*wrong.values())}
     have = {(side, number) for side, number, _ in rows}
     for side, numbers in wrong.items():
         missing = sorted(number for number in numbers if (side, number) not in have)
         if missing:
             raise InputError(
-                f"{source}: there is no {f'{side} ' if side else ''}row {missing[0]}, which --decisions names: give the source of "
-                "the audit, and --part train or --part test where the audit had --test"
+                f"{source}: there is no {side + ' ' if side else ''}row {missing[0]}, which --decisions names; give the source of "
+                "the audit, and --part train or --part test if the audit had --test"
             )
     return [number in wrong.get(side, ()) for side, number, _ in rows]
 
 
-def _rows(source: str, files: Files, fields: list[str] | None, must: bool) -> tuple[list[Any], list[str]]:
-    """All rows, each with its side ("" where the source has none of its own), its number there and all its fields, a split of the
-    source's own as one more; and the names of the text columns.
+def _rows(
+    source: str, reading: SourceSettings, wanted: list[str], must: bool
+) -> tuple[list[tuple[str, int, dict[str, Any]]], list[str]]:
+    """All rows as (part, or "" if the source has none; number; fields), and the names of the text columns.
 
     Args:
-        source: as for every command.
-        files: how it is read.
-        fields: the columns that are wanted; guessed if None.
-        must: whether they have to be there; otherwise one is guessed where they are not.
+        source, reading: the source and how it is read.
+        wanted: text columns; empty to find one.
+        must: whether they have to be there; otherwise one is found if they are not.
     """
     from tokensieve.text.columns import text_columns
-    from tokensieve.text.settings import SourceSettings
     from tokensieve.text.sources import open_source
 
-    opened = open_source(source, SourceSettings(**files.form()))
-    columns = opened.train.columns
-    wanted: list[str | None] = [*fields] if fields and (must or set(fields) <= set(columns)) else [None]
-    chosen = [text_columns(opened.train, name)[0] for name in wanted]
-    rows: list[tuple[str, int, dict[str, Any]]] = []
+    opened = open_source(source, reading)
+    there = wanted and (must or set(wanted) <= set(opened.train.columns))
+    chosen = [text_columns(opened.train, name)[0] for name in (wanted if there else [None])]
+    rows = []
     for part, table in (("train", opened.train), ("test", opened.test)):
         if table is not None:
-            split = {} if opened.test is None else {"split": part}
-            side = part if split else ""
+            side = "" if opened.test is None else part
+            split = {"split": part} if side else {}
             rows += [(side, number, row | split) for number, row in enumerate(table.records(), 1)]
     return rows, list(dict.fromkeys(chosen))
 
@@ -215,7 +167,9 @@ def _texts(source: str, rows: list[dict[str, Any]], column: str) -> Any:
     values = [row.get(column) for row in rows]
     for i, value in enumerate(values):
         if not (value is None or isinstance(value, str)):
-            raise InputError(f"{source}: row {i + 1}: {column!r} holds {value!r:.40}, no text: choose with --text")
+            raise InputError(
+                f"{source}: row {i + 1}: {column!r} is {value!r:.40}, not text; name the text column with --text"
+            )
     return text_series(values)
 
 
@@ -228,24 +182,27 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
         over = [str(row["token"]) for row in found["over_budget"]]
         column = str(found["settings"]["columns"][0])
     except (OSError, ValueError) as problem:
-        raise InputError(f"--audit {str(folder)!r} is no folder of an audit: {problem}") from None
+        raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {problem}") from None
     except (KeyError, TypeError, IndexError) as problem:
         raise InputError(
-            f"--audit {str(folder)!r} is no folder of an audit: its summary.json lacks {problem}"
+            f"--audit {str(folder)!r} is not the folder of an audit: its summary.json lacks {problem}"
         ) from None
     if not over and must:
-        raise InputError(f"the audit in {str(folder)!r} found no token over a budget: run it with --fail-on first")
+        raise InputError(f"the audit in {str(folder)!r} found no token over a limit; run it with --fail-on first")
     return list(dict.fromkeys(over)), [column]
 
 
-def _written(rows: list[dict[str, Any]], suffix: str, source: str) -> bytes:
+def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:
+    """The rows in the format that the name of the file says."""
     import polars as pl
 
+    suffix = Path(name).suffix.lower()
     if suffix == ".parquet":
         schema = pl.read_parquet_schema(source) if source.lower().endswith(".parquet") else None
         binary = io.BytesIO()
         try:
-            pl.DataFrame(rows, schema=schema, infer_schema_length=None).write_parquet(binary)
+            flat = [{key: json.dumps(x, default=str) if _deep(x) else x for key, x in row.items()} for row in rows]
+            pl.DataFrame(flat, schema=schema, infer_schema_length=None).write_parquet(binary)
         except (pl.exceptions.PolarsError, TypeError) as problem:
             raise InputError(
                 f"{source} cannot be written as Parquet: {str(problem).splitlines()[0]}; use .jsonl"
@@ -260,3 +217,10 @@ def _written(rows: list[dict[str, Any]], suffix: str, source: str) -> bytes:
         writer.writeheader()
         writer.writerows(rows)
     return out.getvalue().encode(errors="replace")
+
+
+def _deep(value: Any, limit: int = 30) -> bool:
+    """Whether a value is nested so deeply that Parquet would take minutes; it is then written as JSON text."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return isinstance(value, list) and (limit == 0 or any(_deep(inner, limit - 1) for inner in value))

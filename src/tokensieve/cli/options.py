@@ -13,11 +13,9 @@ from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import ReadSettings
 
-LARGE = 2_000_000_000
-MOST_SEED = 2**32 - 1  # what every library takes
-SOURCE = "A file (.csv .tsv .jsonl .parquet, also .gz), a folder of text files, `imdb` or `yelp`."
-SEED = "Seed of every random draw."
-NGRAMS = "Longest run of words that is one token."
+LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
+SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
+IGNORED = "label label_separator group drop"  # options of reading that commands without labels do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +129,48 @@ class Splitting:
         stop_words = None if self.stop_words is None else str(self.stop_words)
         given = {"tokenizer": self.tokenizer or "words", "keep_case": self.keep_case}
         return given | {"pattern": self.pattern, "stop_words": stop_words, "html": self.html}
+
+
+TwoColumns = tuple[str, str]
+
+
+def two_columns(given: str) -> TwoColumns:
+    """--pairs CHOSEN,REJECTED.
+
+    Raises:
+        InputError: it does not name two columns.
+    """
+    names = [name.strip() for name in given.split(",")]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise InputError(
+            f"--pairs {given!r} does not name two columns, the preferred answer first: --pairs chosen,rejected"
+        )
+    return names[0], names[1]
+
+
+def summary_of(folder: Path) -> Any:
+    """What summary.json of a folder holds; None if it cannot be read."""
+    from tokensieve.files import parsed, read_regular
+
+    try:
+        return parsed(read_regular(folder / "summary.json"))
+    except (OSError, ValueError):
+        return None
+
+
+def pair_columns(folder: Path) -> tuple[str, str]:
+    """The columns of the pairs that a model was trained on.
+
+    Raises:
+        InputError: its folder does not say.
+    """
+    try:
+        first, second = map(str, summary_of(folder)["pairs"]["columns"])
+    except (ValueError, LookupError, TypeError):
+        raise InputError(
+            "this is a model of pairs; name the columns of the two answers: --pairs FIRST,SECOND"
+        ) from None
+    return first, second
 
 
 def reading_of(settings: ReadSettings) -> dict[str, Any]:

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import command, quiet_option, say
-from tokensieve.cli.options import Files
-from tokensieve.cli.pairs import Answering, predict_pairs
+from tokensieve.cli.options import IGNORED, TwoColumns, pair_columns, summary_of, two_columns
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.options import option
-from tokensieve.text.settings import groups_from
+from tokensieve.text.settings import SourceSettings, groups_from
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tokensieve.model.trained import Model
+    from tokensieve.text.table import Table
 
 
 @command(
+    without=IGNORED,
     model="Folder written by `train` or `audit`.",
-    source="A file (.csv .tsv .jsonl .parquet, also .gz), a folder, or - for standard input.",
+    source="A file, a folder, a URL, or - for standard input.",
 )
 def predict(
     model: Path,
     source: str,
-    files: Files,
-    text: list[str] | None = option(None, "Column of the text (repeatable).", metavar="COLUMN", parse=list),
-    pairs: str | None = option(None, "Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND"),
+    reading: SourceSettings,
+    pairs: TwoColumns | None = option(
+        None, "Columns of two answers, for a model of pairs.", metavar="FIRST,SECOND", parse=two_columns
+    ),
     label: str | None = option(
         None, "Column of the true labels, to score.", metavar="COLUMN", default_text="that of training"
     ),
@@ -38,125 +43,144 @@ def predict(
     out: Path | None = option(None, "Folder for the results.", metavar="FOLDER", default_text="standard output"),
     quiet: bool = quiet_option(),
 ) -> None:
-    """Classify one source."""
-    from tokensieve.auditing.score import score
-    from tokensieve.files import check_writable, csv_table, write_all
+    """Classify one source, or say which of two answers is preferred."""
+    from tokensieve.files import check_writable
     from tokensieve.model.storage import read_model
-    from tokensieve.report.terminal_predict import show_score
-    from tokensieve.text.texts import read_rows
+    from tokensieve.text.columns import TEXT_NAMES
+    from tokensieve.text.sources import open_source
 
     if out:
         check_writable(out)
     classifier = read_model(model)
+    text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     if classifier.pairs and not text:
-        job = Answering(model, pairs, keep, out, quiet)
-        with _table(source, files, [*job.columns(), *(keep or [])]) as table:
-            predict_pairs(classifier, table, job, _kept(table.columns, keep, None))
+        sides = pairs or pair_columns(model)
+        likely = [*sides, *(keep or [])]
+        table = open_source(source, reading, labelled=False, columns=[*likely, *TEXT_NAMES]).held_out
+        _predict_pairs(classifier, table, sides, _kept(table, keep), out, quiet)
         return
     if pairs:
         raise InputError(
-            "--pairs is for a model of pairs: this one answers single texts, so that --text names their column"
+            "--pairs is for a model of pairs; this one classifies single texts: name their column with --text"
         )
-    trained = _Training.of(model, classifier)
-    with _table(source, files, [*(text or trained.text), *(keep or []), label or ""]) as table:
-        there = set(table.columns)
-        likely = trained.text if set(trained.text) <= there else None
-        labelled = label or (trained.label if trained.label in there and trained.label not in (text or []) else None)
-        kept = _kept(table.columns, keep, labelled)
-        rows, _ = read_rows(table, text or likely, labelled, kept)
-        name = table.name
-    matrix, unknown = classifier.count(rows["text"].fill_null(""))
-    f = classifier.decide(matrix)
-    found = None if labelled is None else score(f, trained.named(rows["label"]), list(map(str, classifier.classes)))
-    if label and found is None:
-        raise InputError(f"{name}: column {label!r} holds no label that the model knows: choose another with --label")
-    frame = _answers(rows, kept, classifier, matrix, unknown, f, found is not None)
-    answers = csv_table(frame)
-    if out:
-        summary = {
-            "documents": len(frame),
-            "missing_texts": rows["text"].null_count(),
-            "score": found and found.to_dict(),
-        }
-        written: dict[str, Any] = {
-            "predictions.csv": answers,
-            "summary.json": json.dumps(summary, ensure_ascii=False, indent=1),
-        }
-        write_all(out, written)
-        say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
+    fields, known, final = _training(model, classifier)
+    likely = [*(text or fields), *(keep or []), label or ""]
+    table = open_source(source, reading, labelled=False, columns=[*likely, *TEXT_NAMES]).held_out
+    if not text and set(fields) <= set(table.columns):
+        text = fields
+    if label is None and known in table.columns and known not in text:
+        label, given = known, False
     else:
-        sys.stdout.buffer.write(printable(answers.decode()).encode())
+        given = label is not None
+    _predict_documents(classifier, table, text, (label, given, final), _kept(table, keep, label), out, quiet)
+
+
+def _predict_documents(
+    model: Model,
+    table: Table,
+    text: list[str],
+    truth: tuple[str | None, bool, dict[str, str | None]],
+    kept: list[str],
+    out: Path | None,
+    quiet: bool,
+) -> None:
+    """A row per document: row, columns that are copied, label, class, probability, answer, unknown_words, P(…) of each class.
+
+    Args:
+        model: of labels.
+        table: the documents.
+        text: the text columns; empty to find them.
+        truth: the label column, if there is one; whether the user named it; label in the source → label in training.
+        kept: columns to copy.
+        out: folder for the results, or None for standard output.
+        quiet: nothing but predictions.
+    """
+    import polars as pl
+
+    from tokensieve.auditing.score import score
+    from tokensieve.model.decision import probabilities
+    from tokensieve.report.terminal_predict import show_score
+    from tokensieve.text.texts import read_rows
+
+    label, given, final = truth
+    rows, _ = read_rows(table, text or None, label, kept)
+    matrix, unknown = model.count(rows["text"].fill_null(""))
+    f = model.decide(matrix)
+    found = None
+    if label is not None:
+        labels = [name if name is None else final.get(name) or name for name in rows["label"]]
+        found = score(f, pl.Series(labels, dtype=pl.String), list(map(str, model.classes)))
+        if given and found is None:
+            raise InputError(
+                f"{table.name}: column {label!r} has no label that the model knows; choose another with --label"
+            )
+    frame, p = model.answer(matrix, unknown), probabilities(f)
+    if found is not None:
+        frame = frame.insert_column(0, rows["label"].alias("label"))
+    frame = frame.with_columns(pl.Series(f"P({name})", p[:, k]) for k, name in enumerate(map(str, model.classes)))
+    summary = {"documents": len(frame), "missing_texts": rows["text"].null_count(), "score": found and found.to_dict()}
+    _write(_beside(rows, kept, frame), summary, out, quiet)
     if found and not quiet:
         show_score(found, brief=out is None)
 
 
-@dataclass(frozen=True)
-class _Training:
-    """What the model's folder remembers of the documents that it was trained on.
+def _predict_pairs(
+    model: Model, table: Table, columns: tuple[str, str], kept: list[str], out: Path | None, quiet: bool
+) -> None:
+    """A row per pair, and how often the first answer is preferred."""
+    from tokensieve.model.pairs import answer_pairs
+    from tokensieve.report.pairs import score_lines
+    from tokensieve.text.texts import read_rows
 
-    Attributes:
-        text, label: columns.
-        final: label as it stands in the source → label after --group and --drop.
-    """
-
-    text: list[str]
-    label: str | None
-    final: dict[str, str | None]
-
-    @classmethod
-    def of(cls, folder: Path, model: Any) -> _Training:
-        """From summary.json, as far as it is there and whole: without it columns are guessed."""
-        from tokensieve.files import parsed, read_regular
-        from tokensieve.text.labels import destinations
-
-        fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))
-        try:
-            settings = parsed(read_regular(folder / "summary.json"))["settings"]
-            text, label = map(str, settings["columns"][:2])
-            dropped = [name for item in settings.get("drop") or [] for name in item.split(",")]
-            final = destinations(groups_from(settings.get("group") or []), dropped)
-        except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
-            return cls(fields, None, {})
-        return cls(fields or [text], label, final)
-
-    def named(self, labels: Any) -> Any:
-        """Labels of a source as the model knows them; one that training dropped stays as it is, and the model does not know it."""
-        import polars as pl
-
-        return pl.Series([x if x is None else self.final.get(x) or x for x in labels], dtype=pl.String)
+    first, second = read_rows(table, columns[0])[0], read_rows(table, columns[1], keep=kept)[0]
+    answered = answer_pairs(model, first["text"].fill_null(""), second["text"].fill_null(""), columns)
+    frame = _beside(second, kept, answered)
+    lines, score = score_lines(frame, columns)
+    _write(frame, {"pairs": len(frame), "columns": list(columns), "score": score}, out, quiet)
+    for line in lines:
+        say(quiet, line)
 
 
-@contextmanager
-def _table(source: str, files: Files, columns: Sequence[str]) -> Iterator[Any]:
-    from tokensieve.text.columns import TEXT_NAMES
-    from tokensieve.text.settings import SourceSettings
-    from tokensieve.text.sources import open_source
-
-    how = SourceSettings(**files.form())
-    yield open_source(source, how, labelled=False, columns=[*columns, *TEXT_NAMES]).held_out
-
-
-def _kept(columns: Sequence[str], keep: list[str] | None, label: str | None) -> list[str]:
-    """The columns to carry along; those of an identifier where none is named."""
-    from tokensieve.text.texts import IDS
-
-    wanted = [name for name in columns if name.lower() in IDS] if keep is None else keep
-    return [name for name in dict.fromkeys(wanted) if name != label]
-
-
-def _answers(rows: Any, kept: Sequence[str], model: Any, matrix: Any, unknown: Any, f: Any, labelled: bool) -> Any:
-    """A row per document: row, columns carried along, label, class, probability, answer, unknown_words, P(…) of each class."""
+def _beside(rows: pl.DataFrame, kept: list[str], frame: pl.DataFrame) -> pl.DataFrame:
+    """The results beside the row numbers and the columns that are copied."""
     import polars as pl
 
-    from tokensieve.model.decision import probabilities
+    for name in kept:
+        if name == "row" or name in frame.columns:
+            raise InputError(f"--keep {name!r}: the results have a column of this name; rename it in the source")
+    copied = rows.select("row", *(pl.col("kept").struct.field(name) for name in kept))
+    return pl.concat([copied, frame], how="horizontal")
 
-    frame, p = model.answer(matrix, unknown), probabilities(f)
-    beside = {"row": rows["row"]} | {name: rows["kept"].struct.field(name) for name in kept}
-    own = {name: frame[name] for name in frame.columns}
-    own |= {f"P({name})": pl.Series(p[:, k]) for k, name in enumerate(map(str, model.classes))}
-    if labelled:
-        own = {"label": rows["label"]} | own
-    taken = [name for name in kept if name in own or name == "row"]
-    if taken:
-        raise InputError(f"--keep {taken[0]!r}: the results have a column of that name: rename it in the source")
-    return pl.DataFrame(beside | own)
+
+def _write(frame: pl.DataFrame, summary: Mapping[str, object], out: Path | None, quiet: bool) -> None:
+    """Into a folder, or onto standard output."""
+    from tokensieve.files import csv_table, write_all
+
+    content = csv_table(frame)
+    if out is None:
+        sys.stdout.buffer.write(printable(content.decode()).encode())
+        return
+    write_all(out, {"predictions.csv": content, "summary.json": json.dumps(summary, ensure_ascii=False, indent=1)})
+    say(quiet, f"{len(frame):,} predictions in {out / 'predictions.csv'}")
+
+
+def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str | None]]:
+    """Text columns, label column, and label in the source → label in training, as far as the model's folder says."""
+    from tokensieve.text.labels import destinations
+
+    fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))
+    try:
+        settings = summary_of(folder)["settings"]
+        text, label = map(str, settings["columns"][:2])
+        dropped = [name for item in settings.get("drop") or [] for name in item.split(",")]
+        return fields or [text], label, destinations(groups_from(settings.get("group") or []), dropped)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return fields, "", {}
+
+
+def _kept(table: Table, keep: Sequence[str] | None, label: str | None = None) -> list[str]:
+    """The columns to copy; those of an identifier if none is named."""
+    from tokensieve.text.texts import IDS
+
+    wanted = [name for name in table.columns if name.lower() in IDS] if keep is None else keep
+    return [name for name in dict.fromkeys(wanted) if name != label]

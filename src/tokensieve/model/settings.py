@@ -37,7 +37,7 @@ class TrainSettings(ReadSettings):
     min_documents: int = option(3, "A token must occur in at least this many documents.", low=1)
     formatting: bool = option(False, "What a text looks like (length, spaces, marks) is a token, too.")
     value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
-    seed: int = option(0, "Seed of everything random.", low=0)
+    seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1)
     test_share: float = option(0.2, "", flag="")
     score_rate: float = option(0.01, "", flag="")
     batch_size: int = option(64, "", flag="")
