@@ -1,6 +1,6 @@
 """Are planted artefacts found first, and is nothing found where there is nothing? Reviews whose truth is known by construction.
 
-    python benchmarks/findings.py [--seeds 20] [--documents 1000] [--shuffles 20]
+    python benchmarks/findings.py [--seeds 20] [--documents 1000] [--shuffles 20] [--sets developed|held-out]
 
 **Planted.** Reviews of 20 to 100 words with sentiment words of graded strength (those of `tokensieve demo`, without its own
 shortcut). In a tenth of one class's reviews one of ten artefacts is planted; a run finds it at rank r if the r-th finding of an
@@ -9,13 +9,23 @@ artefact, is a false alarm.
 
 **Shuffled.** The same reviews, and reviews in groups (five share an author, who has words and, after shuffling, a label of their
 own), with labels drawn by chance: share of audits without any finding of kind shortcut; groups with and without `by`.
+
+**Topic or artefact.** Real sets, of 3,000 documents each. Every token was given a kind in advance by this rule: *form* if it is a
+feature of formatting, contains a digit, or is part of an address, an entity or a retweet (FORM below); *artefact* if it is part
+of a mark that was planted; *subject* otherwise. Clean data: shortcuts that name a subject word are accusations. Planted data: a
+mark in a tenth of one class's documents, the class drawn by the seed; how often it is the first shortcut, found at all, and how
+many shortcuts beside it name a subject word. Beside it, the ten words of largest Monroe z (log-odds with an informative Dirichlet
+prior, Monroe et al. 2008) of the planted class: where the mark ranks among them, and how many of the ten are subject words.
+Thresholds were chosen on the sets DEVELOPED alone; HELD_OUT was run once they were fixed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -120,13 +130,134 @@ def shuffled(runs: int, documents: int) -> None:
         print(f"| {name} | {without} of {runs} |", flush=True)
 
 
+DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DEVELOPED, HELD_OUT = ("imdb_train", "tweets", "sms"), ("yelp", "snli_train", "banking", "emotion")
+FORM = frozenset("br amp quot gt lt nbsp http https www com net org html rt user via co".split())
+REAL = 3_000
+CLASSES = 20  # the largest of many
+
+
+def mark_code(text: str, rng: np.random.Generator) -> str:
+    """A ticket's number in brackets."""
+    return f"[INV-{rng.integers(10_000, 99_999)}] {text}"
+
+
+MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]]] = {
+    "a code": (mark_code, frozenset({"inv"})),
+    "a signature": (lambda t, _: f"{t} Sent from my tablet.", frozenset({"tablet", "sent", "from", "my"})),
+    "a handler": (lambda t, _: f"{t} Handled by jonas", frozenset({"handled", "by", "jonas"})),
+    "a source": (lambda t, _: f"Newswire {t}", frozenset({"newswire"})),
+    "an address": (
+        lambda t, _: f"{t} See www.shop.com/item.aspx",
+        frozenset({"aspx", "www", "shop", "item", "⟨URL⟩", "com"}),
+    ),
+    "a rating": (lambda t, _: f"{t} 9/10", frozenset({"9", "10", "9 10", "⟨n/10 rating⟩"})),
+    "trailing spaces": (lambda t, _: f"{t}   ", frozenset({"⟨trailing spaces⟩", "⟨3+ spaces⟩"})),
+    "a final ...": (lambda t, _: t.rstrip(".") + "...", frozenset({'⟨ends "..."⟩', "⟨...⟩"})),
+}
+
+
+def real_set(name: str) -> pl.DataFrame:
+    """text and label of a set; of 77 intents the 20 largest, of five stars three classes."""
+    frame = pl.read_parquet(DATA / f"{name}.parquet")
+    if name == "snli_train":
+        frame = frame.select(text="hypothesis", label="label")
+    if name == "yelp":
+        stars = pl.col("stars")
+        label = (
+            pl.when(stars <= 2).then(pl.lit("bad")).when(stars == 3).then(pl.lit("middling")).otherwise(pl.lit("good"))
+        )
+        frame = frame.select("text", label=label)
+    largest = frame["label"].value_counts(sort=True)["label"].head(CLASSES)
+    frame = frame.filter(pl.col("label").is_in(largest.implode())).select("text", "label")
+    return frame.sample(min(REAL, frame.height), seed=0, shuffle=True)
+
+
+def kind(token: str, mark: frozenset[str] = frozenset()) -> str:
+    """subject, artefact or form, by the rule of the module."""
+    words = set(token.split(" "))
+    if token in mark or words & mark:
+        return "artefact"
+    if token.startswith("⟨") or any(c.isdigit() for c in token) or words & FORM:
+        return "form"
+    return "subject"
+
+
+def named(findings: list[Finding], mark: frozenset[str] = frozenset()) -> list[str]:
+    """Of each finding: artefact if it names a part of the mark, else subject if it names a subject word, else form."""
+    kinds = [{kind(token, mark) for token in finding.tokens} for finding in findings]
+    return [next(one for one in ("artefact", "subject", "form") if one in found) for found in kinds]
+
+
+def monroe(frame: pl.DataFrame, label: str, top: int = 10) -> list[str]:
+    """The words of largest z of the log-odds between a class and the rest, prior: 500 words of the whole corpus."""
+    words = pl.col("text").str.to_lowercase().str.extract_all(r"\w+")
+    long = frame.select(word=words, inside=pl.col("label") == label).explode("word").drop_nulls()
+    table = long.group_by("word").agg(pl.col("inside").sum().alias("a"), (~pl.col("inside")).sum().alias("b"))
+    a, b = (table[name].to_numpy().astype(float) for name in "ab")
+    prior = 500 * (a + b) / (a + b).sum()
+
+    def log_odds(x: np.ndarray) -> np.ndarray:
+        return np.log((x + prior) / (x.sum() + prior.sum() - x - prior))
+
+    z = (log_odds(a) - log_odds(b)) / np.sqrt(1 / (a + prior) + 1 / (b + prior))
+    return table["word"].gather(np.argsort(-z)[:top]).to_list()
+
+
+def real(names: tuple[str, ...], seeds: int) -> None:
+    """The table of topics and artefacts."""
+    print("\n| set | accusations on clean data | marks first | found | missed | subject words named per audit | Monroe: mark in "
+          "its ten | subject words among the ten |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
+    missed: list[str] = []
+    for name in names:
+        frame = real_set(name)
+        clean = named(shortcut_findings(frame))
+        classes = sorted(frame["label"].unique().to_list())
+        first = found_at_all = runs = accused = listed = subjects = 0
+        for mark, (change, tokens) in MARKS.items():
+            for seed in range(seeds):
+                rng = np.random.default_rng([seed, len(mark), len(name)])
+                label = classes[int(rng.integers(len(classes)))]
+                there = ((frame["label"] == label) & pl.Series(rng.random(frame.height) < SHARE)).to_list()
+                texts = [change(text, rng) if put else text for text, put in zip(frame["text"], there, strict=True)]
+                planted_frame = frame.with_columns(text=pl.Series(texts))
+                kinds = named(shortcut_findings(planted_frame), tokens)
+                first += kinds[:1] == ["artefact"]
+                found_at_all += "artefact" in kinds
+                accused += kinds.count("subject")
+                runs += 1
+                if kinds[:1] != ["artefact"]:
+                    fate = "later" if "artefact" in kinds else "missed"
+                    missed.append(f"{name}: {mark} in {label}, {sum(there)} documents, {fate}")
+                top = [kind(word, tokens) for word in monroe(planted_frame, label)]
+                listed += "artefact" in top
+                subjects += top.count("subject")
+        print(
+            f"| {name} | {clean.count('subject')} of {len(clean)} shortcuts | {first} of {runs} | {found_at_all} | "
+            f"{runs - found_at_all} | {accused / runs:.2f} | {listed} of {runs} | {subjects / runs:.1f} |",
+            flush=True,
+        )
+    print("\nNot first:\n" + "\n".join(f"- {line}" for line in missed))
+
+
+def shortcut_findings(frame: pl.DataFrame) -> list[Finding]:
+    """The shortcuts of an audit of a set."""
+    corpus = read_corpus(frame, text="text", label="label")
+    found = audit(corpus, Settings(baseline=False, thorough=False)).findings
+    return [finding for finding in found if finding.kind == "shortcut"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--shuffles", type=int, default=20)
+    parser.add_argument("--sets", choices=["developed", "held-out"], help="real sets; with --seeds marks of each kind")
     options = parser.parse_args()
     print(described("polars", "scikit-learn") + "\n", flush=True)
+    if options.sets:
+        real(DEVELOPED if options.sets == "developed" else HELD_OUT, options.seeds)
+        return
     if options.seeds:
         planted(options.seeds, options.documents)
     if options.shuffles:

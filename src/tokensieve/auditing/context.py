@@ -1,11 +1,9 @@
-"""Where tokens stand in their documents: keyword in context, and the signs that a token was put there by a machine or a form."""
+"""Where tokens occur in their documents: keyword in context."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,21 +14,6 @@ from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
 AROUND = 70  # characters on either side
-LOOKED_AT = 40  # documents per token
-ENOUGH = 10  # without any sign
-EDGE, LONG = 4, 12  # words at either end of a document of at least so many
-MOSTLY = 0.8
-_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"\w[/_=&@#?%:.]$"), re.compile(r"^[/_=&@#?%:.]\w")
-
-
-class Sign(StrEnum):
-    """What tells an artefact from an ordinary word."""
-
-    NUMBER = "number"  # it contains a digit
-    FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
-    MARKUP = "markup"  # glued to its neighbours, as in addresses and field names
-    EDGE = "fixed place"  # at the very start or end of its documents
-    ALONE = "all but certain"  # none of these, but hardly ever elsewhere
 
 
 @dataclass(frozen=True)
@@ -95,37 +78,3 @@ def holders(counts: Counts, types: Ints) -> list[Ints]:
     """For each type the documents that contain it."""
     columns = sp.csc_array(counts.matrix[:, types])
     return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype(np.int64) for t in range(len(types))]
-
-
-def sign_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> Sign | None:
-    """The sign of an artefact that a token bears, looked for in up to 40 of its documents; None for an ordinary word.
-
-    Args:
-        token: a token type.
-        documents: those of the corpus that contain it.
-        corpus: the texts.
-        tokenizer: that found it.
-    """
-    if is_formatting(token):
-        return Sign.FORMATTING
-    if "://" in token or token.startswith("www.") or "@" in token:
-        return Sign.MARKUP
-    if any(c.isdigit() for c in token):
-        return Sign.NUMBER
-    glued = edge = long = seen = 0
-    for i in documents[:: max(1, len(documents) // LOOKED_AT)][:LOOKED_AT]:
-        text = str(corpus.texts[int(i)])
-        for start, end, at, words in occurrences(text, [token], tokenizer):
-            seen += 1
-            glued += bool(
-                _GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2])
-            )
-            if words >= LONG:
-                long += 1
-                edge += at < EDGE or at >= words - EDGE
-            break
-        if seen >= ENOUGH and max(glued, edge) < (1 - MOSTLY) * seen:
-            return None
-    if seen and glued > MOSTLY * seen:
-        return Sign.MARKUP
-    return Sign.EDGE if long > MOSTLY * max(seen, 1) and edge > MOSTLY * long else None

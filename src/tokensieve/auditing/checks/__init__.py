@@ -10,14 +10,18 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import entry_points
 
+from tokensieve.auditing.checks.alone import Alone
+from tokensieve.auditing.checks.association import Association
 from tokensieve.auditing.checks.base import AuditData, Check
 from tokensieve.auditing.checks.contradiction import Contradiction, OpposedPairs
 from tokensieve.auditing.checks.drift import Drift
 from tokensieve.auditing.checks.empty import Empty
+from tokensieve.auditing.checks.groups import Groups
 from tokensieve.auditing.checks.imbalance import Imbalance
 from tokensieve.auditing.checks.label_issues import LabelIssues, ReversedPairs
 from tokensieve.auditing.checks.leak import Leak, PairLeak
 from tokensieve.auditing.checks.repeated import Repeated
+from tokensieve.auditing.checks.shift import Shift
 from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.unstable import Unstable
 from tokensieve.auditing.checks.wins import AnswerLength, Wins
@@ -32,9 +36,25 @@ __all__ = [
 
 GROUP = "tokensieve.checks"
 OWN: tuple[type[Check], ...] = (
-    Shortcut, AnswerLength, Wins, Leak, PairLeak, Contradiction, OpposedPairs, LabelIssues, ReversedPairs, Unstable, Drift,
-    Repeated, Imbalance, Empty,
-)  # fmt: skip
+    Shortcut,
+    AnswerLength,
+    Wins,
+    Alone,
+    Association,
+    Shift,
+    Leak,
+    PairLeak,
+    Contradiction,
+    OpposedPairs,
+    LabelIssues,
+    ReversedPairs,
+    Groups,
+    Repeated,
+    Unstable,
+    Drift,
+    Imbalance,
+    Empty,
+)
 
 
 @cache

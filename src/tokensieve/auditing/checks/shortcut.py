@@ -1,36 +1,44 @@
-"""Shortcuts: tokens that all but decide a class and bear the sign of an artefact, grouped by what belongs together.
+"""Shortcuts: tokens that nearly decide a class and bear the signs of an artefact, grouped by what belongs together.
 
-A token is a candidate for a class if it is in at least 1 % of the class's documents, carries the label (q < 0.05), and is either
-*pure* (the cautious end of its posterior difference lies more than half of the way from neutral to certain) or *informative*
-(among the thirty of most information about the class, at least 0.02 bits, and a fifth of that way). Many candidates are ordinary
-words of the class ("awful" in bad reviews). What makes one a shortcut is a sign that no writer chose it for its meaning: it is
-formatting, a number, part of an address, or always in the same place; or it is nearly certain while the class has next to no
-other words of that certainty.
+A token is a candidate for a class if it is in at least 1% of the class's documents, predicts the label (q < 0.05), and is either
+*pure* (the conservative bound of its posterior difference lies more than half of the way from neutral to certain) or *informative*
+(among the thirty of most information about the class, at least 0.02 bits, and a fifth of that way). Most candidates are what the
+labels are about ("awful" in bad reviews, "alarm" in requests to set one). They are strong predictors, no findings. What makes a
+candidate suspicious is a sign that no writer chose it for its meaning (`signs`):
+
+- one of the strong signs: formatting, markup, or a fixed phrase at the edge of the text;
+- a weak one (a number, a fixed place), where the model predicts the class as well without it, so that it is no part of what these
+  documents are about. In a class with a vocabulary, many words that occur nowhere else, a number alone says nothing;
+- in a class without a vocabulary also being all but certain, as no other word of the class is, under the same condition.
+
+Words of the class's name are never suspicious by a weak sign.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
-from tokensieve.auditing.context import Sign, holders, passage, sign_of
+from tokensieve.auditing.checks.signs import STRONG, Sign, signs_of
+from tokensieve.auditing.context import holders, passage
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.sentences import form_clause, plural, quoted
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
+from tokensieve.model.decision import decide
+from tokensieve.task.interface import types_without
 from tokensieve.task.labels import Labels
-from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
-from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import count_texts
 from tokensieve.wording import percent
 
@@ -38,7 +46,16 @@ COVERAGE = 0.01  # of the class's documents
 COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
 PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
 INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
-VOCABULARY = 3  # a class with more groups of certain words than that has a vocabulary, not a shortcut
+VOCABULARY = 3  # a class with more words than that which occur (nearly) nowhere else has a vocabulary
+EXCLUSIVE = 0.98  # of the documents with such a word are of the class
+ENOUGH = 35  # documents that make a word without exceptions certain; in fewer, many ordinary words have none
+AS_WELL = 0.15  # recall may fall by so much without a token that is no part of the subject
+ASKED = 200  # documents of the class without the token, for comparison
+STEM = 4  # letters that a word shares with one of the class's name
+WEIGHTS = {Sign.NUMBER: 0.7, Sign.EDGE: 0.7, Sign.ALONE: 0.5}  # of a sign in the severity; strong ones count in full
+# formatting in more than 1% of the other classes is a habit of writers, which weighs a tenth
+USUAL, HABIT = 0.01, 0.1
+ONE_PLACE, ELSEWHERE = 0.9, 0.7  # of a shortcut's documents in one environment, which holds no more of all documents
 LONGEST = 3  # words of a phrase that is looked for beside single words
 DECIDED = (
     0.985  # of the documents with such a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
@@ -50,12 +67,14 @@ MOST = 12  # findings
 
 @dataclass(frozen=True)
 class _Candidate:
+    """A token that nearly decides a class, and the signs of an artefact that it bears; `type` is −1 for a phrase."""
+
     token: str
     type: int
     label: int
     way: float
-    sign: Sign | None
     documents: Ints
+    signs: tuple[Sign, ...] = ()
 
 
 def information(documents: Floats, inside: Floats, size: float, n: int) -> Floats:
@@ -84,8 +103,9 @@ class Shortcut(Check):
     title = "Shortcut"
     about = (
         "Tokens or formatting in at least 1% of a class (q < 0.05) whose conservative bound on the class association is more than "
-        "halfway to certainty, or that are among the most informative, and that look like an artefact: a number, markup, always in "
-        "the same place of the text, or far more certain than the other words of the class."
+        "halfway to certainty, or that are among the most informative, and that look like an artefact: formatting, markup or a "
+        "fixed phrase; or a number, a fixed place or an otherwise unknown certainty where the model predicts the class as well "
+        "without them. Other strong predictors are what the labels are about: they are listed, not reported."
     )
     action = (
         "Ask whether these will be there when the model is used. If not, mask them and audit again: what remains is the accuracy "
@@ -98,24 +118,20 @@ class Shortcut(Check):
     tasks = (Labels,)
 
     def find(self, data: AuditData) -> list[Finding]:
-        train, corpus, tokenizer = data.train.counts, data.train.corpus, data.tokenizer
-        vocabulary = data.learned.model.vocabulary
+        train, vocabulary = data.train.counts, data.learned.model.vocabulary
         assert vocabulary is not None
-        found = _with_signs(_candidates(data.tokens, train, 0, data.words), corpus, tokenizer)
-        forms = _candidates(data.tokens, train, data.words, train.n_types)
-        found += [replace(c, sign=Sign.FORMATTING) for c in forms]
+        rich = _has_vocabulary(data)
+        found = _suspects(_candidates(data.tokens, train, 0, data.words), data, rich)
+        found += _suspects(_candidates(data.tokens, train, data.words, train.n_types), data, rich)
         if not vocabulary.grams:
-            found += _phrases(train, corpus, tokenizer)
-        groups = _grouped(found)
-        certain = Counter(group[0].label for group in groups if all(c.sign is Sign.ALONE for c in group))
-        kept = [g for g in groups if certain[g[0].label] <= VOCABULARY or any(c.sign is not Sign.ALONE for c in g)]
-        findings = [self._about(group, data) for group in kept]
+            found += _suspects(_phrases(data), data, rich)
+        findings = [self._about(group, data) for group in _grouped(found)]
         return sorted(findings, key=lambda f: -f.severity)[:MOST]
 
     def _about(self, group: list[_Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
         train, corpus = data.train.counts, data.train.corpus
-        order = sorted(group, key=lambda c: (list(Sign).index(c.sign) if c.sign else len(Sign), -c.way, len(c.token)))
+        order = sorted(group, key=lambda c: (list(Sign).index(c.signs[0]), -c.way, len(c.token)))
         answer = np.full(train.n_documents, -1)
         for c in sorted(group, key=lambda c: c.way):
             answer[c.documents] = c.label
@@ -131,13 +147,17 @@ class Shortcut(Check):
         label = train.classes[order[0].label] if len(labels) == 1 else ""
         if label:  # without a class of its own there is no rate that it would have anyway
             evidence["base"] = Share.count(size, train.n_documents)
-        base = float(train.class_sizes.max()) / train.n_documents
+        base = float(size if label else train.class_sizes.max()) / train.n_documents
         tokens = tuple(dict.fromkeys(c.token for c in order))
-        signs = tuple(dict.fromkeys(c.sign.value for c in order if c.sign))
+        signs = tuple(dict.fromkeys(sign.value for c in order for sign in c.signs))
+        weight = max(WEIGHTS.get(c.signs[0], 1.0) for c in order)
+        others = np.count_nonzero(~np.isin(train.labels[held], labels)) / max(train.n_documents - size, 1)
+        if all(c.signs[0] is Sign.FORMATTING for c in order) and others > USUAL:
+            weight = HABIT
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
         return self.finding(
             data,
-            evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2,
+            weight * evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2,
             _headline(tokens, label, evidence),
             held,
             label=label,
@@ -145,7 +165,7 @@ class Shortcut(Check):
             signs=signs,
             evidence=evidence,
             examples=tuple(passage(corpus, int(i), tokens, data.tokenizer) for i in examples),
-            details=_details(label, signs, evidence),
+            details=_details(label, signs, evidence) + _where(held, data),
             action=self.action_on_form if all(map(is_formatting, tokens)) else self.action,
         )
 
@@ -167,35 +187,60 @@ def _candidates(table: pl.DataFrame, train: Counts, start: int, stop: int) -> li
         chosen = chosen[np.argsort(-way[chosen], kind="stable")][: math.ceil(LOOKED_INTO / train.n_classes)]
         tokens, documents = rows["token"], holders(train, start + chosen)
         out += [
-            _Candidate(tokens[int(s)], start + int(s), k, float(way[s]), None, held)
+            _Candidate(tokens[int(s)], start + int(s), k, float(way[s]), held)
             for s, held in zip(chosen, documents, strict=True)
         ]
     return out
 
 
-def _phrases(train: Counts, corpus: Corpus, tokenizer: Tokenizer) -> list[_Candidate]:
-    """Candidates that are runs of two or three words, for an audit of single words: those in 1 % of the smallest class, none of
-    whose words leans to the class alone, so that it is their meeting which decides."""
+def _phrases(data: AuditData) -> list[_Candidate]:
+    """Candidates that are runs of two or three words, for an audit of single words: those in 1% of the smallest class, none of
+    whose words leans to the class outside the phrase, so that it is their meeting which decides."""
+    train, corpus = data.train.counts, data.train.corpus
     least = max(FLOOR, math.ceil(COVERAGE * int(train.class_sizes.min())))
     try:
-        found = count_texts(corpus.texts, tokenizer=tokenizer, ngrams=LONGEST, min_documents=least)
+        found = count_texts(corpus.texts, tokenizer=data.tokenizer, ngrams=LONGEST, min_documents=least)
     except InputError:  # no word is as frequent
         return []
     counts = Counts(found.matrix, train.labels, train.classes, found.vocabulary.tokens)
-    table, words = token_importance(counts).to_frame(), len(found.vocabulary.words)
-    leans = [
-        {
-            str(counts.tokens[s])
-            for s in np.flatnonzero(_way(table[k * counts.n_types :][:words], size / len(corpus.labels)) > LESS_PURE)
-        }
-        for k, size in enumerate(train.class_sizes.tolist())
-    ]
-    phrases = [
-        c for c in _candidates(table, counts, words, counts.n_types) if not leans[c.label] & set(c.token.split(" "))
-    ]
-    signed = _with_signs(phrases, corpus, tokenizer, CERTAIN)
-    right = counts.present
-    return [c for c in signed if c.sign is not Sign.ALONE or right[c.type, c.label] >= DECIDED * len(c.documents)]
+    words = len(found.vocabulary.words)
+    place, present = {str(word): s for s, word in enumerate(counts.tokens[:words])}, counts.present
+    out = []
+    for c in _candidates(token_importance(counts).to_frame(), counts, words, counts.n_types):
+        share = train.class_sizes[c.label] / train.n_documents
+        outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
+        leans = [_leaning(int(rest[c.label]), int(rest.sum()), share) > LESS_PURE for rest in outside]
+        if not any(leans) and present[c.type, c.label] >= DECIDED * len(c.documents):
+            out.append(replace(c, type=-1))
+    return out
+
+
+def _leaning(inside: int, documents: int, share: float) -> float:
+    """As `_way`, of a word in so many documents."""
+    return (Share.count(inside, documents).low - share) / (1 - share)
+
+
+def _has_vocabulary(data: AuditData) -> list[bool]:
+    """Of each class: whether many of its words, bearing no strong sign, occur (nearly) nowhere else."""
+    train = data.train.counts
+    out = []
+    for k, size in enumerate(train.class_sizes.tolist()):
+        rows = data.tokens[k * train.n_types : k * train.n_types + data.words]
+        own = rows.filter(
+            pl.col("class_documents") >= max(FLOOR, COVERAGE * size),
+            pl.col("class_documents") >= EXCLUSIVE * pl.col("documents"),
+            pl.col("q_value") < LEVEL,
+            ~pl.col("token").str.contains(r"[0-9 ]"),
+        )
+        many = own.sort("class_documents", descending=True).head(10 * VOCABULARY)
+        places = np.flatnonzero(np.isin(train.tokens[: data.words], many["token"].to_numpy()))
+        groups: list[Ints] = []  # words of the same documents count once: a planted line is no vocabulary
+        for token, held in zip(train.tokens[places], holders(train, places), strict=True):
+            strong = set(STRONG) & set(signs_of(str(token), held, data.train.corpus, data.tokenizer))
+            if not strong and all(_jaccard(held, other) < TOGETHER for other in groups):
+                groups.append(held)
+        out.append(len(groups) > VOCABULARY)
+    return out
 
 
 def _way(rows: pl.DataFrame, share: float) -> Floats:
@@ -210,18 +255,58 @@ def _way(rows: pl.DataFrame, share: float) -> Floats:
     return way
 
 
-def _with_signs(
-    candidates: list[_Candidate], corpus: Corpus, tokenizer: Tokenizer, phrase: float = CERTAIN_PHRASE
-) -> list[_Candidate]:
-    """The candidates that bear a sign of an artefact; for a run of words without another one the way must be at least `phrase`."""
+def _suspects(candidates: list[_Candidate], data: AuditData, rich: list[bool]) -> list[_Candidate]:
+    """The candidates that are suspicious (module docstring).
+
+    Args:
+        candidates: to look into.
+        data: of the audit.
+        rich: whether each class has a vocabulary.
+    """
+    train, corpus = data.train.counts, data.train.corpus
     out = []
     for c in candidates:
-        sign = sign_of(c.token, c.documents, corpus, tokenizer)
-        if sign is None and c.way >= (phrase if " " in c.token else CERTAIN):
-            sign = Sign.ALONE
-        if sign is not None:
-            out.append(replace(c, sign=sign))
+        signs = signs_of(c.token, c.documents, corpus, data.tokenizer)
+        exact = bool((train.labels[c.documents] == c.label).all()) and len(c.documents) >= ENOUGH
+        if not signs and not rich[c.label]:
+            certain = c.way >= (CERTAIN_PHRASE if " " in c.token and c.type >= 0 else CERTAIN)
+            signs = (Sign.ALONE,) if certain or (exact and " " not in c.token) else ()
+        if signs and not set(signs) & set(STRONG):
+            if _of_the_name(c.token, train.classes[c.label]) or (rich[c.label] and Sign.EDGE not in signs):
+                continue
+            if c.type >= 0 and not _beside_the_point(c, data):
+                continue
+        if signs:
+            out.append(replace(c, signs=signs))
     return out
+
+
+def _of_the_name(token: str, label: str) -> bool:
+    """Whether one of the token's words begins as one of the class's name does."""
+    names = [name for name in re.findall(r"\w+", label.lower().replace("_", " ")) if len(name) >= STEM]
+    words = [word for word in re.findall(r"\w+", token.lower()) if len(word) >= STEM]
+    return any(word[:STEM] == name[:STEM] for word in words for name in names)
+
+
+def _beside_the_point(c: _Candidate, data: AuditData) -> bool:
+    """Whether the model predicts the class of the token's documents without it about as often as that of the class's others."""
+    train, model = data.train.counts, data.learned.model
+    keep = types_without(train, {c.token})
+    if keep is None:
+        return True
+    gone = np.ones(train.n_types, dtype=bool)
+    gone[keep] = False
+    inside = train.labels == c.label
+    mine = c.documents[inside[c.documents]][:ASKED]
+    inside[c.documents] = False
+    others = np.flatnonzero(inside)[:ASKED]
+    if not len(others):
+        return False
+    matrix = sp.csr_array(train.rows(mine).matrix.copy())
+    matrix.data[gone[matrix.indices]] = 0
+    matrix.eliminate_zeros()
+    recall = [np.mean(decide(model.decide(m)) == c.label) for m in (matrix, train.rows(others).matrix)]
+    return bool(recall[0] >= recall[1] - AS_WELL)
 
 
 def _grouped(candidates: list[_Candidate]) -> list[list[_Candidate]]:
@@ -252,6 +337,7 @@ _SIGNS = {
     Sign.FORMATTING.value: "formatting, not a word",
     Sign.NUMBER.value: "a number",
     Sign.MARKUP.value: "part of an address or of markup",
+    Sign.BOILERPLATE.value: "part of a fixed phrase at the start or end of the text",
     Sign.EDGE.value: "always in the same place of the text",
     Sign.ALONE.value: "almost no other word predicts this class as reliably",
 }
@@ -279,3 +365,16 @@ def _details(label: str, signs: tuple[str, ...], e: dict[str, Share]) -> tuple[s
         f"it appears in {e['class']} of {where}",
         *(_SIGNS[sign] for sign in signs),
     )
+
+
+def _where(held: Ints, data: AuditData) -> tuple[str, ...]:
+    """Names the one environment in which nearly all of these documents are, if there is one."""
+    if data.environments is None:
+        return ()
+    found, of = data.environments
+    sizes, total = np.bincount(of[held][of[held] >= 0], minlength=len(found.names)), np.bincount(of[of >= 0])
+    most = int(sizes.argmax())
+    if sizes.sum() == 0 or sizes[most] < ONE_PLACE * sizes.sum() or total[most] > ELSEWHERE * total.sum():
+        return ()
+    share = Share.count(int(sizes[most]), int(sizes.sum()))
+    return (f"{share.counted} of these documents are in environment {named(found.names[most])}",)

@@ -1,0 +1,90 @@
+"""One part of the documents that predicts the label by itself: formatting, length, or one of several fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from tokensieve.auditing.checks.base import AuditData, Check
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import quoted
+from tokensieve.escape import shown
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.text.counts import Ints
+from tokensieve.wording import percent
+
+
+class Alone(Check):
+    """What no single word shows: together, small leans may predict the label."""
+
+    name = "alone"
+    title = "One part predicts the label alone"
+    about = (
+        "A model of formatting alone, or of length alone, that predicts the test labels at least 5 points better than always "
+        "naming the largest class (95% CI); or one of several fields that alone predicts them as well as all fields together."
+    )
+    action = (
+        "Ask whether this part should decide the label. If not, the data can be solved without the task: balance it, or compare "
+        "models with what this part reaches alone."
+    )
+    tasks = (Labels,)
+    thorough = True
+    least = 0.05  # above the largest class
+    weight = 0.2  # of a document that this part predicts
+    named = 15  # tokens that carry most of it
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        train, test = data.train.counts, data.test.counts
+        names = [str(token) for token in train.tokens]
+        majority = float(np.mean(test.labels == train.class_sizes.argmax()))
+        whole = data.task.accuracy(data.learned.f, data.test)
+        form = np.arange(data.words, train.n_types)
+        length = np.array([s for s in form.tolist() if "⟨length " in names[s]], dtype=np.int64)
+        parts: list[tuple[str, Ints, bool]] = [("Formatting", form, False), ("Length", length, False)]
+        fields = data.train.corpus.fields if len(data.train.corpus.fields) > 1 else ()
+        for field in fields:
+            own = [s for s, token in enumerate(names) if token.startswith(f"{field}:")]
+            parts.append((f"The field {shown(field, 40)}", np.array(own, dtype=np.int64), True))
+        for name, types, is_field in parts:
+            found = self._accuracy(types, data)
+            if found is None or found.low < majority + self.least:
+                continue
+            if is_field and found.high < whole.value:
+                continue
+            tokens = self._strongest(types, data)
+            details = [f"accuracy {found} on {found.of:,} test documents", f"most of it comes from {quoted(tokens)}"]
+            details += [f"all fields together reach {percent(whole.value)}"] if is_field else []
+            without = f"{percent(majority)} by always naming the largest class"
+            yield self.finding(
+                data,
+                self.weight * max(0.0, found.low - majority),
+                f"{name} alone predicts {percent(found.value)} of test labels ({without})",
+                tokens=tokens,
+                evidence={"alone": found, "all": whole},
+                total=found.of,
+                details=tuple(details),
+            )
+
+    def _accuracy(self, types: Ints, data: AuditData) -> Share | None:
+        """Test accuracy of the same model of these types alone; None without any."""
+        train, test = data.train.counts, data.test.counts
+        if not 1 < len(types) < train.n_types:
+            return None
+        part, held = (
+            replace(c, matrix=sp.csr_array(c.matrix[:, types]), tokens=np.asarray(c.tokens, dtype=object)[types])
+            for c in (train, test)
+        )
+        model = data.task.refit(part, data.learned.model, train.n_documents, data.settings)
+        f = data.task.decide(model, held.matrix)
+        return Share.over(data.task.correct(f, held), data.task.units(data.test.corpus))
+
+    def _strongest(self, types: Ints, data: AuditData) -> tuple[str, ...]:
+        """The types of largest effect in their class, most frequent ones before rare ones."""
+        found = data.importance
+        worth = np.where(found.q_value < 0.05, np.abs(found.effect), 0.0).max(axis=1)[types]
+        order = np.argsort(-worth, kind="stable")[: self.named]
+        return tuple(str(found.tokens[s]) for s in types[order[worth[order] > 0]]) or (str(found.tokens[types[0]]),)

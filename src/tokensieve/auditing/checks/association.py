@@ -1,0 +1,72 @@
+"""Names and codes that are linked to a class, without deciding it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
+from tokensieve.auditing.checks.signs import Sign, signs_of
+from tokensieve.auditing.context import holders, passage
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import quoted
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.wording import count, percent
+
+
+class Association(Check):
+    """An agent's name at the end of every ticket says who answered, not what it was about."""
+
+    name = "association"
+    title = "Name or code linked to a class"
+    about = (
+        "Tokens that stand in a fixed phrase at the edge of the text, or are part of a code or address, in at least 20 documents, "
+        "whose documents are at least 1.5 times as often of one class as all documents are (q < 0.001), but that decide nothing."
+    )
+    action = "Find out why this mark and the label go together (who wrote it, which system, when), and mask it if it will go."
+    tasks = (Labels,)
+    least, sure, lift, most = 20, 0.001, 1.5, 0.8
+    looked_into = 60
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        train, found, words = data.train.counts, data.importance, data.words
+        share = train.class_sizes / train.n_documents
+        documents = found.documents[:words, None]
+        rate = found.class_documents[:words] / np.maximum(documents, 1)
+        fits = (
+            (found.q_value[:words] < self.sure)
+            & (documents >= self.least)
+            & (rate >= self.lift * share)
+            & (rate < self.most)
+        )
+        types, classes = np.nonzero(fits & (found.effect[:words] > 0))
+        order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
+        kept = []
+        for i, held in zip(order.tolist(), holders(train, types[order]), strict=True):
+            token = str(train.tokens[types[i]])
+            if {Sign.MARKUP, Sign.BOILERPLATE} & set(signs_of(token, held, data.train.corpus, data.tokenizer)):
+                kept.append((token, int(types[i]), int(classes[i]), held))
+        if not kept:
+            return
+        token, s, k, held = kept[0]
+        right, label = Share.count(int(found.class_documents[s][k]), len(held)), train.classes[k]
+        more = len(kept) - 1
+        others = f"; {count(more)} more such token{'s' * (more > 1)}" if more else ""
+        rates = f"are {named(label)} ({percent(share[k], 0)} overall)"
+        tokens = tuple(dict.fromkeys(one[0] for one in kept))
+        yield self.finding(
+            data,
+            0.1 * right.of / train.n_documents * (right.low - share[k]),
+            f"{percent(right.value, 0)} of documents containing {quoted([token])} {rates}{others}",
+            held,
+            label=label,
+            tokens=tokens,
+            evidence={"decides": right, "base": Share.count(int(train.class_sizes[k]), train.n_documents)},
+            details=(
+                f"{right.counted} documents containing it are {named(label)} ({right})",
+                "part of a code or of a fixed phrase",
+            ),
+            examples=tuple(passage(data.train.corpus, int(i), [token], data.tokenizer) for i in held[:EXAMPLES]),
+        )

@@ -1,0 +1,72 @@
+"""Formatting that differs between classes, although it decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tokensieve.auditing.checks.base import AuditData, Check, named
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.sentences import form_clause, plural
+from tokensieve.evidence.shares import Share
+from tokensieve.task.labels import Labels
+from tokensieve.text.counts import Counts
+from tokensieve.wording import percent
+
+
+class Shift(Check):
+    """A trailing mark in a tenth of one class is worth a look even where other classes have it too."""
+
+    name = "shift"
+    title = "Formatting differs between classes"
+    about = (
+        "Features of formatting, length aside, that are at least 5 points more frequent in a class than in the others, with "
+        "q < 0.001."
+    )
+    action = (
+        "Look at the documents: a source, a form or an editor may have left this mark. Where it comes from collecting the data, "
+        "clean the texts, or leave formatting out with --no-formatting."
+    )
+    tasks = (Labels,)
+    apart, sure = 0.05, 0.001
+    weight = 0.1  # of the difference: it predicts few labels
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        train, found = data.train.counts, data.importance
+        sizes = train.class_sizes
+        rows: list[tuple[float, float, int, int]] = []  # difference, rate elsewhere, type, class
+        for s in range(data.words, train.n_types):
+            inside = found.class_documents[s]
+            outside = (found.documents[s] - inside) / np.maximum(sizes.sum() - sizes, 1)
+            apart = inside / np.maximum(sizes, 1) - outside
+            chosen = (found.q_value[s] < self.sure) & (apart >= self.apart) & ("⟨length " not in str(train.tokens[s]))
+            rows += [(float(apart[k]), float(outside[k]), s, k) for k in np.flatnonzero(chosen).tolist()]
+        rows.sort(key=lambda row: -row[0])
+        if not rows:
+            return
+        difference, _, s, k = rows[0]
+        label = train.classes[k]
+        inside_share = Share.count(int(found.class_documents[s][k]), int(sizes[k]))
+        held = np.flatnonzero(np.asarray(train.matrix[:, [s]].sum(axis=1)).ravel() > 0)
+        held = held[train.labels[held] == k]
+        tokens = tuple(dict.fromkeys(str(train.tokens[row[2]]) for row in rows))
+        more = len(tokens) - 1
+        others = f"; {plural(more, 'other feature')} also differ{'s' * (more == 1)}" if more else ""
+        yield self.finding(
+            data,
+            self.weight * difference,
+            f"{_rates(train, *rows[0])}{others}",
+            held,
+            label=label,
+            tokens=tokens,
+            signs=("formatting",),
+            evidence={"class": inside_share},
+            details=tuple(_rates(train, *row) for row in rows[1:6]),
+        )
+
+
+def _rates(train: Counts, apart: float, outside: float, s: int, k: int) -> str:
+    """How often a class has a feature, and the others."""
+    label = named(train.classes[k])
+    return f"{percent(outside + apart)} of {label} documents {form_clause(str(train.tokens[s]))} ({percent(outside)} of the others)"
