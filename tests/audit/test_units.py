@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tokensieve.evidence.groups import merged
+from tokensieve.evidence.importance import merged
 
 from calls import Run
 from tokensieve.auditing.checks.base import MOST_ENVIRONMENTS
