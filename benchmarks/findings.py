@@ -65,8 +65,8 @@ PLANTS = {
     "three trailing spaces": Plant(lambda t: t + "   ", frozenset({"⟨trailing spaces⟩", "⟨3+ spaces⟩"}), 1),
     'a final "..."': Plant(lambda t: t.rstrip(".") + "...", frozenset({'⟨ends "..."⟩', "⟨...⟩"}), 0),
     "bold type": Plant(lambda t: middle(t, "**really**"), frozenset({"⟨**bold**⟩", "really"}), 1),
-    "a rating": Plant(lambda t: f"{t} 9/10", frozenset({"9", "10", "⟨n/10 rating⟩", "⟨number⟩"}), 1),
-    "an address": Plant(lambda t: f"{t} See www.shop.com/item.aspx", frozenset({"aspx", "www", "⟨URL⟩", "shop"}), 0),
+    "a rating": Plant(lambda t: f"{t} 9/10", frozenset({"9/10", "⟨n/10 rating⟩", "⟨number⟩"}), 1),
+    "an address": Plant(lambda t: f"{t} See www.shop.com/item.aspx", frozenset({"www.shop.com/item.aspx", "⟨URL⟩"}), 0),
     "a last line": Plant(lambda t: f"{t}\nPosted via tablet.", frozenset({"tablet", "posted", "via", "⟨line break⟩"}), 1),
     "a first word": Plant(lambda t: f"Reuters {t}", frozenset({"reuters"}), 0),
     "a word anywhere": Plant(lambda t: middle(t, "zebra"), frozenset({"zebra"}), 1),
@@ -149,9 +149,9 @@ MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]
     "a source": (lambda t, _: f"Newswire {t}", frozenset({"newswire"})),
     "an address": (
         lambda t, _: f"{t} See www.shop.com/item.aspx",
-        frozenset({"aspx", "www", "shop", "item", "⟨URL⟩", "com"}),
+        frozenset({"www.shop.com/item.aspx", "⟨URL⟩"}),
     ),
-    "a rating": (lambda t, _: f"{t} 9/10", frozenset({"9", "10", "9 10", "⟨n/10 rating⟩"})),
+    "a rating": (lambda t, _: f"{t} 9/10", frozenset({"9/10", "⟨n/10 rating⟩"})),
     "trailing spaces": (lambda t, _: f"{t}   ", frozenset({"⟨trailing spaces⟩", "⟨3+ spaces⟩"})),
     "a final ...": (lambda t, _: t.rstrip(".") + "...", frozenset({'⟨ends "..."⟩', "⟨...⟩"})),
 }
@@ -178,7 +178,13 @@ def kind(token: str, mark: frozenset[str] = frozenset()) -> str:
     words = set(token.split(" "))
     if token in mark or words & mark:
         return "artefact"
-    if token.startswith("⟨") or any(c.isdigit() for c in token) or words & FORM:
+    if (
+        token.startswith("⟨")
+        or any(c.isdigit() for c in token)
+        or "://" in token
+        or token.startswith("www.")
+        or words & FORM
+    ):
         return "form"
     return "subject"
 

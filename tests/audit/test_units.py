@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tokensieve.evidence.importance import merged
 
 from calls import Run
 from tokensieve.auditing.checks.base import MOST_ENVIRONMENTS
@@ -16,7 +15,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import token_importance
+from tokensieve.evidence.importance import merged, token_importance
 from tokensieve.text.corpus import read_corpus, split_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.split import unit_index
