@@ -33,11 +33,11 @@ from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save,
 import tokensieve
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
-from tokensieve.diagnose.encoding import REST, SPLITTER, Input, encode, frame_of
-from tokensieve.diagnose.measuring import Checkpoint, Work, choose, leave_out, read
-from tokensieve.diagnose.outputs import Outputs
-from tokensieve.diagnose.pieces import PieceSubject
-from tokensieve.diagnose.reading import Reader, prepared
+from tokensieve.diagnose.effects.measuring import Checkpoint, Work, choose, leave_out, read
+from tokensieve.diagnose.subjects.classes import Outputs
+from tokensieve.diagnose.subjects.pieces import PieceSubject
+from tokensieve.diagnose.subjects.reader import Reader, prepared
+from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Input, encode, frame_of
 from tokensieve.progress import silent
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.vocabulary import count_texts

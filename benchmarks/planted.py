@@ -6,8 +6,8 @@
 Each run trains a tiny BERT (2 layers of 32, a vocabulary of its own) on the beginnings of real texts, clean or with a mark that
 gives the label away, and diagnoses it on other texts: in those the mark says nothing ("shared": it says the same there). A row
 is appended to the file at once, and a run that is in it already is not made again. The parts share no text: thresholds of
-`tokensieve.diagnose.judging` were looked at on "tune" alone (training parts of IMDB and SNLI, Yelp's development part), what is
-reported comes from "report" (test parts), with other seeds.
+`tokensieve.diagnose.judgement.status` were looked at on "tune" alone (training parts of IMDB and SNLI, Yelp's development part),
+what is reported comes from "report" (test parts), with other seeds.
 
 Not every model learns its mark, above all a rare one. What a model truly uses is measured apart, without tokensieve, on texts that
 are neither trained nor diagnosed on: the mean change of its answer when the mark is cut out of AGAIN of them ("mark"), and the
@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "diagnose"))
 from diagnose_models import build, config_of, fit
 
 from tokensieve.diagnose import DiagnoseSettings, diagnose
-from tokensieve.diagnose.judging import Status
+from tokensieve.diagnose.judgement.status import Status
 
 SOURCES = ("imdb", "yelp", "snli")
 KINDS = ("clean", "rare", "frequent", "two words", "formatting", "shared")

@@ -9,8 +9,8 @@ from .auditing.mask import mask_texts as mask_texts
 from .auditing.result import Audit as Audit
 from .auditing.run import audit as audit
 from .auditing.settings import Settings as Settings
-from .diagnose.result import DiagnoseSettings as DiagnoseSettings
-from .diagnose.result import Diagnosis as Diagnosis
+from .diagnose.diagnosis import Diagnosis as Diagnosis
+from .diagnose.settings import DiagnoseSettings as DiagnoseSettings
 from .errors import InputError as InputError
 from .evidence.importance import (
     Category as Category,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.diagnose import DiagnoseSettings, confirming, diagnose
-from tokensieve.diagnose.confirming import _together
-from tokensieve.diagnose.encoding import SEPARATOR, Windows, encode, frame_of
-from tokensieve.diagnose.texts import TextSubject
-from tokensieve.diagnose.use import Use, use_of
+from tokensieve.diagnose import DiagnoseSettings, diagnose
+from tokensieve.diagnose.effects import confirming
+from tokensieve.diagnose.effects.confirming import _together
+from tokensieve.diagnose.effects.use import Use, use_of
+from tokensieve.diagnose.subjects.texts import TextSubject
+from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, Windows
 from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -37,8 +37,8 @@ def having(text: str, word: str, place: float) -> str:
 def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_it(side: str) -> None:
     tokenizer = framed(train_tokenizer("wordpiece", TEXTS.to_list()), False)
     tokenizer.truncation_side = side
-    whole = encode(tokenizer, TEXTS, SPLITTER, WORDS, frame_of(tokenizer), None, True, silent)
-    cut = encode(tokenizer, TEXTS, SPLITTER, WORDS, frame_of(tokenizer), 20, True, silent)
+    whole = Windows.encode(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
+    cut = Windows.encode(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), 20, True, silent)
     longest, some = int(np.diff(whole.starts).max()), 0
     for w, text in enumerate(TEXTS):
         for s, place in ((0, 0.0), (2, 0.4), (3, 0.99)):
@@ -51,7 +51,9 @@ def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_
             if side == "right":  # the piece that some models read their answer from
                 assert short.ids[-2:].tolist() == before.ids[-2:].tolist()
     assert some > 60
-    empty = encode(tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, frame_of(tokenizer), None, True, silent)
+    empty = Windows.encode(
+        tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent
+    )
     assert empty.having(0, 0, 0.5).ids.tolist() == empty.input(0).ids.tolist()
 
 
@@ -61,7 +63,7 @@ def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
 
     def windows(*texts: str) -> Windows:
         joined = pl.Series([SEPARATOR.join(texts), TEXTS[0] + SEPARATOR])  # the second is longer, so that there is room
-        return encode(tokenizer, joined, SPLITTER, WORDS, frame_of(tokenizer, True), None, True, silent)
+        return Windows.encode(tokenizer, joined, SPLITTER, WORDS, Frame.of(tokenizer, True), None, True, silent)
 
     one, two, new = WORDS[2], WORDS[5], 0
     # the form of a word is that of its first text
@@ -108,10 +110,10 @@ def test_both_means_are_weighted_by_precision_and_what_words_at_large_show() -> 
     tau = max(np.mean([(u[i] - v[i]) ** 2 - s_u[i] - s_v[i] for i in range(3)]), 0.0)
     for i in range(3):
         a, b = 1 / s_u[i], 1 / (s_v[i] + tau)
-        assert found.use[i] == pytest.approx((a * u[i] + b * v[i]) / (a + b))
-        assert found.use_high[i] - found.use[i] == pytest.approx((1 / np.sqrt(a + b)) * 2, rel=0.2)
-    assert found.use[3] == u[3] and found.use_low[3] == of(own).use_low[3]
-    assert found.inputs.tolist() == [24, 24, 60, 30]
+        assert found["use"][i] == pytest.approx((a * u[i] + b * v[i]) / (a + b))
+        assert found["use_high"][i] - found["use"][i] == pytest.approx((1 / np.sqrt(a + b)) * 2, rel=0.2)
+    assert found["use"][3] == u[3] and found["use_low"][3] == of(own)["use_low"][3]
+    assert found["inputs"].tolist() == [24, 24, 60, 30]
 
 
 @given(st.integers(0, 10**6))
@@ -121,12 +123,12 @@ def test_the_weighted_mean_lies_between_both(seed: int) -> None:
         of([list(rng.exponential(rng.exponential(), size=rng.integers(5, 30))) for _ in range(6)]) for _ in "ab"
     )
     found = _together(own, put)
-    least, most = np.minimum(own.use, put.use), np.maximum(own.use, put.use)
-    assert (found.use >= least - 1e-9).all() and (found.use <= most + 1e-9).all()
-    assert (found.use_low <= found.use).all() and (found.use <= found.use_high).all()
+    least, most = np.minimum(own["use"], put["use"]), np.maximum(own["use"], put["use"])
+    assert (found["use"] >= least - 1e-9).all() and (found["use"] <= most + 1e-9).all()
+    assert (found["use_low"] <= found["use"]).all() and (found["use"] <= found["use_high"]).all()
     # a mean without error is kept, however many others say otherwise
-    constant = _together(replace(own, use_high=own.use), put)
-    assert constant.use == pytest.approx(own.use, rel=1e-6)
+    constant = _together(own | {"use_error": 0 * own["use"]}, put)
+    assert constant["use"] == pytest.approx(own["use"], rel=1e-6)
 
 
 def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +151,7 @@ def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monk
         row = uses.filter(pl.col("token") == "mark")
         return row["status"][0], row["inputs"][0]
 
-    assert status() == ("used", 96)
-    monkeypatch.setattr(confirming, "_others", lambda *_: np.empty(0, dtype=np.int64))
+    name, inputs = status()
+    assert name == "used" and inputs > 24
+    monkeypatch.setattr(confirming, "_other_inputs", lambda *_: np.empty(0, dtype=np.int64))
     assert status() == ("use not shown", 8)

@@ -17,7 +17,7 @@ from diagnose_models import build, framed, kind_of, train_tokenizer
 from tokenizers import Tokenizer
 
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.diagnose.encoding import REST, SPECIAL, encode, frame_of, length_limit
+from tokensieve.diagnose.subjects.windows import REST, SPECIAL, Frame, Windows
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -33,13 +33,13 @@ def tokenizer_of(kind: str) -> str:
 
 def encoded(family: str, limit: int | None = None, cut: bool = True, texts: pl.Series = TEXTS[:20]) -> tuple[Any, Any]:
     tokenizer = framed(Tokenizer.from_str(tokenizer_of(kind_of(family))), family in ("gpt2", "llama"))
-    return tokenizer, encode(tokenizer, texts, WordTokenizer(), WORDS, frame_of(tokenizer), limit, cut, silent)
+    return tokenizer, Windows.encode(tokenizer, texts, WordTokenizer(), WORDS, Frame.of(tokenizer), limit, cut, silent)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
 def test_pieces_of_a_word_spell_the_word(family: str) -> None:
     tokenizer, windows = encoded(family)
-    frame = frame_of(tokenizer)
+    frame = Frame.of(tokenizer)
     before, after = frame.before, frame.after
     assert windows.long_documents == windows.lost_pieces == 0 and len(windows) == 20
     for w in range(len(windows)):
@@ -59,12 +59,12 @@ def test_pieces_of_a_word_spell_the_word(family: str) -> None:
 def test_the_first_word_that_a_piece_reaches_into_gets_it() -> None:
     made = train_tokenizer("bytes", ["x"])
     tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]")
-    windows = encode(
+    windows = Windows.encode(
         tokenizer,
         pl.Series(["naïve not, \U0001f600 bad", ""]),
         WordTokenizer(),
         ("bad", "naïve", "not"),
-        frame_of(tokenizer),
+        Frame.of(tokenizer),
         None,
         True,
         silent,
@@ -82,7 +82,7 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
     tokenizer, whole = encoded(family)
     _, parts = encoded(family, 20, cut=False)
     _, cut = encoded(family, 20, cut=True)
-    frame = frame_of(tokenizer).size
+    frame = Frame.of(tokenizer).size
     text = whole.types != SPECIAL
     assert parts.pieces[parts.types != SPECIAL].tolist() == whole.pieces[text].tolist()
     assert parts.types[parts.types != SPECIAL].tolist() == whole.types[text].tolist()
@@ -91,7 +91,7 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
     assert cut.long_documents == parts.long_documents == (lengths > 20 - frame).sum()
     assert cut.lost_pieces == np.maximum(lengths - (20 - frame), 0).sum() and cut.all_pieces == lengths.sum()
     tokenizer.truncation_side = "left"
-    end = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, True, silent)
+    end = Windows.encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
     assert (
         end.input(0).ids[end.types[: end.starts[1]] != SPECIAL].tolist()
         == whole.pieces[: whole.starts[1]][whole.types[: whole.starts[1]] != SPECIAL][frame - 20 :].tolist()
@@ -102,7 +102,7 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
 def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the_words(side: str) -> None:
     tokenizer, _ = encoded("bert")
     tokenizer.truncation_side = side
-    windows = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, True, silent)
+    windows = Windows.encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
     for w, text in enumerate(TEXTS[:20]):
         for words in ([5], [1, 2, 5], list(range(len(WORDS)))):
             left, at = "", 0
@@ -110,8 +110,8 @@ def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the
                 left, at = left + text[at : start if word in [WORDS[s] for s in words] else end], end
             ids = tokenizer(left + text[at:], truncation=True, max_length=20)["input_ids"]
             assert windows.without(w, np.array(words)).ids.tolist() == ids
-    parts = encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, frame_of(tokenizer), 20, False, silent)
-    few = parts.some(np.array([3, 7]))
+    parts = Windows.encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, False, silent)
+    few = parts.of_documents(np.array([3, 7]))
     mine = [w for w, k in enumerate(parts.documents) if k in (3, 7)]
     assert [few.without(i, np.array([5])).ids.tolist() for i in range(len(few))] == [
         parts.without(w, np.array([5])).ids.tolist() for w in mine
@@ -121,11 +121,11 @@ def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the
 def test_length_limits() -> None:
     for family, limit in (("bert", 256), ("roberta", 256)):
         model, tokenizer = build(family, TEXTS.to_list())
-        assert length_limit(model, tokenizer, None, frame_of(tokenizer)) == limit
+        assert Frame.of(tokenizer).limit(model, tokenizer, None) == limit
         tokenizer.model_max_length = 10**30
-        assert length_limit(model, tokenizer, None, frame_of(tokenizer)) == (
+        assert Frame.of(tokenizer).limit(model, tokenizer, None) == (
             258 if family == "bert" else 257
         )  # RoBERTa's padding row is row 0
-        assert length_limit(model, tokenizer, 40, frame_of(tokenizer)) == 40
+        assert Frame.of(tokenizer).limit(model, tokenizer, 40) == 40
         with pytest.raises(InputError, match="no room for text"):
-            length_limit(model, tokenizer, 3, frame_of(tokenizer))
+            Frame.of(tokenizer).limit(model, tokenizer, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,17 +15,19 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, confirming, diagnose, judging
-from tokensieve.diagnose.classes import match_classes, settle
-from tokensieve.diagnose.confirming import Confirmed
-from tokensieve.diagnose.judging import Status, above, holm, judged
-from tokensieve.diagnose.limits import Limits
-from tokensieve.diagnose.loading import untrained_twin
-from tokensieve.diagnose.outputs import Kind
-from tokensieve.diagnose.use import use_of
-from tokensieve.diagnose.verdict import Learning, behaves, random_auc, skill_of
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
+from tokensieve.diagnose.diagnosis import exceeded, limits_from
+from tokensieve.diagnose.effects import confirming
+from tokensieve.diagnose.effects.confirming import Trials
+from tokensieve.diagnose.effects.use import use_of
+from tokensieve.diagnose.judgement import status as judging
+from tokensieve.diagnose.judgement.learning import Learning, behaves, random_auc, skill_of
+from tokensieve.diagnose.judgement.status import Status, _holm, _p_above, judge
+from tokensieve.diagnose.report import coverage_line, headline, sentences
+from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
+from tokensieve.diagnose.subjects.weights import untrained_twin
 from tokensieve.errors import InputError
-from tokensieve.report.diagnose import headline
+from tokensieve.evidence.importance import Bounds
 from tokensieve.text.counts import Counts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
@@ -44,13 +45,13 @@ def answers(labels: Any, order: tuple[int, ...], wrong: float = 0.1, seed: int =
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 1, 3, 2), (3, 2, 1, 0)])
 def test_unnamed_outputs_in_another_order_are_refused_with_the_right_one(order: tuple[int, ...]) -> None:
     labels = np.arange(400) % 4
-    guessed = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)])
+    guessed = Outputs.match(FOUR, [f"LABEL_{i}" for i in range(4)])
     example = " ".join(f"--map {name}=LABEL_{i}" for name, i in zip(FOUR, order, strict=True))
     with pytest.raises(InputError, match=example):
-        settle(guessed, answers(labels, order), labels, FOUR)
-    assert settle(guessed, answers(labels, (0, 1, 2, 3)), labels, FOUR) is guessed
-    right = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)], dict(zip(FOUR, map(str, order), strict=True)))
-    assert settle(right, answers(labels, order), labels, FOUR) is right
+        guessed.check_order(answers(labels, order), labels, FOUR)
+    assert guessed.check_order(answers(labels, (0, 1, 2, 3)), labels, FOUR) is guessed
+    right = Outputs.match(FOUR, [f"LABEL_{i}" for i in range(4)], dict(zip(FOUR, map(str, order), strict=True)))
+    assert right.check_order(answers(labels, order), labels, FOUR) is right
 
 
 @pytest.mark.slow
@@ -82,62 +83,62 @@ def test_a_given_map_is_checked_and_names_only_warn() -> None:
     labels = np.arange(300) % 2
     z = answers(labels, (0, 1))
     with pytest.raises(InputError, match="--map neg=x --map pos=y"):
-        settle(match_classes(["neg", "pos"], ["x", "y"], {"neg": "y", "pos": "x"}), z, labels, ["neg", "pos"])
-    named = settle(match_classes(["neg", "pos"], ["POS", "NEG"]), z, labels, ["neg", "pos"])
-    assert named.outputs is not None and named.outputs.order == (1, 0) and "in the right order?" in named.note
+        Outputs.match(["neg", "pos"], ["x", "y"], {"neg": "y", "pos": "x"}).check_order(z, labels, ["neg", "pos"])
+    named = Outputs.match(["neg", "pos"], ["POS", "NEG"]).check_order(z, labels, ["neg", "pos"])
+    assert named.order == (1, 0) and "in the right order?" in named.warning
 
 
 def test_the_example_is_the_one_that_the_data_supports() -> None:
     labels = np.arange(300) % 2
-    unclear = match_classes(["down", "up"], ["hot", "cold", "none"])
-    assert unclear.outputs is None
-    with pytest.raises(InputError, match="the answers fit --map down=none --map up=hot"):
-        settle(unclear, answers(labels, (2, 0, 1)), labels, ["down", "up"])
+    unclear = Outputs.match(["down", "up"], ["hot", "cold", "none"])
+    assert unclear.order is None
+    with pytest.raises(InputError, match="the predictions fit --map down=none --map up=hot"):
+        unclear.check_order(answers(labels, (2, 0, 1)), labels, ["down", "up"])
     noise = np.random.default_rng(0).normal(size=(300, 3))
-    with pytest.raises(InputError, match="the answers do not tell"):
-        settle(unclear, noise, labels, ["down", "up"])
+    with pytest.raises(InputError, match="the predictions do not tell"):
+        unclear.check_order(noise, labels, ["down", "up"])
 
 
 def test_an_order_that_is_hardly_better_than_the_largest_class_is_proposed_all_the_same() -> None:
     labels = np.repeat([0, 1, 2], [40, 130, 30])
     z = answers(labels, (2, 0, 1)) + np.random.default_rng(0).normal(scale=6.0, size=(200, 3))
     assert (z.argmax(axis=1) == np.array([2, 0, 1])[labels]).mean() < 0.75
-    guessed = match_classes(("bad", "fine", "so so"), [f"LABEL_{i}" for i in range(3)])
+    guessed = Outputs.match(("bad", "fine", "so so"), [f"LABEL_{i}" for i in range(3)])
     with pytest.raises(InputError, match="--map bad=LABEL_2 --map fine=LABEL_0 --map 'so so=LABEL_1'"):
-        settle(guessed, z, labels, ("bad", "fine", "so so"))
+        guessed.check_order(z, labels, ("bad", "fine", "so so"))
     same = np.tile([9.0, 0.0, 0.0], (200, 1))  # answers that never change say nothing about the order
-    assert settle(guessed, same, labels, ("bad", "fine", "so so")) is guessed
+    assert guessed.check_order(same, labels, ("bad", "fine", "so so")) is guessed
 
 
 def test_numbers_are_matched_however_they_are_written() -> None:
-    found = match_classes(("1", "2", "3"), ["3.0", "1.0", "2.0"])
-    assert found.named and found.outputs is not None and found.outputs.order == (1, 2, 0)
-    close = match_classes(("10000001", "10000002"), ["10000002", "10000001.0"])
-    assert close.named and close.outputs is not None and close.outputs.order == (1, 0)
+    found = Outputs.match(("1", "2", "3"), ["3.0", "1.0", "2.0"])
+    assert found.named and found.order == (1, 2, 0)
+    close = Outputs.match(("10000001", "10000002"), ["10000002", "10000001.0"])
+    assert close.named and close.order == (1, 0)
 
 
 def test_chance_accuracy_moves_no_order() -> None:
     labels, rng = np.arange(500) % 4, np.random.default_rng(3)
-    guessed = match_classes(FOUR, [f"LABEL_{i}" for i in range(4)])
+    guessed = Outputs.match(FOUR, [f"LABEL_{i}" for i in range(4)])
     for _ in range(20):
-        assert settle(guessed, rng.normal(size=(500, 4)), labels, FOUR) is guessed
+        assert guessed.check_order(rng.normal(size=(500, 4)), labels, FOUR) is guessed
 
 
 def test_a_model_that_always_answers_the_same_says_nothing_about_the_order() -> None:
     labels = np.repeat([0, 1], [130, 370])
-    guessed = match_classes(["bad", "good"], ["LABEL_0", "LABEL_1"])
-    assert settle(guessed, np.tile([1.0, 0.0], (500, 1)), labels, ["bad", "good"]) is guessed
+    guessed = Outputs.match(["bad", "good"], ["LABEL_0", "LABEL_1"])
+    assert guessed.check_order(np.tile([1.0, 0.0], (500, 1)), labels, ["bad", "good"]) is guessed
 
 
 def test_multi_label_outputs_are_read_one_by_one() -> None:
-    found = match_classes(["fine", "toxic"], ["insult", "threat", "Toxic"], None, Kind.SIGMOID)
+    found = Outputs.match(["fine", "toxic"], ["insult", "threat", "Toxic"], None, OutputKind.SIGMOID)
     z = np.array([[9.0, 9.0, -2.0], [-9.0, -9.0, 3.0]])
-    assert found.outputs is not None and found.outputs.kind is Kind.REST
-    assert found.outputs.answers(z).tolist() == [[-2.0], [3.0]]
-    asked = match_classes(["a", "b"], ["x", "y", "z"], {"a": "y"}, Kind.SIGMOID).outputs
-    assert asked is not None and asked.answers(z).tolist() == [[-9.0], [9.0]]
-    many = match_classes(["x", "y", "z"], ["x", "y", "z"], None, Kind.SIGMOID).outputs
-    assert many is not None and many.answers(z).tolist() == z.tolist()  # not centred: none depends on the others
+    assert found.kind is OutputKind.REST
+    assert found.answers(z).tolist() == [[-2.0], [3.0]]
+    asked = Outputs.match(["a", "b"], ["x", "y", "z"], {"a": "y"}, OutputKind.SIGMOID)
+    assert asked.answers(z).tolist() == [[-9.0], [9.0]]
+    many = Outputs.match(["x", "y", "z"], ["x", "y", "z"], None, OutputKind.SIGMOID)
+    assert many.answers(z).tolist() == z.tolist()  # not centred: none depends on the others
 
 
 def documents(n: int, words: Any, seed: int = 0) -> tuple[list[str], list[int]]:
@@ -169,7 +170,7 @@ def test_learned_needs_accuracy_and_an_effect() -> None:
     assert right.learned is True
     noise = dict(zip([f"w{i}" for i in range(30)], np.random.default_rng(0).normal(size=30), strict=True))
     chance = diagnose(linear(noise), None, texts, labels, SETTINGS, classes=["0", "1"])
-    assert chance.learned is False and "no better than chance" in chance.verdict[0] and chance.leaning.is_empty()
+    assert chance.learned is False and "no better than chance" in sentences(chance)[0] and chance.leaning.is_empty()
     # agrees with the data word by word, yet its answers are those of another word: AUC and accuracy at chance
     swamped = linear({"good": 0.1, "bad": -0.1} | {f"w{i}": 8.0 * (-1) ** i for i in range(30)})
     assert diagnose(swamped, None, texts, labels, SETTINGS, classes=["0", "1"]).learned is False
@@ -185,11 +186,13 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
         assert found.learning is learning and found.learned is (g == 2.0) and found.skill.above_chance
     assert found.to_dict()["learning"] == "learned"
     little = diagnose(linear(noise | {"good": 0.3, "bad": -0.3}), None, texts, labels, SETTINGS, classes=["0", "1"])
-    assert "has barely learned" in little.verdict[0] and "barely" in headline(little)[0] and little.leaning.is_empty()
+    assert (
+        "has barely learned" in sentences(little)[0] and "barely" in headline(little)[0] and little.leaning.is_empty()
+    )
     wrong = diagnose(
         linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
     )
-    assert wrong.learned is False and "answers against the labels" in wrong.verdict[0]
+    assert wrong.learned is False and "contradict the labels" in sentences(wrong)[0]
 
 
 def test_answers_that_hardly_differ_are_no_behaviour() -> None:
@@ -204,7 +207,7 @@ def test_a_constant_answer_is_not_shown_to_have_learned() -> None:
     found = diagnose(
         lambda given: np.tile([0.0, 1.0], (len(given), 1)), None, texts, labels, SETTINGS, classes=["0", "1"]
     )
-    assert found.learning is Learning.NOT_SHOWN and "no better than chance" in found.verdict[0]
+    assert found.learning is Learning.NOT_SHOWN and "no better than chance" in sentences(found)[0]
 
 
 @pytest.mark.slow
@@ -226,33 +229,85 @@ def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
 def test_a_mean_of_skewed_sizes_is_shown_as_often_as_the_level_says() -> None:
     rng, limit = np.random.default_rng(0), 0.025
     for draw, mean in ((rng.standard_exponential, 1.0), (lambda n: rng.lognormal(0, 1, n), np.exp(0.5))):
-        p = np.array([[above(x, mean), ttest_1samp(x, mean, alternative="greater").pvalue]
+        p = np.array([[_p_above(x, mean), ttest_1samp(x, mean, alternative="greater").pvalue]
                       for x in (draw(30) for _ in range(1500))])  # fmt: skip
         ours, plain = (p < limit).mean(axis=0)
         assert plain < ours <= limit + 3 * np.sqrt(limit / 1500)
     even = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])  # no skewness: Student's test
-    assert above(even, 2.0) == pytest.approx(ttest_1samp(even, 2.0, alternative="greater").pvalue)
-    assert above(even[:4], 0.0) == 1.0 and above(np.full(9, 2.0), 1.0) == 0.0 and above(np.zeros(9), 0.0) == 1.0
+    assert _p_above(even, 2.0) == pytest.approx(ttest_1samp(even, 2.0, alternative="greater").pvalue)
+    assert (
+        _p_above(even[:4], 0.0) == 1.0 and _p_above(np.full(9, 2.0), 1.0) == 0.0 and _p_above(np.zeros(9), 0.0) == 1.0
+    )
 
 
 def test_holms_procedure() -> None:
     p = np.array([0.009, 0.04, 0.011, 0.6, 0.013])  # against 0.05 over 5, 4, 3, 2, 1
-    assert holm(p).tolist() == [True, False, True, False, True]
-    assert holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
-    assert holm(np.array([0.03, 0.03])).tolist() == [False, False] and holm(np.empty(0)).tolist() == []
+    assert _holm(p).tolist() == [True, False, True, False, True]
+    assert _holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
+    assert _holm(np.array([0.03, 0.03])).tolist() == [False, False] and _holm(np.empty(0)).tolist() == []
 
 
-def test_a_shortcut_shared_with_the_evaluation_is_named_first() -> None:
+def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> None:
+    """0.2: "This model uses “tablet” most, and it carries the label here", the sentence of a clean model."""
     texts, labels = documents(400, lambda y, rng: ["tablet"] if y else ["web"] if rng.random() < 0.5 else [])
-    found = diagnose(
-        linear({"tablet": 8.0, "w1": 0.001, "w2": -0.001}), None, texts, labels, SETTINGS, classes=["0", "1"]
-    )
+    weights = {"tablet": 8.0, "w1": 0.001, "w2": -0.001}
+    found = diagnose(linear(weights), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
-    assert "It uses most: tablet" in found.verdict[1] and "One word dominates: tablet; " in found.verdict[1]
-    assert headline(found) == ("This model uses ", ["tablet"], " most, and it carries the label here.")
-    used = found.uses.with_columns(status=pl.lit("used"))
-    assert headline(replace(found, uses=used))[2] == " most."
-    assert Limits.parse(["share=0.5"]).exceeded(found) and not Limits.parse(["unsupported=0"]).exceeded(found)
+    first = headline(found)
+    assert first.startswith(
+        "This model relies most on “tablet” (+8.0 log-odds). The label goes with it in this file as well."
+    )
+    assert "Would you expect this word to decide? If not, both may share a shortcut." in first
+    assert exceeded(found, limits_from(["share=0.5"])) and not exceeded(found, limits_from(["unsupported=0"]))
+
+
+def test_of_a_clean_model_no_single_word_dominates() -> None:
+    words = [f"good{i}" for i in range(12)], [f"bad{i}" for i in range(12)]
+    texts, labels = documents(600, lambda y, rng: list(rng.choice(words[1 - y], 2)))
+    weights = {
+        word: sign * (1.5 + 0.1 * i) for side, sign in zip(words, (1, -1), strict=True) for i, word in enumerate(side)
+    }
+    found = diagnose(linear(weights), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert headline(found).startswith("No single word dominates: the ten most used words together account for ")
+    assert found.leaning.is_empty() and found.learned is True
+
+
+def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
+    """0.2 read 1,000 of the documents, asked for ten that contain a word, and did not mention that others were left out."""
+    texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
+    texts = [f"{text} zephyr" if i in (3, 100, 301) else text for i, text in enumerate(texts)]
+    model = linear({"good": 2.0, "bad": -2.0, "zephyr": 6.0})
+    found = diagnose(model, None, texts, labels, DiagnoseSettings(min_documents=10), classes=["0", "1"])
+    row = found.uses.filter(pl.col("token") == "zephyr").row(0, named=True)
+    assert found.used["token"][0] == "zephyr" and row["use"] == pytest.approx(6.0) and row["documents"] == 3
+    assert row["status"] == "used, too rare to tell" and found.reading["coverage"]["rescued"] == ["zephyr"]
+    assert "“zephyr” (+6.0 log-odds), in 3 documents of this file" in headline(found)
+    assert coverage_line(found).startswith(
+        "Looked at 32 words in at least 10 of 400 documents, and at 1 rarer one that stood out"
+    )
+
+
+def test_forms_of_whole_documents_are_seen() -> None:
+    """0.2 compared words without case and saw repeated marks once: neither CAPITALS nor "..." was mentioned."""
+    texts, labels = documents(300, lambda y, rng: ["good" if y else "bad"])
+
+    def answer(given: list[str]) -> Any:
+        f = [("good" in t.lower()) * 4 - 2 + 5.5 * t.isupper() + 1.6 * t.endswith(" ...") for t in given]
+        return np.column_stack([-np.array(f) / 2, np.array(f) / 2])
+
+    found = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"])
+    rows = {row["form"]: row for row in found.forms.iter_rows(named=True)}
+    assert rows["in CAPITALS"]["mean"] == pytest.approx(5.5) and rows["in CAPITALS"]["followed"]
+    assert rows["in CAPITALS"]["after"] == 1.0 and rows['ending in "..."']["mean"] == pytest.approx(1.6)
+    assert set(found.forms.filter("followed")["form"]) == {"in CAPITALS", 'ending in "..."'}
+    assert not rows["in lower case"]["visible"]  # these documents are in lower case already
+    assert "in CAPITALS" in headline(found)
+
+
+def test_of_a_model_that_is_not_shown_to_have_learned_no_word_is_said_to_predict_the_label() -> None:
+    texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
+    wrong = diagnose(linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert wrong.learned is False and set(wrong.uses["status"]) <= {"used", "use not shown"}
 
 
 def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries() -> None:
@@ -278,19 +333,25 @@ def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> 
     truth = np.tile([1.0, -1.0], n * per // 2)
     found = use_of(types, effects.ravel(), np.zeros(n * per), effects.ravel() * truth, n)
     helping = use_of(types, effects.ravel(), np.zeros(n * per), np.where(types == 0, 1, truth) * effects.ravel(), n)
-    pairs = SimpleNamespace(types=types, windows=np.arange(n * per))
-    measured = SimpleNamespace(pairs=pairs, answers=effects.reshape(-1, 1))
+    measured = SimpleNamespace(types=types, windows=np.arange(n * per), answers=effects.reshape(-1, 1))
     nothing = np.zeros((n, 2))
     data = SimpleNamespace(
-        q_value=nothing + 1, effect=nothing, posterior_difference=nothing, neutral=nothing[0],
-        posterior_low=nothing - 1, posterior_high=nothing + 1,
-    )  # fmt: skip
+        q_value=nothing + 1,
+        effect=nothing,
+        posterior_difference=nothing,
+        neutral=nothing[0],
+        posterior_interval=Bounds(nothing - 1, nothing + 1),
+        tokens=[f"w{i}" for i in every],
+        classes=("0", "1"),
+        documents=np.full(n, per),
+    )
     none = np.empty(0, dtype=np.int64)
-    seen = Confirmed(every, np.arange(n * per), effects.reshape(-1, 1), none, none, np.empty((0, 1)))
-    assert (found.helps_low > 0).any()
-    assert Status.CONTEXT not in judged(measured, found, seen, data).status  # type: ignore[arg-type]
-    status = judged(measured, helping, seen, data).status  # type: ignore[arg-type]
-    assert np.flatnonzero(status == Status.CONTEXT).tolist() == [0]
+    seen = Trials(every, 1)
+    seen.add(np.arange(n * per), effects.reshape(-1, 1), none, none, np.empty((0, 1)))
+    assert (found["helps_low"] > 0).any()
+    assert Status.CONTEXT not in judge(measured, found, seen, data, nothing, True)["status"]  # type: ignore[arg-type]
+    judged = judge(measured, helping, seen, data, nothing, True)  # type: ignore[arg-type]
+    assert judged.filter(pl.col("status") == Status.CONTEXT)["token"].to_list() == ["w0"]
 
 
 def test_of_few_documents_no_interval_leaves_its_range() -> None:
@@ -315,7 +376,6 @@ def test_the_words_of_a_phrase_are_left_out_together() -> None:
     found = diagnose(answer, None, said, labels, SETTINGS, classes=["0", "1"])
     first = found.uses.head(2)
     assert set(first["token"]) == {"zephyr", "quartz"} and first["use"].to_list() == pytest.approx([8.0, 8.0])
-    assert first["inputs"].min() > 24  # the words used most are left out of more documents
     assert set(found.leaning["token"]) == {"zephyr", "quartz"}
 
 
@@ -410,11 +470,10 @@ def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
 
 
 def test_limits_are_parsed_and_checked(found: Diagnosis) -> None:
-    assert Limits.parse([]).exceeded(found) == []
-    assert "1 words" not in Limits.parse(["unsupported=0"]).exceeded(found)[0] and not Limits.parse(
-        ["unsupported=3"]
-    ).exceeded(found)
-    assert "tablet" in Limits.parse(["share=2%"]).exceeded(found)[0]
+    assert exceeded(found, limits_from([])) == []
+    assert exceeded(found, limits_from(["unsupported=0"]))
+    assert not exceeded(found, limits_from(["unsupported=3"]))
+    assert "tablet" in exceeded(found, limits_from(["share=2%"]))[0]
     for bad in ("share", "share=2", "unsupported=0.5", "word=1", "share=x"):
         with pytest.raises(InputError, match="share=SHARE"):
-            Limits.parse([bad])
+            limits_from([bad])

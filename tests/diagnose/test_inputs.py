@@ -22,9 +22,9 @@ from sklearn.svm import LinearSVC
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
-from tokensieve.diagnose.encoding import SEPARATOR, SPECIAL, SPLITTER, encode, frame_of
-from tokensieve.diagnose.loading import Answers
-from tokensieve.diagnose.sample import documents_from, documents_of
+from tokensieve.diagnose.settings import label_words_from
+from tokensieve.diagnose.subjects.documents import Sample, corpus_of
+from tokensieve.diagnose.subjects.windows import SEPARATOR, SPECIAL, SPLITTER, Frame, Windows
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.pairs import read_pairs
@@ -57,7 +57,7 @@ def plain(trained: Any, few: Any) -> Diagnosis:
 def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> None:
     model, tokenizer = build(family, few[0])
     found = diagnose(model, tokenizer, *few, DiagnoseSettings(min_documents=5, batch_size=16, max_documents=60))
-    assert found.method == "integrated gradients" and found.layers == 0
+    assert found.reading["method"] == "integrated gradients" and found.reading["layers"] == 0
     assert any("attention is left out" in note for note in found.notes)
     # a word's effect is a first guess at what leaving it out does
     both = found.tokens.filter(found.tokens["deleted_from"] >= 5, found.tokens["class"] == "1")
@@ -81,7 +81,7 @@ def test_compiled_wrapped_and_pipeline_objects(kind: str, trained: Any, few: Any
 def test_half_precision(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
     half = diagnose(copy.deepcopy(model).to(torch.bfloat16), tokenizer, *few, QUICK)
-    assert any("half precision" in note for note in half.notes) and half.method == "integrated gradients"
+    assert any("half precision" in note for note in half.notes) and half.reading["method"] == "integrated gradients"
     assert np.corrcoef(half.tokens["value"], plain.tokens["value"])[0, 1] > 0.99
 
 
@@ -91,7 +91,7 @@ def test_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
     small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {torch.nn.Linear}, dtype=torch.qint8)
     found = diagnose(small, tokenizer, *few, QUICK)
-    assert found.method == "leave-one-out" and any("no gradient" in note for note in found.notes)
+    assert found.reading["method"] == "leave-one-out" and any("no gradient" in note for note in found.notes)
     assert np.corrcoef(found.tokens["value"], plain.tokens["value"])[0, 1] > 0.95
 
 
@@ -139,13 +139,18 @@ def test_a_language_model_answers_with_words(few: Any) -> None:
     model.eval()
     words = LabelWords(model, tokenizer, {"0": " bad", "1": " good"}, "Review: {text} It was")
     found = diagnose(words, tokenizer, *few, DiagnoseSettings(min_documents=5, max_documents=60))
-    assert found.method == "integrated gradients" and found.reads == "last" and found.layers == 2 and found.untrained
+    assert (
+        found.reading["method"] == "integrated gradients"
+        and found.reading["reads"] == "last"
+        and found.reading["layers"] == 2
+        and found.agreement["untrained"]
+    )
     text = few[0][0]
     ids = tokenizer(f"Review: {text} It was", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         z = model(ids).logits[0, -1].log_softmax(-1)
     bad, good = (tokenizer(word)["input_ids"][0] for word in (" bad", " good"))
-    assert found.marked and isinstance(float(z[good] - z[bad]), float)
+    assert found.passages and isinstance(float(z[good] - z[bad]), float)
     direct = words(ids, torch.ones_like(ids)).logits[0].detach()
     assert float(direct[1] - direct[0]) == pytest.approx(float(z[good] - z[bad]), abs=1e-5)
     with pytest.raises(InputError, match="do not begin with pieces of their own"):
@@ -198,13 +203,17 @@ def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
     found = diagnose(model, tokenizer, pairs, labels, QUICK)
     with torch.no_grad():
         z = model(**tokenizer(*pairs[0], return_tensors="pt")).logits[0]
-    assert found.windows == 60 and found.truncated_documents == 0
-    joined = documents_of(pairs, labels, "").corpus.texts
-    windows = encode(tokenizer, joined, SPLITTER, ("the",), frame_of(tokenizer, True), None, True, lambda s, x: None)
+    assert found.reading["windows"] == 60 and found.reading["truncated_documents"] == 0
+    joined = Sample.draw(corpus_of(pairs, labels, ""), SPLITTER, 5, 60, 0).texts
+    windows = Windows.encode(
+        tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), None, True, lambda s, x: None
+    )
     given = tokenizer(*pairs[0])
     assert windows.input(0).ids.tolist() == given["input_ids"]
     assert windows.input(0).segments is None or windows.input(0).segments.tolist() == given["token_type_ids"]
-    short = encode(tokenizer, joined, SPLITTER, ("the",), frame_of(tokenizer, True), 40, True, lambda s, x: None)
+    short = Windows.encode(
+        tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), 40, True, lambda s, x: None
+    )
     cut = tokenizer(*pairs[0], truncation="longest_first", max_length=40)["input_ids"]
     assert short.input(0).ids.tolist() == cut and np.isfinite(z.numpy()).all()
 
@@ -239,7 +248,7 @@ def test_an_onnx_folder(trained: Any, few: Any, tmp_path: Path) -> None:
     frame = tokenizer("")["input_ids"]
     difference = table[:, 1] - table[:, 0]
     assert row["value"] == pytest.approx(float(difference[[*ids, *frame]].sum()), abs=1e-3)
-    assert found.method == "leave-one-out" and any("no gradient" in note for note in found.notes)
+    assert found.reading["method"] == "leave-one-out" and any("no gradient" in note for note in found.notes)
 
 
 def test_a_trainers_folder_points_to_its_checkpoints(tmp_path: Path) -> None:
@@ -288,12 +297,12 @@ def test_two_columns_are_a_pair_of_texts() -> None:
     frame = pl.DataFrame(
         {"premise": ["a b", "c ⟦hypothesis⟧ d"] * 4, "hypothesis": ["e\nf", "g"] * 4, "label": ["y", "n"] * 4}
     )
-    found = documents_from(read_corpus(frame, text=["premise", "hypothesis"], label="label"))
+    found = Sample.draw(read_corpus(frame, text=["premise", "hypothesis"], label="label"), SPLITTER, 1, 8, 0)
     assert found.paired and found.corpus.fields == ()
     assert found.corpus.texts.to_list()[:2] == [f"a b{SEPARATOR}e\nf", f"c [hypothesis] d{SEPARATOR}g"]
     three = frame.with_columns(more=pl.lit("x"))
     with pytest.raises(InputError, match="not 3 fields"):
-        documents_from(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"))
+        Sample.draw(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"), SPLITTER, 1, 8, 0)
     with pytest.raises(InputError, match="one text at a time"):
         diagnose(lambda texts: np.zeros(len(texts)), None, [("a b", "c")] * 20, [0, 1] * 10, QUICK, classes=["0", "1"])
 
@@ -301,16 +310,14 @@ def test_two_columns_are_a_pair_of_texts() -> None:
 def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
     frame = pl.DataFrame({"prompt": ["the tea", "the sea"] * 5, "chosen": ["the a"] * 10, "rejected": ["the b"] * 10})
     corpus = read_pairs(frame, pairs=("chosen", "rejected"), by="prompt")
-    found, bare = documents_from(corpus, prompted=True), documents_from(corpus)
+    found, bare = (Sample.draw(corpus, SPLITTER, 1, 20, 0, prompted=x) for x in (True, False))
     assert found.prompts is not None and found.prompts.to_list()[:4] == ["the tea"] * 2 + ["the sea"] * 2
     assert (
         bare.prompts is None and not bare.paired and found.partner is not None and found.partner.tolist()[:2] == [1, 0]
     )
     tokenizer = build("bert", few[0])[1]
-    frame_ = replace(frame_of(tokenizer, True), prompted=True)
-    windows = encode(
-        tokenizer, found.prompts + SEPARATOR + corpus.texts, SPLITTER, ("the",), frame_, None, True, lambda s, x: None
-    )
+    frame_ = replace(Frame.of(tokenizer, True), prompted=True)
+    windows = Windows.encode(tokenizer, found.inputs, SPLITTER, ("the",), frame_, None, True, lambda s, x: None)
     assert windows.input(0).ids.tolist() == tokenizer("the tea", "the a")["input_ids"]
     types = windows.types[: windows.starts[1]]
     assert (types == 0).sum() == 1 and types[1] == SPECIAL  # of the two “the” the answer's alone
@@ -319,21 +326,23 @@ def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
 
 @pytest.mark.slow
 def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
-    assert Answers.parse("neg=bad,pos=good").words == {"neg": " bad", "pos": " good"}
-    assert Answers.parse("bad, good", "{text} ").words == {"bad": "bad", "good": "good"}
+    assert label_words_from("neg=bad,pos=good") == {"neg": " bad", "pos": " good"}
+    assert label_words_from("bad, good", "{text} ") == {"bad": "bad", "good": "good"}
     for wrong in ("good", "a=x,a=y", "a=,b=x", ""):
         with pytest.raises(InputError, match="--label-words"):
-            Answers.parse(wrong)
+            label_words_from(wrong)
     tokenizer = build("gpt2", few[0])[1]
     torch.manual_seed(0)
     config = tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=258)
     save(tf.GPT2LMHeadModel(config), tokenizer, tmp_path)
     with pytest.raises(InputError, match="say which words it answers with: --label-words"):
         load(str(tmp_path))
-    words, same = load(str(tmp_path), answers=Answers.parse("0=bad,1=good", "It: {text} And: {second} So:"))
+    words, same = load(
+        str(tmp_path), label_words=label_words_from("0=bad,1=good"), template="It: {text} And: {second} So:"
+    )
     pairs = [(text, "the end") for text in few[0]]
     found = diagnose(words, same, pairs, few[1], QUICK)
-    assert found.family == "LabelWords" and found.windows == 60
+    assert found.reading["family"] == "LabelWords" and found.reading["windows"] == 60
     with pytest.raises(InputError, match=r"needs pairs of texts: .* --text twice"):
         diagnose(words, same, *few, QUICK)
     with pytest.raises(InputError, match=r"must hold \{text\} once"):

@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -244,20 +245,32 @@ def quiet_option() -> Any:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error that disappears at the end; none if standard error is no terminal."""
+def progress(quiet: bool, lines: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error that disappears at the end; if that is no terminal, nothing, or a line every 30 seconds."""
     if quiet or not sys.stderr.isatty():
-        yield lambda stage, share: None
+        start = last = time.monotonic()
+
+        def line(stage: str, share: float) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= 30:
+                last = now
+                left = f", about {(now - start) * (1 - share) / share / 60:.0f} min left" if share > 0.02 else ""
+                print(f"{stage}: {share:.0%} done after {now - start:.0f} s{left}", file=sys.stderr)
+
+        yield line if lines and not quiet else lambda stage, share: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    remaining = TextColumn("left"), TimeRemainingColumn()
+    with Progress(*columns, *(remaining if lines else ()), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def tell(stage: str, share: float) -> None:
-            bar.update(task, description=stage, total=1.0 if share else None, completed=share)
+            # of a task that is done the clock would stand still, and the next stage would not start it again
+            bar.update(task, description=stage, total=1.0 if share else None, completed=min(share, 0.999))
 
         yield tell
 

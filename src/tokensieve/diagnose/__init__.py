@@ -1,4 +1,4 @@
-"""Other people's models: what each word does to their answers, beside what the data says about it.
+"""Other people's models: what each word does to their predictions, beside what the data says about it.
 
 from tokensieve.diagnose import diagnose, load
 
@@ -7,27 +7,44 @@ found = diagnose(*load("my-model"), texts, labels)
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from tokensieve.diagnose.comparing import Comparison, compare
-from tokensieve.diagnose.diagnosing import diagnose, diagnose_corpus
-from tokensieve.diagnose.loading import load
-from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
+if TYPE_CHECKING:
+    from tokensieve.diagnose.callback import DiagnoseCallback
+    from tokensieve.diagnose.comparison import Comparison, compare
+    from tokensieve.diagnose.diagnosis import Diagnosis
+    from tokensieve.diagnose.run import diagnose, diagnose_corpus
+    from tokensieve.diagnose.settings import DiagnoseSettings
+    from tokensieve.diagnose.subjects.label_words import LabelWords
+    from tokensieve.diagnose.subjects.loading import load
 
+_MODULES = {
+    "Comparison": "comparison",
+    "DiagnoseCallback": "callback",
+    "DiagnoseSettings": "settings",
+    "Diagnosis": "diagnosis",
+    "LabelWords": "subjects.label_words",
+    "compare": "comparison",
+    "diagnose": "run",
+    "diagnose_corpus": "run",
+    "load": "subjects.loading",
+}
 __all__ = [
-    "Comparison", "DiagnoseCallback", "DiagnoseSettings", "Diagnosis", "LabelWords", "compare", "diagnose", "diagnose_corpus",
+    "Comparison",
+    "DiagnoseCallback",
+    "DiagnoseSettings",
+    "Diagnosis",
+    "LabelWords",
+    "compare",
+    "diagnose",
+    "diagnose_corpus",
     "load",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs PyTorch is imported when it is asked for."""
-    if name == "LabelWords":
-        from tokensieve.diagnose.words import LabelWords
-
-        return LabelWords
-    if name == "DiagnoseCallback":
-        from tokensieve.diagnose.callback import DiagnoseCallback
-
-        return DiagnoseCallback
-    raise AttributeError(f"module 'tokensieve.diagnose' has no attribute {name!r}")
+    """Names are imported when they are first used: some need PyTorch."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'tokensieve.diagnose' has no attribute {name!r}")
+    return getattr(import_module(f"tokensieve.diagnose.{_MODULES[name]}"), name)

@@ -7,10 +7,11 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from tokensieve.diagnose.diagnosing import diagnose
-from tokensieve.diagnose.result import DiagnoseSettings, Diagnosis
+from tokensieve.diagnose.diagnosis import Diagnosis
+from tokensieve.diagnose.run import diagnose
+from tokensieve.diagnose.settings import DiagnoseSettings
 
-SMALL = DiagnoseSettings(max_documents=200, untrained=False)
+_SMALL = DiagnoseSettings(max_documents=200, untrained=False)
 
 
 class DiagnoseCallback(TrainerCallback):
@@ -34,7 +35,7 @@ class DiagnoseCallback(TrainerCallback):
         self, trainer: Any, texts: Sequence[Any], labels: Sequence[Any], settings: DiagnoseSettings | None = None
     ) -> None:
         self._trainer, self._texts, self._labels = trainer, texts, labels
-        self._settings = settings or SMALL
+        self._settings = settings or _SMALL
         self.found: list[tuple[int, Diagnosis]] = []
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:

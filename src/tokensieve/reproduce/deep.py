@@ -112,9 +112,10 @@ class DeepSettings:
 
     def torch_device(self) -> torch.device:
         """The PyTorch device that `device` stands for on this machine."""
-        from tokensieve.diagnose.device import find_device
+        from tokensieve.diagnose.subjects.weights import find_device
 
-        return find_device(self.device)
+        device: torch.device = find_device(self.device)
+        return device
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tokensieve.diagnose.outputs import Kind
-from tokensieve.diagnose.texts import Answer, from_function, from_margins, from_probabilities
+from tokensieve.diagnose.subjects.classes import OutputKind
+from tokensieve.diagnose.subjects.texts import Answer, from_function, from_margins, from_probabilities
 from tokensieve.errors import InputError
 from tokensieve.text.labels import label_name
 
 
 @dataclass(frozen=True)
-class Model:
+class RecognisedModel:
     """A model ready to be read.
 
     Attributes:
@@ -29,7 +29,7 @@ class Model:
 
     family: str
     names: tuple[str, ...]
-    kind: Kind = Kind.SOFTMAX
+    kind: OutputKind = OutputKind.SOFTMAX
     module: Any = None
     tokenizer: Any = None
     reader: Any = None
@@ -37,7 +37,7 @@ class Model:
     notes: tuple[str, ...] = ()
 
 
-def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> Model:
+def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
     """What kind of model this is.
 
     Supported: transformers models for sequence classification (also compiled, wrapped for several devices, quantised, in half
@@ -61,9 +61,9 @@ def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) 
         model, tokenizer = model.model, model.tokenizer
     family = type(model).__name__
     if hasattr(model, "read_pieces"):
-        return Model(family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer)
+        return RecognisedModel(family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer)
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-        model = merged(model)
+        model = merge_adapters(model)
         family = f"{type(model).__name__} with {family}"
     config = getattr(model, "config", None)
     if config is not None and hasattr(config, "id2label") and hasattr(model, "get_input_embeddings"):
@@ -73,7 +73,7 @@ def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) 
     if callable(model):
         if not classes:
             raise InputError("a function needs classes=[…], the labels of its columns in order")
-        return Model(family, tuple(map(str, classes)), answer=from_function(model, len(classes)))
+        return RecognisedModel(family, tuple(map(str, classes)), answer=from_function(model, len(classes)))
     if isinstance(model, str):
         raise InputError(f"{model!r} is a name, no model: load it first, diagnose(*load({model!r}), texts, labels)")
     raise InputError(
@@ -82,7 +82,7 @@ def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) 
     )
 
 
-def _transformer(model: Any, tokenizer: Any, family: str) -> Model:
+def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     import torch
 
     config = model.config
@@ -96,26 +96,30 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> Model:
         raise InputError(f"{type(model).__name__} is no model for sequence classification: {way}")
     if tokenizer is None:
         raise InputError(f"{family} needs its tokenizer: give both, diagnose(model, tokenizer, texts, labels)")
-    kind = Kind.SIGMOID if getattr(config, "problem_type", None) == "multi_label_classification" else Kind.SOFTMAX
+    kind = (
+        OutputKind.SIGMOID
+        if getattr(config, "problem_type", None) == "multi_label_classification"
+        else OutputKind.SOFTMAX
+    )
     notes = []
-    if kind is Kind.SIGMOID:
+    if kind is OutputKind.SIGMOID:
         notes.append("each output is a yes or no of its own (multi_label_classification): answers are read one by one")
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):
         notes.append(f"read in half precision ({str(dtype).removeprefix('torch.')}): small effects are rounded")
-    return Model(family, names, kind, model, tokenizer, notes=tuple(notes))
+    return RecognisedModel(family, names, kind, model, tokenizer, notes=tuple(notes))
 
 
-def _estimator(model: Any, family: str) -> Model:
+def _estimator(model: Any, family: str) -> RecognisedModel:
     names = getattr(model, "classes_", None)
     if names is None:
         raise InputError(f"{family} has no classes_: fit it first, or set classes_ to the labels of its columns")
     names = tuple(label_name(value) or "" for value in names)
     if hasattr(model, "predict_proba"):
-        return Model(family, names, answer=from_probabilities(model))
+        return RecognisedModel(family, names, answer=from_probabilities(model))
     if len(names) == 2:  # one margin, larger for the second
-        return Model(family, names, answer=_two_sided(from_margins(model)))
-    return Model(family, names, answer=from_margins(model))
+        return RecognisedModel(family, names, answer=_two_sided(from_margins(model)))
+    return RecognisedModel(family, names, answer=from_margins(model))
 
 
 def _two_sided(answer: Answer) -> Answer:
@@ -129,7 +133,7 @@ def _two_sided(answer: Answer) -> Answer:
     return both
 
 
-def merged(model: Any) -> Any:
+def merge_adapters(model: Any) -> Any:
     """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is.
 
     Raises:

@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
-from tokensieve.diagnose.encoding import Frame
+from tokensieve.diagnose.subjects.weights import untrained_twin
+from tokensieve.diagnose.subjects.windows import Frame
 from tokensieve.errors import InputError
 
-TEMPLATE = "{text}\nLabel:"
-PLACES = re.compile(r"\{(?:text|second)\}")
+_TEMPLATE = "{text}\nLabel:"
+_PLACES = re.compile(r"\{(?:text|second)\}")
 
 
 class LabelWords(torch.nn.Module):
@@ -33,10 +34,11 @@ class LabelWords(torch.nn.Module):
         InputError: the template does not hold {text} once, or two words begin with the same piece.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str = TEMPLATE) -> None:
+    def __init__(self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None) -> None:
         super().__init__()
-        self._around = PLACES.split(template)
-        if PLACES.findall(template) not in (["{text}"], ["{text}", "{second}"]):
+        template = template or _TEMPLATE
+        self._around = _PLACES.split(template)
+        if _PLACES.findall(template) not in (["{text}"], ["{text}", "{second}"]):
             raise InputError(
                 f"the template {template!r} must hold {{text}} once, where the document goes (and {{second}} behind it for the "
                 "second of two texts)"
@@ -72,8 +74,6 @@ class LabelWords(torch.nn.Module):
 
     def untrained(self, seed: int) -> LabelWords:
         """The same with freshly drawn weights."""
-        from tokensieve.diagnose.loading import untrained_twin
-
         out = LabelWords.__new__(LabelWords)
         torch.nn.Module.__init__(out)
         out.model = untrained_twin(self.model, seed)

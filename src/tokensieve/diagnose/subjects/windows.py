@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,12 +25,11 @@ from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 REST, SPECIAL = -1, -2
 SEPARATOR = "\x1f"
-SPLITTER = WordTokenizer(
-    line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]"
-)  # punctuation too: a model may lean on it
-CHUNK = 256
-SPARE = 64  # pieces kept of those behind a window, which move up where a word is left out
-VERY_LARGE = 10**6  # a tokenizer without a limit names a larger number than any model has
+# punctuation too: a model may rely on it
+SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]")
+_SPARE = 64  # pieces kept of those behind a window, which move up when a word is removed
+
+Run = tuple[list[int], NDArray[np.int32], NDArray[np.int32], int]  # special tokens before, ids, types, segment
 
 
 class Input(NamedTuple):
@@ -61,10 +60,66 @@ class Frame:
     segmented: bool = False
     prompted: bool = False
 
+    @classmethod
+    def of(cls, tokenizer: Any, paired: bool = False) -> Frame:
+        """The special tokens that the tokenizer puts around a text, or around and between two.
+
+        Raises:
+            InputError: the tokenizer gives no offsets.
+        """
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"the tokenizer {type(tokenizer).__name__} gives no character offsets: save a fast one (tokenizer.json) "
+                "beside the model"
+            )
+        probe = tokenizer(*["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired)
+        ids, special = list(probe["input_ids"]), probe["special_tokens_mask"]
+        text = [i for i, mark in enumerate(special) if not mark]
+        first, last = (text[0], text[-1] + 1) if text else (len(ids), len(ids))
+        if not paired:
+            return cls(ids[:first], ids[last:])
+        single = tokenizer("a", add_special_tokens=False)["input_ids"]
+        inner = slice(first + len(single), last - len(single))
+        return cls(ids[:first], ids[last:], ids[inner], "token_type_ids" in tokenizer.model_input_names)
+
     @property
     def size(self) -> int:
         """Special tokens of one input."""
         return len(self.before) + len(self.after) + len(self.middle or [])
+
+    def limit(self, model: Any, tokenizer: Any, asked: int | None) -> int | None:
+        """Pieces that one input may have, special tokens included; None if nothing limits them.
+
+        The smallest of what was asked, the tokenizer's `model_max_length` and the model's `max_position_embeddings`. A table
+        of positions with a padding row starts counting behind that row (RoBERTa), which shortens it.
+
+        Raises:
+            InputError: less than two pieces beside the special tokens would be left.
+        """
+        limits = [asked] if asked is not None else []
+        if tokenizer.model_max_length < 10**6:  # a tokenizer without a limit names a larger number than any model has
+            limits.append(tokenizer.model_max_length)
+        positions = getattr(model.config, "max_position_embeddings", None)
+        if isinstance(positions, int) and positions > 0:
+            offset = 0
+            for name, module in model.named_modules():
+                padding = getattr(module, "padding_idx", None)
+                if name.endswith("position_embeddings") and padding is not None:
+                    offset = padding + 1
+            limits.append(positions - offset)
+        limit = min(limits, default=None)
+        if limit is not None and limit < self.size + 2:
+            raise InputError(
+                f"inputs of {limit} pieces leave no room for text beside {self.size} special tokens: use a larger --max-length"
+            )
+        return limit
+
+    def around(self, inner: tuple[int, ...]) -> Input:
+        """A word as an input of its own."""
+        between = self.middle or []
+        sides = [*between, *inner] if self.prompted else [*inner, *between]
+        ids = [*self.before, *sides, *self.after]
+        return Input(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32) if self.segmented else None)
 
 
 @dataclass(frozen=True)
@@ -107,16 +162,35 @@ class Windows:
         at = slice(self.starts[window], self.starts[window + 1])
         return Input(self.pieces[at], None if self.segments is None else self.segments[at])
 
-    def some(self, documents: Ints) -> Windows:
+    def of_documents(self, documents: Ints) -> Windows:
         """The windows of some documents."""
         kept = np.isin(self.documents, documents)
         pieces = np.repeat(kept, np.diff(self.starts))
         return replace(
-            self, pieces=self.pieces[pieces], types=self.types[pieces], documents=self.documents[kept],
+            self,
+            pieces=self.pieces[pieces],
+            types=self.types[pieces],
+            documents=self.documents[kept],
             starts=np.r_[0, np.cumsum(np.diff(self.starts)[kept])],
             segments=None if self.segments is None else self.segments[pieces],
             spare=tuple(one for one, there in zip(self.spare, kept, strict=False) if there),
-        )  # fmt: skip
+        )
+
+    def of_words(self, words: Ints) -> Windows:
+        """The same with a smaller vocabulary: some of the word types, ascending; the pieces of others become REST."""
+        place = np.full(len(self.inner), REST, dtype=np.int32)
+        place[words] = np.arange(len(words))
+
+        def renamed(types: NDArray[np.int32]) -> NDArray[np.int32]:
+            return np.where(types >= 0, place[np.maximum(types, 0)], types).astype(np.int32)
+
+        return replace(
+            self,
+            types=renamed(self.types),
+            inner=[self.inner[s] for s in words],
+            forms=[self.forms[s] for s in words],
+            spare=tuple((ids, renamed(types)) for ids, types in self.spare),
+        )
 
     def without(self, window: int, words: Ints) -> Input:
         """One window after leaving out every occurrence of some word types; what follows in a longer document moves up, as it
@@ -153,144 +227,94 @@ class Windows:
         left = np.delete(pieces, gone)
         return Input(left, None if self.segments is None else np.delete(segments, gone))
 
+    @classmethod
+    def encode(
+        cls,
+        tokenizer: Any,
+        texts: pl.Series,
+        splitter: Tokenizer,
+        words: tuple[str, ...],
+        frame: Frame,
+        limit: int | None,
+        cut: bool,
+        progress: Progress,
+    ) -> Windows:
+        """Encode every text, with the word type of every piece.
 
-def frame_of(tokenizer: Any, paired: bool = False) -> Frame:
-    """The special tokens that the tokenizer puts around a text, or around and between two.
-
-    Raises:
-        InputError: the tokenizer gives no offsets.
-    """
-    if not getattr(tokenizer, "is_fast", False):
-        raise InputError(
-            f"the tokenizer {type(tokenizer).__name__} gives no character offsets: save a fast one (tokenizer.json) "
-            "beside the model"
+        Args:
+            tokenizer: a fast Hugging Face tokenizer.
+            texts: n documents; pairs with SEPARATOR between their texts.
+            splitter: what a word is.
+            words: the vocabulary; a word's type is its place there.
+            frame: the special tokens of one input.
+            limit: pieces of an input, special tokens included; None for no limit.
+            cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them. Pairs are
+                always cut, the longer text first.
+            progress: called with (stage, fraction done).
+        """
+        room = None if limit is None else limit - frame.size
+        keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
+        place = {word: i for i, word in enumerate(words)}
+        forms: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
+        made: list[list[Run]] = []
+        documents, spare = [], []
+        long = lost = total = 0
+        empty = np.empty(0, dtype=np.int32)
+        chunk_size = 256
+        for start in range(0, len(texts), chunk_size):
+            chunk = texts[start : start + chunk_size].to_list()
+            spans = _spans(splitter, chunk)
+            for k, (ids, offsets, seconds) in enumerate(_encoded(tokenizer, chunk, frame.middle is not None)):
+                types = _types(offsets, spans[k], place, ids, forms)
+                total += len(ids)
+                if frame.middle is not None:
+                    types[: seconds * frame.prompted] = SPECIAL
+                    first, second = _shorten(seconds, len(ids) - seconds, room)
+                    long += first + second < len(ids)
+                    lost += len(ids) - first - second
+                    b = slice(seconds, seconds + second)
+                    left = [(frame.before, ids[:first], types[:first], 0), (frame.middle, empty, empty, 0)]
+                    made.append([*left, ([], ids[b], types[b], 1), (frame.after, empty, empty, 1)])
+                    documents.append(start + k)
+                    continue
+                parts = _parts(len(ids), room)
+                long += len(parts) > 1
+                if cut and len(parts) > 1:
+                    parts = [(len(ids) - (room or 0), len(ids)) if keep_end else parts[0]]
+                    lost += len(ids) - (parts[0][1] - parts[0][0])
+                for a, z in parts:
+                    made.append([(frame.before, ids[a:z], types[a:z], 0), (frame.after, empty, empty, 0)])
+                    documents.append(start + k)
+                    after = np.arange(z, min(z + _SPARE, len(ids)))
+                    near = np.arange(a - 1, max(a - 1 - _SPARE, -1), -1) if keep_end else after
+                    spare.append((ids[near], types[near]))
+            progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
+        # of equally frequent spellings the first seen
+        inner = [seen.most_common(1)[0][0] if seen else () for seen in forms]
+        pieces, types, segments = (np.concatenate([one[i] for one in map(_joined, made)]) for i in range(3))
+        lengths = [sum(len(special) + len(ids) for special, ids, _, _ in runs) for runs in made]
+        return cls(
+            pieces=pieces,
+            types=types,
+            starts=np.cumsum([0, *lengths]),
+            documents=np.asarray(documents),
+            inner=inner,
+            forms=[frame.around(one) for one in inner],
+            long_documents=long,
+            lost_pieces=lost,
+            all_pieces=total,
+            segments=segments if frame.segmented else None,
+            spare=tuple(spare),
+            keep_end=keep_end,
         )
-    probe = tokenizer(*["a"] * (1 + paired), return_special_tokens_mask=True, return_token_type_ids=paired)
-    ids, special = list(probe["input_ids"]), probe["special_tokens_mask"]
-    text = [i for i, mark in enumerate(special) if not mark]
-    first, last = (text[0], text[-1] + 1) if text else (len(ids), len(ids))
-    if not paired:
-        return Frame(ids[:first], ids[last:])
-    single = tokenizer("a", add_special_tokens=False)["input_ids"]
-    inner = slice(first + len(single), last - len(single))
-    return Frame(ids[:first], ids[last:], ids[inner], "token_type_ids" in tokenizer.model_input_names)
 
 
-def length_limit(model: Any, tokenizer: Any, asked: int | None, frame: Frame) -> int | None:
-    """Pieces that one input may have, special tokens included; None where nothing limits them.
-
-    The smallest of what was asked, the tokenizer's `model_max_length` and the model's `max_position_embeddings`. A table
-    of positions with a padding row starts counting behind that row (RoBERTa), which shortens it.
-
-    Args:
-        model: a transformer.
-        tokenizer: its tokenizer.
-        asked: a limit of the caller's, or None.
-        frame: the special tokens of one input.
-
-    Raises:
-        InputError: less than two pieces beside the special tokens would be left.
-    """
-    limits = [asked] if asked is not None else []
-    if tokenizer.model_max_length < VERY_LARGE:
-        limits.append(tokenizer.model_max_length)
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if isinstance(positions, int) and positions > 0:
-        offset = 0
-        for name, module in model.named_modules():
-            padding = getattr(module, "padding_idx", None)
-            if name.endswith("position_embeddings") and padding is not None:
-                offset = padding + 1
-        limits.append(positions - offset)
-    limit = min(limits, default=None)
-    if limit is not None and limit < frame.size + 2:
-        raise InputError(
-            f"inputs of {limit} pieces leave no room for text beside {frame.size} special tokens: use a larger --max-length"
-        )
-    return limit
-
-
-@dataclass
-class _Growing:
-    """Windows while they are made."""
-
-    pieces: list[NDArray[np.int32]] = field(default_factory=list)
-    types: list[NDArray[np.int32]] = field(default_factory=list)
-    segments: list[NDArray[np.int32]] = field(default_factory=list)
-    documents: list[int] = field(default_factory=list)
-    spare: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = field(default_factory=list)
-    long: int = 0
-    lost: int = 0
-    total: int = 0
-
-    def add(self, document: int, runs: list[tuple[list[int], NDArray[np.int32], NDArray[np.int32], int]]) -> None:
-        """One window: (special tokens before, ids, types, segment) of each run, the last with no ids of text."""
-        self.pieces.append(np.concatenate([np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs]))
-        marks = [np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs]
-        self.types.append(np.concatenate(marks).astype(np.int32))
-        self.segments.append(
-            np.concatenate([np.full(len(special) + len(ids), s, dtype=np.int32) for special, ids, _, s in runs])
-        )
-        self.documents.append(document)
-
-
-def encode(
-    tokenizer: Any, texts: pl.Series, splitter: Tokenizer, words: tuple[str, ...], frame: Frame, limit: int | None, cut: bool,
-    progress: Progress,
-) -> Windows:  # fmt: skip
-    """Encode every text, with the word type of every piece.
-
-    Args:
-        tokenizer: a fast Hugging Face tokenizer.
-        texts: n documents; pairs with SEPARATOR between their texts.
-        splitter: what a word is.
-        words: the vocabulary; a word's type is its place there.
-        frame: the special tokens of one input.
-        limit: pieces of an input, special tokens included; None for no limit.
-        cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them. Pairs are always
-            cut, the longer text first.
-        progress: called with (stage, share done).
-    """
-    room = None if limit is None else limit - frame.size
-    keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
-    place = {word: i for i, word in enumerate(words)}
-    forms: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
-    out, empty = _Growing(), np.empty(0, dtype=np.int32)
-    for start in range(0, len(texts), CHUNK):
-        chunk = texts[start : start + CHUNK].to_list()
-        spans = _spans(splitter, chunk)
-        for k, (ids, offsets, seconds) in enumerate(_encoded(tokenizer, chunk, frame.middle is not None)):
-            kinds = _types(offsets, spans[k], place, ids, forms)
-            out.total += len(ids)
-            if frame.middle is not None:
-                kinds[: seconds * frame.prompted] = SPECIAL
-                first, second = _shorten(seconds, len(ids) - seconds, room)
-                out.long += first + second < len(ids)
-                out.lost += len(ids) - first - second
-                b = slice(seconds, seconds + second)
-                runs = [(frame.before, ids[:first], kinds[:first], 0), (frame.middle, empty, empty, 0),
-                        ([], ids[b], kinds[b], 1), (frame.after, empty, empty, 1)]  # fmt: skip
-                out.add(start + k, runs)
-                continue
-            parts = _parts(len(ids), room)
-            out.long += len(parts) > 1
-            if cut and len(parts) > 1:
-                parts = [(len(ids) - (room or 0), len(ids)) if keep_end else parts[0]]
-                out.lost += len(ids) - (parts[0][1] - parts[0][0])
-            for a, z in parts:
-                out.add(start + k, [(frame.before, ids[a:z], kinds[a:z], 0), (frame.after, empty, empty, 0)])
-                near = (
-                    np.arange(a - 1, max(a - 1 - SPARE, -1), -1) if keep_end else np.arange(z, min(z + SPARE, len(ids)))
-                )
-                out.spare.append((ids[near], kinds[near]))
-        progress("encoding", min(start + CHUNK, len(texts)) / len(texts))
-    # of equally frequent spellings the first seen
-    inner = [seen.most_common(1)[0][0] if seen else () for seen in forms]
-    return Windows(
-        np.concatenate(out.pieces), np.concatenate(out.types), np.cumsum([0, *map(len, out.pieces)]),
-        np.asarray(out.documents), inner, [_form(pieces, frame) for pieces in inner], out.long, out.lost, out.total,
-        np.concatenate(out.segments) if frame.segmented else None, tuple(out.spare), keep_end,
-    )  # fmt: skip
+def _joined(runs: list[Run]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Ids, types and segments of one window, special tokens included."""
+    ids = np.concatenate([np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs])
+    types = np.concatenate([np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs])
+    segments = np.concatenate([np.full(len(special) + len(ids), s) for special, ids, _, s in runs])
+    return ids, types.astype(np.int32), segments.astype(np.int32)
 
 
 def _encoded(
@@ -365,11 +389,3 @@ def _parts(length: int, room: int | None) -> list[tuple[int, int]]:
     if room is None or length <= room:
         return [(0, length)]
     return [(a, min(a + room, length)) for a in range(0, length, room)]
-
-
-def _form(inner: tuple[int, ...], frame: Frame) -> Input:
-    """A word as an input of its own."""
-    between = frame.middle or []
-    sides = [*between, *inner] if frame.prompted else [*inner, *between]
-    ids = [*frame.before, *sides, *frame.after]
-    return Input(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32) if frame.segmented else None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tokensieve.diagnose.encoding import Input
+from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tokensieve.diagnose.measuring import Pairs
-from tokensieve.diagnose.outputs import log_odds
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
@@ -41,14 +39,19 @@ class TextSubject:
         self.documents = np.arange(len(texts))
         self.lengths = np.array([len(text) for text in self._texts], dtype=np.int64)
         self.word_lengths = np.array([len(word) for word in words], dtype=np.int64)
+        self._splitter = splitter
         place = {word: i for i, word in enumerate(words)}
         self._spans = [
             [(start, end, place[word]) for start, end, word in splitter.spans(text) if word in place]
             for text in self._texts
         ]
         pairs = [(s, k) for k, spans in enumerate(self._spans) for s in sorted({span[2] for span in spans})]
-        types, documents = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        self.pairs = Pairs.of(types, documents, len(self._texts))
+        self.types, self.windows = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+    def of_words(self, kept: Ints) -> TextSubject:
+        """The same with some of the words."""
+        words = tuple(self._words[s] for s in kept)
+        return TextSubject(self._answer, self._width, pl.Series(self._texts, dtype=pl.String), words, self._splitter)
 
     def look(self, at: Ints, attention: Any) -> Floats:
         """Logits of some documents."""
@@ -95,9 +98,14 @@ class TextSubject:
         return z
 
 
+def _log(p: Floats) -> Floats:
+    """Probabilities as logits up to a constant, held above log 1e-12."""
+    return np.log(np.maximum(p, 1e-12))
+
+
 def from_probabilities(model: Any) -> Answer:
     """The log-probabilities of `predict_proba`."""
-    return lambda texts: log_odds(_asked(model, "predict_proba", texts))
+    return lambda texts: _log(_asked(model, "predict_proba", texts))
 
 
 def from_margins(model: Any) -> Answer:
@@ -154,6 +162,6 @@ def from_function(function: Any, classes: int) -> Answer:
             )
         if classes == 2 and one:
             z = np.hstack([1 - z, z]) if share[0] else np.hstack([-z / 2, z / 2])
-        return log_odds(z) if share[0] else z
+        return _log(z) if share[0] else z
 
     return answer

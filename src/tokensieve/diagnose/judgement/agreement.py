@@ -21,18 +21,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.diagnose.measuring import Measured
+from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.evidence.intervals import Z95
 from tokensieve.text.counts import Counts, Floats, Ints
 
-SHUFFLES = 200
-TINY = 1e-12
+_SHUFFLES = 200
 
 
 @dataclass(frozen=True)
@@ -56,18 +54,18 @@ class Correlation:
         return bool(gap > Z95 * math.hypot(self.error, other.error))
 
 
-class Evidence(NamedTuple):
-    """What importance is made of, by group of documents.
+Evidence = tuple[Floats, Floats, Floats]
+"""By group of documents: Σ c in the documents of each class, shape (G, |S|, K); Σ c², (G, |S|); documents of each class, (G, K)."""
+Parts = dict[str, Floats]
+"""What a model does with each word, as sums over G groups of documents; H answers, L layers:
 
-    Attributes:
-        class_count: Σ c in the documents of each class, shape (G, |S|, K).
-        squares: Σ c², shape (G, |S|).
-        class_documents: documents of each class, shape (G, K).
-    """
-
-    class_count: Floats
-    squares: Floats
-    class_documents: Floats
+    value                 its answer to the word alone, shape (|S|, H)
+    effect, effects       Σ of the word's effects and their number, (G, |S|, H); not there if they were not integrated. With K > 2
+                          classes an input counts for the class predicted
+    deletion, deletions   Σ of what removing it took, (G, |S|, H), and how often, (G, |S|, 1)
+    held                  how often its effect was measured, (G, |S|)
+    attention             Σ of what it received, (L+1, G, |S|); not there if the model gives none
+"""
 
 
 def gather(counts: Counts, groups: Ints, n_groups: int) -> Evidence:
@@ -86,7 +84,7 @@ def gather(counts: Counts, groups: Ints, n_groups: int) -> Evidence:
     by_cell = np.asarray((one_hot.T @ counts.matrix).todense()).reshape(n_groups, K, -1)
     squares = np.asarray((one_hot.T @ squared).todense()).reshape(n_groups, K, -1).sum(axis=1)
     sizes = np.bincount(cell, minlength=n_groups * K).reshape(n_groups, K).astype(np.float64)
-    return Evidence(by_cell.transpose(0, 2, 1), squares, sizes)
+    return by_cell.transpose(0, 2, 1).astype(np.float64), squares.astype(np.float64), sizes
 
 
 def importance(class_count: Floats, squares: Floats, class_documents: Floats) -> Floats:
@@ -107,64 +105,46 @@ def importance(class_count: Floats, squares: Floats, class_documents: Floats) ->
     return np.asarray(out[:, 1:] if class_count.shape[1] == 2 else out)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a model does with each word, as sums over G groups of documents; H answers, L layers.
-
-    Attributes:
-        value: its answer to the word alone, shape (|S|, H).
-        effect, effects: Σ of the word's effects and their number, shape (G, |S|, H); None where they were not integrated. With
-            K > 2 classes an input counts for the class predicted.
-        deletion, deletions: Σ of what leaving it out took, shape (G, |S|, H), and how often, shape (G, |S|, 1).
-        size, held: Σ of the size of its effects and their number, shape (G, |S|).
-        attention: Σ of what it received, shape (L+1, G, |S|); None where the model gives none.
-    """
-
-    value: Floats
-    effect: Floats | None
-    effects: Floats
-    deletion: Floats
-    deletions: Floats
-    size: Floats
-    held: Floats
-    attention: Floats | None
-
-
-def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost: Floats) -> Parts:
+def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost: Floats, some: Ints) -> Parts:
     """Sums over groups.
 
     Args:
         measured: of the model.
         groups: group of each input, shape (W,).
         n_groups: G.
-        chosen: pairs of which the word was left out, shape (D,).
+        chosen: pairs of which the word was removed, shape (D,).
         lost: what the answers lost, shape (D, H).
+        some: words that have no measures here: rare ones, which were picked by what the model does with them.
     """
-    pairs, (S, H) = measured.pairs, measured.value.shape
-    cell = groups[pairs.windows] * S + pairs.types
+    S, H = measured.value.shape
+    cell = groups[measured.windows] * S + measured.types
 
-    def sums(x: Floats, at: Ints, cells: int) -> Floats:
-        return np.bincount(at, x, cells).astype(np.float64)
+    def sums(x: Floats, at: Ints, *shape: int) -> Floats:
+        return (
+            np.bincount(at, x, n_groups * S * (shape[0] if shape else 1))
+            .reshape(n_groups, S, *shape)
+            .astype(np.float64)
+        )
 
-    known = np.isfinite(measured.effect)
+    known = np.isfinite(measured.effect) & ~np.isin(measured.types, some)
     e, where = measured.effect[known], cell[known]
-    by_head = where * H + measured.heads[pairs.windows[known]]
-    integrated = measured.method == "integrated gradients"
-    there = np.isfinite(lost).all(axis=1)
+    by_head = where * H + measured.heads[measured.windows[known]]
+    there = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], some)
     out_cell = cell[chosen[there]]
-    received = measured.attention
-    return Parts(
-        measured.value,
-        sums(e, by_head, n_groups * S * H).reshape(n_groups, S, H) if integrated else None,
-        sums(np.ones(len(e)), by_head, n_groups * S * H).reshape(n_groups, S, H),
-        np.stack([sums(column, out_cell, n_groups * S) for column in lost[there].T], axis=-1).reshape(n_groups, S, H),
-        sums(np.ones(len(out_cell)), out_cell, n_groups * S).reshape(n_groups, S, 1),
-        sums(np.abs(e), where, n_groups * S).reshape(n_groups, S),
-        sums(np.ones(len(e)), where, n_groups * S).reshape(n_groups, S),
-        None if received is None else np.stack(
-            [sums(layer.astype(np.float64), cell, n_groups * S).reshape(n_groups, S) for layer in received]
-        ),
-    )  # fmt: skip
+    value = measured.value.copy()
+    value[some] = np.nan
+    parts = {
+        "value": value,
+        "effects": sums(np.ones(len(e)), by_head, H),
+        "deletion": np.stack([sums(column, out_cell) for column in lost[there].T], axis=-1),
+        "deletions": sums(np.ones(len(out_cell)), out_cell)[..., None],
+        "held": sums(np.ones(len(e)), where),
+    }
+    if measured.method == "integrated gradients":
+        parts["effect"] = sums(e, by_head, H)
+    if measured.attention is not None:
+        parts["attention"] = np.stack([sums(layer[known].astype(np.float64), where) for layer in measured.attention])
+    return parts
 
 
 def correlations(evidence: Evidence, parts: Parts) -> dict[str, Correlation]:
@@ -175,16 +155,17 @@ def correlations(evidence: Evidence, parts: Parts) -> dict[str, Correlation]:
         parts: the model's sums over the same groups.
     """
     whole = importance(*(part.sum(axis=0) for part in evidence))
-    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence.squares))]
-    out = {"value_importance": correlate(whole, left, parts.value, [parts.value] * len(left), True)}
+    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence[1]))]
+    out = {"value_importance": correlate(whole, left, parts["value"], [parts["value"]] * len(left), True)}
     pairs: dict[str, tuple[Floats | None, Floats]] = {
-        "gradient_importance": (parts.effect, parts.effects),
-        "deletion_importance": (parts.deletion, parts.deletions),
+        "gradient_importance": (parts.get("effect"), parts["effects"]),
+        "deletion_importance": (parts["deletion"], parts["deletions"]),
     }
-    if parts.attention is not None:
-        last = len(parts.attention) - 1
-        pairs["attention_importance"] = (parts.attention[last], parts.held)
-        pairs |= {f"attention_layer_{i + 1}_importance": (parts.attention[i], parts.held) for i in range(last)}
+    attention = parts.get("attention")
+    if attention is not None:
+        last = len(attention) - 1
+        pairs["attention_importance"] = (attention[last], parts["held"])
+        pairs |= {f"attention_layer_{i + 1}_importance": (attention[i], parts["held"]) for i in range(last)}
     for name, (sums, weights) in pairs.items():
         if sums is not None and weights.any():
             means = [mean(sums, weights, leave=g) for g in range(len(sums))]
@@ -224,15 +205,15 @@ def correlate(whole: Floats, left: list[Floats], measure: Floats, measures: list
 
 
 def shuffled(counts: Counts, parts: Parts, seed: int) -> dict[str, tuple[float, float]]:
-    """Middle 95 % of the correlations with the importance of SHUFFLES random orders of the labels."""
+    """Middle 95 % of the correlations with the importance of 200 random orders of the labels."""
     rng = np.random.default_rng(seed)
     whole = gather(counts, np.zeros(counts.n_documents, dtype=np.int64), 1)
     sides = _sides(parts)
     found: dict[str, list[float]] = {name: [] for name in sides}
     eye = np.eye(counts.n_classes)
-    for _ in range(SHUFFLES):
+    for _ in range(_SHUFFLES):
         labels = rng.permutation(counts.labels)
-        drawn = importance(np.asarray(counts.matrix.T @ eye[labels]), whole.squares[0], whole.class_documents[0])
+        drawn = importance(np.asarray(counts.matrix.T @ eye[labels]), whole[1][0], whole[2][0])
         for name, (measure, signed) in sides.items():
             there = _measured(measure)
             found[name].append(_pearson(drawn, measure, there, signed))
@@ -246,7 +227,7 @@ def shuffled(counts: Counts, parts: Parts, seed: int) -> dict[str, tuple[float, 
 def of_frequency(evidence: Evidence, documents: Ints) -> dict[str, Correlation]:
     """What a model that only knew how many documents hold each word would reach: the same for every measure of a kind."""
     whole = importance(*(part.sum(axis=0) for part in evidence))
-    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence.squares))]
+    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence[1]))]
     flat = documents.astype(np.float64)
     wide = np.repeat(flat[:, None], whole.shape[1], axis=1)
     return {
@@ -261,13 +242,13 @@ def _measured(measure: Floats) -> NDArray[np.bool_]:
 
 
 def _sides(parts: Parts) -> dict[str, tuple[Floats, bool]]:
-    out: dict[str, tuple[Floats, bool]] = {"value_importance": (parts.value, True)}
-    if parts.effect is not None:
-        out["gradient_importance"] = (mean(parts.effect, parts.effects), True)
-    if parts.deletions.any():
-        out["deletion_importance"] = (mean(parts.deletion, parts.deletions), True)
-    if parts.attention is not None:
-        out["attention_importance"] = (mean(parts.attention[-1], parts.held), False)
+    out: dict[str, tuple[Floats, bool]] = {"value_importance": (parts["value"], True)}
+    if "effect" in parts:
+        out["gradient_importance"] = (mean(parts["effect"], parts["effects"]), True)
+    if parts["deletions"].any():
+        out["deletion_importance"] = (mean(parts["deletion"], parts["deletions"]), True)
+    if "attention" in parts:
+        out["attention_importance"] = (mean(parts["attention"][-1], parts["held"]), False)
     return out
 
 
@@ -275,7 +256,7 @@ def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_], sign
     """Pearson's ρ; without signs a type's importance is its largest size over classes, and the measure is taken in logs."""
     x = importance[there] if signed else np.abs(importance[there]).max(axis=1, initial=0.0)
     y = measure[there]
-    y = y if signed else np.log(np.maximum(y, TINY))
+    y = y if signed else np.log(np.maximum(y, 1e-12))
     x, y = x - x.mean(), y - y.mean()
     size = math.sqrt(float(x @ x) * float(y @ y))
     return float(x @ y) / size if size > 0 else math.nan

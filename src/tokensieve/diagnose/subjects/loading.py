@@ -1,139 +1,93 @@
-"""A transformer and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless asked for.
+"""Load a transformer and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless allowed.
 
-Whatever is wrong is said in one line before any document is read.
+Whatever is wrong is reported in one line before any document is read.
 """
 
 from __future__ import annotations
 
-import copy
 import json
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tokensieve.checkpoint import fingerprint
+from tokensieve.diagnose.subjects.weights import check_weights, find_device, quietly, transformers_library
 from tokensieve.errors import InputError
 
-
-def require() -> Any:
-    """The transformers library, with PyTorch.
-
-    Raises:
-        InputError: one of them is not installed.
-    """
-    try:
-        import torch  # noqa: F401
-        import transformers
-    except ImportError:
-        raise InputError(
-            "diagnosing a transformer needs the libraries transformers and torch: pip install 'tokensieve[transformers]'"
-        ) from None
-    return transformers
-
-
-@dataclass(frozen=True)
-class Answers:
-    """How a causal language model answers (`tokensieve.diagnose.LabelWords`).
-
-    Attributes:
-        words: class → the word that answers it.
-        template: text around the document.
-    """
-
-    words: Mapping[str, str]
-    template: str | None = None
-
-    @classmethod
-    def parse(cls, written: str, template: str | None = None) -> Answers:
-        """`negative=terrible,positive=great`, or words that are themselves names: `terrible,great`.
-
-        A word is written with a space before it, unless the template ends in white space.
-
-        Raises:
-            InputError: fewer than two words, or a class or word given twice.
-        """
-        space = "" if template and template[-1].isspace() else " "
-        pairs = [
-            (name.strip(), word.strip()) for name, _, word in (item.rpartition("=") for item in written.split(","))
-        ]
-        words = {name or word: space + word for name, word in pairs if word}
-        if len(words) < 2 or len(words) < len(pairs):
-            raise InputError(
-                f"--label-words {written!r} does not give each of two or more classes a word: for example "
-                "negative=terrible,positive=great"
-            )
-        return cls(words, template)
+Words = Mapping[str, str] | None
 
 
 def load(
-    source: str, trust_remote_code: bool = False, device: str = "cpu", answers: Answers | None = None
+    source: str,
+    trust_remote_code: bool = False,
+    device: str = "cpu",
+    label_words: Words = None,
+    template: str | None = None,
 ) -> tuple[Any, Any]:
-    """Model for sequence classification and tokenizer.
+    """Load a model for sequence classification and its tokenizer.
 
     Args:
         source: a folder with config.json, model.safetensors and tokenizer.json, or a name on the Hugging Face hub.
-        trust_remote_code: run Python code that the folder or the hub brings along.
+        trust_remote_code: run Python code that comes with the folder or from the hub.
         device: of PyTorch, for example "cpu" or "cuda".
-        answers: the words that a causal language model answers with; None for a classifier.
+        label_words: class → the word that a causal language model predicts for it; None for a classifier.
+        template: with label words: the text around {text}.
 
     Raises:
         InputError: the library, the folder, the model, its classifier, its tokenizer or the device is missing, weights are
             not in safetensors or not finite, or remote code would be needed and was not allowed.
     """
-    transformers = require()
+    transformers = transformers_library()
     import torch
 
-    from tokensieve.diagnose.device import find_device
-
-    try:
-        place = find_device(device)
-    except InputError:
-        raise InputError(f"there is no device {device!r} here: use --device cpu") from None
+    place = find_device(device)
+    words = None if label_words is None else (label_words, template)
     folder = Path(source)
     if (folder / "adapter_config.json").exists():
-        return _load_adapters(transformers, source, place, answers)
+        return _load_adapters(source, place, words)
     onnx = _onnx_file(folder)
     if onnx is not None and (folder / "config.json").exists() and not any(folder.glob("*.safetensors")):
-        if answers is not None:
+        if words is not None:
             raise InputError("--label-words needs a causal language model of transformers, not an ONNX classifier")
-        return _load_onnx(transformers, folder, onnx)
+        return _load_onnx(folder, onnx)
     _check_folder(source)
-    with _quietly(transformers):
+    with quietly():
         try:
             config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
-            kind = "AutoModelForSequenceClassification" if answers is None else "AutoModelForCausalLM"
+            kind = "AutoModelForSequenceClassification" if words is None else "AutoModelForCausalLM"
             model, found = getattr(transformers, kind).from_pretrained(
-                source, config=config, trust_remote_code=trust_remote_code, use_safetensors=True, dtype=torch.float32,
-                attn_implementation="eager", output_loading_info=True,
-            )  # fmt: skip
+                source,
+                config=config,
+                trust_remote_code=trust_remote_code,
+                use_safetensors=True,
+                dtype=torch.float32,
+                attn_implementation="eager",
+                output_loading_info=True,
+            )
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
         except InputError:
             raise
         except Exception as error:  # the library raises a dozen kinds for folders that are not as it expects
-            raise InputError(_reason(source, error, answers)) from None
+            raise InputError(_reason(source, error, words is None)) from None
     check_weights(model, source)
     missing = sorted(found["missing_keys"])
     if missing:
-        holds = "classifier" if answers is None else "causal language model"
+        holds = "classifier" if words is None else "causal language model"
         way = "name a model that was trained for sequence classification"
-        if answers is None and _is_language_model(config):
+        if words is None and _is_language_model(config):
             way = "of a language model say which words it answers with: --label-words negative=terrible,positive=great"
         raise InputError(
             f"{source!r} holds no trained {holds}: the weights {', '.join(missing[:3])} are missing; {way}"
         )
-    return _answering(model, tokenizer, answers).to(place), tokenizer
+    return _predicting_words(model, tokenizer, words).to(place), tokenizer
 
 
-def _answering(model: Any, tokenizer: Any, answers: Answers | None) -> Any:
-    """The model, or, of a language model, the classifier that its answers make."""
-    if answers is None:
+def _predicting_words(model: Any, tokenizer: Any, words: tuple[Any, str | None] | None) -> Any:
+    """The model; of a language model the classifier that its label words make."""
+    if words is None:
         return model
-    from tokensieve.diagnose.words import TEMPLATE, LabelWords
+    from tokensieve.diagnose.subjects.label_words import LabelWords
 
-    return LabelWords(model, tokenizer, answers.words, answers.template or TEMPLATE)
+    return LabelWords(model, tokenizer, *words)
 
 
 def _is_language_model(config: Any) -> bool:
@@ -146,9 +100,9 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
-def _load_adapters(transformers: Any, source: str, place: Any, answers: Answers | None) -> tuple[Any, Any]:
+def _load_adapters(source: str, place: Any, words: tuple[Any, str | None] | None) -> tuple[Any, Any]:
     """A folder of PEFT adapters, added into the weights of the model that they were trained for."""
-    from tokensieve.diagnose.models import merged
+    from tokensieve.diagnose.subjects.recognise import merge_adapters
 
     folder = Path(source)
     try:
@@ -160,8 +114,8 @@ def _load_adapters(transformers: Any, source: str, place: Any, answers: Answers 
     if not (folder / "adapter_model.safetensors").exists():
         raise InputError(f"{source!r} holds no adapter_model.safetensors: save the adapters as safetensors")
     base = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
-    head = None if answers is not None else _adapted_outputs(folder)
-    with _quietly(transformers):
+    head = None if words is not None else _adapted_outputs(folder)
+    with quietly() as transformers:
         try:
             kind = "AutoPeftModelForCausalLM" if head is None else "AutoPeftModelForSequenceClassification"
             given = {} if head is None else {"num_labels": head}
@@ -174,9 +128,9 @@ def _load_adapters(transformers: Any, source: str, place: Any, answers: Answers 
                 f"the adapters in {source!r} need their base model {base!r}, which cannot be loaded ({why}): put it there, or "
                 "merge the adapters and save the whole model (merge_and_unload, save_pretrained)"
             ) from None
-    whole = merged(model)
+    whole = merge_adapters(model)
     check_weights(whole, source)
-    return _answering(whole, tokenizer, answers).to(place), tokenizer
+    return _predicting_words(whole, tokenizer, words).to(place), tokenizer
 
 
 def _adapted_outputs(folder: Path) -> int:
@@ -197,9 +151,9 @@ def _adapted_outputs(folder: Path) -> int:
     )
 
 
-def _load_onnx(transformers: Any, folder: Path, file: Path) -> tuple[Any, Any]:
+def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
     """A folder with config.json, a tokenizer and one .onnx file (as `optimum` writes it)."""
-    from tokensieve.diagnose.onnx import OnnxClassifier
+    from tokensieve.diagnose.subjects.onnx import OnnxClassifier
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     names = [
@@ -210,7 +164,7 @@ def _load_onnx(transformers: Any, folder: Path, file: Path) -> tuple[Any, Any]:
         raise InputError(
             f"{str(folder)!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too"
         )
-    with _quietly(transformers):
+    with quietly() as transformers:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
     return OnnxClassifier(file, tokenizer, names, config.get("pad_token_id") or 0), tokenizer
 
@@ -225,45 +179,6 @@ def _has_tokenizer(folder: Path) -> bool:
     return any(
         (folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
     )
-
-
-def check_weights(model: Any, source: str) -> None:
-    """Every weight is a finite number.
-
-    Raises:
-        InputError: one is not; says which.
-    """
-    for name, weights in model.named_parameters():
-        if not bool(weights.isfinite().all()):
-            bad = int((~weights.isfinite()).sum())
-            raise InputError(
-                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers: the model is broken, "
-                "use an earlier checkpoint"
-            )
-
-
-def untrained_twin(model: Any, seed: int) -> Any:
-    """A model of the same class and configuration with freshly drawn weights, on the same device."""
-    import torch
-
-    if hasattr(model, "untrained"):
-        return model.untrained(seed)
-    with torch.random.fork_rng(), _quietly(require()):
-        torch.manual_seed(seed)
-        config = copy.deepcopy(model.config)
-        config._attn_implementation = "eager"
-        twin = type(model)(config).to(torch.float32)
-    return twin.to(next(model.parameters()).device)
-
-
-def weights_digest(model: Any) -> str:
-    """Fingerprint of names, types, shapes and bytes of all weights."""
-    import torch
-
-    state = [(name, x) for name, x in sorted(model.state_dict().items()) if isinstance(x, torch.Tensor)]
-    weights = {name: (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous() for name, x in state}
-    parts = ((name, str(x.dtype), tuple(x.shape), x.flatten().view(torch.uint8).numpy()) for name, x in weights.items())
-    return fingerprint(*(piece for part in parts for piece in part))
 
 
 def _check_folder(source: str) -> None:
@@ -311,7 +226,7 @@ def _best(saved: list[Path]) -> Path:
     return next((path for path in saved if path.name == best), saved[-1])
 
 
-def _reason(source: str, error: Exception, answers: Answers | None) -> str:
+def _reason(source: str, error: Exception, classifier: bool) -> str:
     text = " ".join(str(error).split())
     if "trust_remote_code" in text or "custom code" in text:
         return (
@@ -319,26 +234,5 @@ def _reason(source: str, error: Exception, answers: Answers | None) -> str:
         )
     if isinstance(error, OSError) and not Path(source).exists():
         return f"there is no folder {source!r}, and no model of that name could be downloaded: check the name or the network"
-    kind = "model for sequence classification" if answers is None else "causal language model"
+    kind = "model for sequence classification" if classifier else "causal language model"
     return f"{source!r} cannot be loaded as a {kind} with its tokenizer: {text[:300]}"
-
-
-@contextmanager
-def _quietly(transformers: Any) -> Iterator[None]:
-    """Without the library's progress bars and advice; what matters is checked here."""
-    talk = transformers.utils.logging
-    level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
-    talk.set_verbosity(logging.CRITICAL)
-    hub = [logging.getLogger(name) for name in ("huggingface_hub", "httpx", "urllib3")]
-    before = [(log, log.level) for log in hub]
-    for log in hub:
-        log.setLevel(logging.CRITICAL)
-    talk.disable_progress_bar()
-    try:
-        yield
-    finally:
-        talk.set_verbosity(level)
-        for log, loudness in before:
-            log.setLevel(loudness)
-        if bars:
-            talk.enable_progress_bar()

@@ -19,35 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tokensieve.diagnose.encoding import Frame, Input
-from tokensieve.diagnose.outputs import Outputs
+from tokensieve.diagnose.subjects.classes import Outputs
+from tokensieve.diagnose.subjects.windows import Frame, Input
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 
 FIRST, LAST, MEAN = "first", "last", "mean"
 RIGHT, LEFT, NONE = "right", "left", "none"
-SAME = 2e-3  # logits of one input, alone and padded, agree to this share of their size (half precision: 5 %)
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one batch of B inputs of at most T pieces gives.
-
-    Attributes:
-        logits: shape (B, M).
-        attention: for each input what its pieces receive from the reading position, each layer and last the rollout,
-            shape (L+1, length); None where the model gives no attention.
-    """
-
-    logits: Floats
-    attention: list[NDArray[np.float32]] | None
+_SAME = 2e-3  # logits of one input, alone and padded, agree to this fraction of their size (half precision: 5 %)
 
 
 class Reader:
@@ -107,13 +92,12 @@ class Reader:
                     out[at] = _numbers(self._model(**inputs).logits)
         return out
 
-    def look(self, batch: Sequence[Input]) -> Look:
-        """Logits and attention in one forward pass."""
-        if not self.layers:
-            return Look(self.logits(batch), None)
+    def look(self, batch: Sequence[Input]) -> tuple[Floats, list[NDArray[np.float32]]]:
+        """Logits, shape (B, M), and for each input what its pieces receive of attention from the reading position, each layer and
+        last the rollout, shape (L+1, length); in one forward pass of a model that gives attention."""
         logits = np.empty((len(batch), self._outputs.width))
         attention: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(batch)
-        with _memory(batch), torch.inference_mode(), implementation(self._model, "eager"):
+        with _memory(batch), torch.inference_mode(), _implementation(self._model, "eager"):
             for at in self._runs(batch):
                 part = [batch[i] for i in at]
                 out = self._model(**self._inputs(part), output_attentions=True)
@@ -121,7 +105,7 @@ class Reader:
                 received = self._received(out.attentions, part)
                 for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
                     attention[i] = received[:, row, place]
-        return Look(logits, attention)
+        return logits, attention
 
     def integrate(self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints) -> list[Floats]:
         """Effect of each piece on one answer of its input, each of shape (length,); zero for pieces that are no text.
@@ -144,9 +128,9 @@ class Reader:
                 chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
                 with self._between(inputs["input_ids"], drawn) as steps:
                     answers = self._outputs.answers(self._model(**inputs).logits.float())
-                    gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [s.leaf for s in steps])
-                for step, gradient in zip(steps, gradients, strict=True):
-                    total += step.back((gradient.float() * step.difference.float()).sum(-1))
+                    gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [leaf for leaf, _, _ in steps])
+                for (_, difference, back), gradient in zip(steps, gradients, strict=True):
+                    total += back((gradient.float() * difference.float()).sum(-1))
                 effects = _numbers(total)
                 for row, (i, place) in enumerate(zip(at, places, strict=True)):
                     out[i] = effects[row, place]
@@ -194,7 +178,7 @@ class Reader:
             padding = type(module).forward(module, torch.full_like(given[0], self._pad)).detach()
             difference = torch.where(mask[..., None], out.detach() - padding, torch.zeros_like(out))
             leaf = (out.detach() - (1 - here)[..., None] * difference).requires_grad_(True)
-            steps.append(_Step(leaf, difference, back))
+            steps.append((leaf, difference, back))
             return leaf
 
         hooks = [table.register_forward_hook(move) for table in self._tables]
@@ -240,9 +224,9 @@ class Reader:
             self.padding = RIGHT
             found = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
             for one in found:
-                self._outputs.check(one, type(self._model).__name__)
+                self._outputs.check_shape(one, type(self._model).__name__)
             alone = np.concatenate(found)
-            size = (0.05 if half else SAME) * max(float(np.abs(alone).max()), 1e-3)
+            size = (0.05 if half else _SAME) * max(float(np.abs(alone).max()), 1e-3)
             for side in (RIGHT, LEFT):
                 self.padding = side
                 together = _numbers(self._model(**self._inputs(probe)).logits)
@@ -269,7 +253,7 @@ class Reader:
             half = torch.full(ids["input_ids"].shape, 0.5, device=self._device)
             with (
                 torch.enable_grad(),
-                implementation(self._model, "eager"),
+                _implementation(self._model, "eager"),
                 self._between(ids["input_ids"], half),
             ):
                 out = self._model(**ids, output_attentions=True, output_hidden_states=True)
@@ -300,12 +284,8 @@ class Reader:
         return None, 0, 0
 
 
-class _Step(NamedTuple):
-    """One use of the word embeddings: the moved embeddings, e − e_pad, and the way back to the shape of the ids."""
-
-    leaf: torch.Tensor
-    difference: torch.Tensor
-    back: Callable[[torch.Tensor], torch.Tensor]
+_Step = tuple[torch.Tensor, torch.Tensor, Callable[[torch.Tensor], torch.Tensor]]
+"""One use of the word embeddings: the moved embeddings, e − e_pad, and the way back to the shape of the ids."""
 
 
 def _aligned(
@@ -331,10 +311,8 @@ def _embedding_tables(model: Any) -> list[Any]:
     """Every module that looks words up in the input embeddings (an encoder and a decoder may share them)."""
     main = model.get_input_embeddings()
     weight = getattr(main, "weight", None)
-    shared = [
-        module for module in model.modules()
-        if isinstance(module, torch.nn.Embedding) and weight is not None and module.weight.data_ptr() == weight.data_ptr()
-    ]  # fmt: skip
+    tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
+    shared = [x for x in tables if weight is not None and x.weight.data_ptr() == weight.data_ptr()]
     return shared or [main]
 
 
@@ -365,7 +343,7 @@ def _memory(batch: Sequence[Input]) -> Iterator[None]:
 
 
 @contextmanager
-def implementation(model: Any, kind: str) -> Iterator[None]:
+def _implementation(model: Any, kind: str) -> Iterator[None]:
     """While inside, attention is computed this way ("eager" gives its weights, "sdpa" is fast), where the model can."""
     before = getattr(model.config, "_attn_implementation", None)
     change = before not in (None, kind) and hasattr(model, "set_attn_implementation")
@@ -388,7 +366,7 @@ def prepared(model: Any, pad: int) -> Iterator[None]:
         model.requires_grad_(False)
         if padding is None:
             model.config.pad_token_id = pad
-        with implementation(model, kind):
+        with _implementation(model, kind):
             yield
     finally:
         model.train(training)

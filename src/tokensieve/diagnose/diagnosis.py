@@ -1,0 +1,227 @@
+"""What a diagnosis is: numbers and frames, from which page, terminal and files are made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tokensieve import __version__
+from tokensieve.blocks import Passage, Report
+from tokensieve.diagnose.judgement.agreement import Correlation
+from tokensieve.diagnose.judgement.learning import Learning, Skill
+from tokensieve.diagnose.judgement.status import Status
+from tokensieve.errors import InputError
+from tokensieve.escape import shown
+from tokensieve.files import Content, csv_table
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """Everything that a diagnosis found.
+
+    Attributes:
+        name: the source.
+        model: the model's name.
+        classes: class names; with two, the second is y = +1.
+        documents: {"all": …, "read": by the model, "by class": of all}.
+        settings: of the measurement, by name.
+        skill: accuracy, AUC and confusion matrix on the documents read, and what removing words takes from the correct answer.
+        reading: how the model was read, by name: family; method ("integrated gradients" or "leave-one-out"); reads (where the model
+            takes its prediction from: "first", "last", "mean" or None); layers (0 if the model gives no attention); on_special
+            (mean fraction of attention on special tokens, each layer and last the rollout); truncated_documents, long_documents,
+            windows, lost_pieces, all_pieces; warning (another order of the outputs fits far better; else empty); coverage (which
+            words were looked at, by name: words (frequent ones), rescued (rare ones that stood out), rare (rare ones that were
+            looked at alone and did not stand out), distinct (in all documents), min_documents).
+        agreement: correlations with importance in the data: "model" and "untrained" and "frequency" hold a `Correlation` each for
+            value_importance, gradient_importance, deletion_importance, attention_importance (rolled out) and
+            attention_layer_<l>_importance, as far as they exist; "shuffled" the middle 95 % under random orders of the labels.
+        tokens: a row per word and class (`Importance.to_frame`), then importance, value, gradient, deletion, deleted_from,
+            attention, attention_layer_<l>, quadrant, the numbers of `tokensieve.diagnose.effects.use`, and status.
+        uses: the words confirmed by removing them, most use beyond need first (`tokensieve.diagnose.judgement.status.judge`).
+        forms: what the form of whole documents does (`tokensieve.diagnose.effects.forms`).
+        learning: whether this model has learned where the label is.
+        notes: what was odd.
+        seconds: wall time of each stage.
+        passages: documents with their words' effects.
+    """
+
+    name: str
+    model: str
+    classes: tuple[str, ...]
+    documents: dict[str, Any]
+    settings: dict[str, Any]
+    skill: Skill
+    reading: dict[str, Any]
+    agreement: dict[str, dict[str, Any]]
+    tokens: pl.DataFrame
+    uses: pl.DataFrame
+    forms: pl.DataFrame
+    learning: Learning
+    notes: list[str]
+    seconds: dict[str, float]
+    passages: list[Passage] = field(default_factory=list)
+
+    own_files = r"(tokens|uses|leaning|forms)\.csv|model-card\.md"
+
+    def __repr__(self) -> str:
+        first = ", ".join(repr(token) for token in self.uses["token"].head(3).to_list()) or "no word could be confirmed"
+        return (
+            f"Diagnosis({self.model!r} on {self.documents['read']:,} documents, {len(self.classes)} classes, "
+            f"accuracy {self.accuracy:.3f}; uses most: {first})"
+        )
+
+    def _repr_html_(self) -> str:
+        columns = "token class status use use_low use_high share flipped documents posterior_difference".split()
+        return str(self.uses.head(10).select(columns)._repr_html_())
+
+    @property
+    def used(self) -> pl.DataFrame:
+        """The words whose use is shown."""
+        return self.uses.filter(pl.col("status") != str(Status.NOT_SHOWN))
+
+    @property
+    def leaning(self) -> pl.DataFrame:
+        """Words that the model uses without support, the furthest beyond it first."""
+        unsupported = self.uses.filter(pl.col("status") == str(Status.UNSUPPORTED))
+        return unsupported.sort("excess", "token", descending=[True, False])
+
+    @property
+    def learned(self) -> bool | None:
+        """Whether it has learned where the label is; None: cannot be said."""
+        return None if self.learning is Learning.OPEN else self.learning is Learning.LEARNED
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of the documents read (of pairs) that the model gets right."""
+        return self.skill.accuracy
+
+    @property
+    def token_types(self) -> int:
+        """|S|."""
+        return self.tokens.height // len(self.classes)
+
+    @property
+    def correlation(self) -> dict[str, Correlation]:
+        """Of the model."""
+        return self.agreement["model"]
+
+    def report(self) -> Report:
+        """Title, headline and blocks."""
+        from tokensieve.diagnose.report import diagnosis_report
+
+        return diagnosis_report(self)
+
+    def files(self) -> dict[str, Content]:
+        """summary.json, tables and the section for a model card."""
+        from tokensieve.diagnose.model_card import model_card
+
+        return {
+            "tokens.csv": csv_table(self.tokens),
+            "uses.csv": csv_table(self.uses),
+            "leaning.csv": csv_table(self.leaning),
+            "forms.csv": csv_table(self.forms),
+            "model-card.md": model_card(self),
+            "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json; a number that does not exist is None."""
+        from tokensieve.diagnose.report import headline, sentences
+
+        skill, reading, read = self.skill, self.reading, max(self.documents["read"], 1)
+        shuffled = {name: [_finite(x) for x in ends] for name, ends in self.agreement["shuffled"].items()}
+        baselines = {
+            "untrained": _plain(self.agreement["untrained"]) or None,
+            "shuffled_labels": shuffled,
+            "frequency": _plain(self.agreement["frequency"]),
+        }
+        return {
+            "name": self.name,
+            "model": self.model,
+            "classes": self.classes,
+            "documents": {name: self.documents[name] for name in ("all", "read")},
+            "class_documents": self.documents["by class"],
+            "accuracy": skill.accuracy,
+            "majority_accuracy": skill.majority,
+            **{name: value for name, value in reading.items() if name != "warning"},
+            "truncated_share": reading["truncated_documents"] / read,
+            "lost_share": reading["lost_pieces"] / max(reading["all_pieces"], 1),
+            "learned": self.learned,
+            "learning": self.learning,
+            "headline": headline(self),
+            "verdict": sentences(self),
+            "notes": self.notes,
+            "seconds": self.seconds,
+            "seed": self.settings["seed"],
+            "settings": self.settings,
+            "version": __version__,
+            "tokens": self.token_types,
+            "correlation": {name: _finite(found.rho) for name, found in self.correlation.items()},
+            "intervals": _plain(self.correlation),
+            "baselines": baselines,
+            "accuracy_interval": [skill.accuracy_low, skill.accuracy_high],
+            "auc": [_finite(x) for x in (skill.auc, skill.auc_low, skill.auc_high)],
+            "auc_random": skill.auc_random,
+            "confusion": skill.confusion.tolist(),
+            "leaving_out": [_finite(x) for x in skill.removal],
+            "uses": _rows(self.uses),
+            "leaning": _rows(self.leaning),
+            "forms": _rows(self.forms),
+        }
+
+
+def limits_from(written: Sequence[str]) -> dict[str, float]:
+    """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`.
+
+    Raises:
+        InputError: not of that form.
+    """
+    found: dict[str, float] = {}
+    for item in written:
+        kind, _, limit = item.partition("=")
+        try:
+            number = float(limit.removesuffix("%")) / (100 if limit.endswith("%") else 1)
+        except ValueError:
+            number = -1.0
+        right = (kind == "share" and 0 <= number <= 1) or (kind == "unsupported" and number >= 0 and number % 1 == 0)
+        if not right:
+            raise InputError(
+                f"--fail-on {item!r} is not of the form share=SHARE or unsupported=WORDS, for example share=0.2"
+            )
+        found[kind] = number
+    return found
+
+
+def exceeded(found: Diagnosis, limits: dict[str, float]) -> list[str]:
+    """One line for each limit that a diagnosis exceeds."""
+    lines = []
+    if "share" in limits:
+        over = found.used.filter(pl.col("share") > limits["share"]).sort("share", descending=True)
+        rows = over.select("token", "share").iter_rows()
+        names = ", ".join(f"{shown(token, 30)} {share:.1%}" for token, share in rows)
+        lines += [f"words with more than {limits['share']:.1%} of all use: {names}"] if over.height else []
+    if found.leaning.height > limits.get("unsupported", np.inf):
+        names = ", ".join(shown(token, 30) for token in found.leaning["token"])
+        lines.append(f"words used without support, of which {limits['unsupported']:.0f} are allowed: {names}")
+    return lines
+
+
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {name: _finite(x) if isinstance(x, float) else x for name, x in row.items()}
+        for row in frame.iter_rows(named=True)
+    ]
+
+
+def _plain(found: dict[str, Correlation]) -> dict[str, list[float | None]]:
+    """name → [ρ, low, high]."""
+    return {name: [_finite(x) for x in (one.rho, one.low, one.high)] for name, one in found.items()}
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None

@@ -1,0 +1,209 @@
+"""Whether the data supports what a model uses.
+
+Of a confirmed word, let d̄ be its mean effect on the class that it speaks for, t·SE the margin of error (Student's t,
+corrected for the number of words confirmed), [low, high] the data's interval of the posterior difference less its neutral value,
+b the mean per unit of posterior difference among words that predict the label, and typical the root mean square of their mean (at
+least a tenth of the standard deviation of the answers, so that what counts is what the model does). With more than two classes, b
+and typical are taken from the words confirmed, each on the class that it predicts: the mean of all others is over whichever classes
+are predicted. If no word predicts the label, typical is the root mean square of the use of the words confirmed, and b = 0.
+
+    excess = (|d̄| − t SE − b · max(0, end of the interval on the model's side)) / typical
+
+All this is of inputs that contain the word; of a rare word in fewer than FEWEST of them, of those that it was inserted into. Its
+**status** (`Status`) weighs both. It is used without support if the excess is above BEYOND and |d̄| at least log 2, or one standard
+deviation of the answers if that is less. Its use is **shown** if it can be rejected that it is at most LEAST · typical, over all
+inputs, by Hall's transformation of t (`_p_above`, one-sided, since sizes are skewed and t itself is far too cautious for them), at
+LEVEL over all words confirmed by Holm's procedure. It **helps in context** if the lower end of what the correct answer loses
+without it is above zero, corrected like t·SE.
+
+**Needed** is what a simple model of the data, logistic regression on the presence of these words, gives the word (its weight
+towards the class that the word speaks for in the model, in log-odds; at least zero). Use **beyond** need is what is left of use.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from tokensieve.diagnose.effects.confirming import FEWEST, Trials
+from tokensieve.diagnose.effects.measuring import Measured
+from tokensieve.diagnose.effects.use import Use
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.intervals import LEVEL
+from tokensieve.text.counts import Counts, Floats, Ints
+
+LEAST = 0.25
+BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
+TIGHT = 0.3  # the data's interval is tight around neutral if it stays within ± this
+
+
+class Status(StrEnum):
+    """What data and model say of a word; the values are those of the column `status` in tokens.csv."""
+
+    CARRIES = "carries the label and is used"
+    CONTEXT = "used, helps in context"
+    UNSUPPORTED = "used without support"
+    RARE = "used, too rare to tell"
+    OTHER = "used"
+    NOT_SHOWN = "use not shown"
+
+
+def judge(
+    measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, behaves: bool
+) -> pl.DataFrame:
+    """The words confirmed, those whose use is shown first, most use beyond need first, with the data's evidence beside.
+
+    Columns: token, class (the one that the model takes it to speak for), status, use, use_low, use_high, beyond, needed, share,
+    mean, flipped, concentration, helps, helps_low, helps_high, effect (|d̄|, towards that class), effect_low, effect_high,
+    strength (effect in units of a typical word that predicts the label), excess, inputs, documents, posterior_difference,
+    posterior_low, posterior_high, neutral, q_value (those of the data for that class).
+
+    Args:
+        measured: of the model.
+        use: with the confirmed words' numbers.
+        trials: what was measured again.
+        found: importance in the data.
+        needed: weight of each word and class in a simple model of the data, shape (|S|, K).
+        behaves: whether answers differ between documents at all; if not, no use is shown.
+    """
+    words, H = trials.words, trials.lost.shape[1]
+    own = [_finite(trials.lost[measured.types[trials.chosen] == s]) for s in words]
+    put = [trials.gained[trials.types == s] for s in words]
+    rows_of = [a if len(a) >= FEWEST else b for a, b in zip(own, put, strict=True)]
+    means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in rows_of]).reshape(len(words), H)
+    typical, slope = _scale(measured, use, found, words, means)
+    much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
+    sizes = [np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)]
+    is_shown = _holm(np.array([_p_above(size, LEAST * typical) for size in sizes])) & behaves
+    table: list[dict[str, Any]] = []
+    for i, s in enumerate(words):
+        rows, middle = rows_of[i], means[i]
+        n, k = len(rows), int(middle.argmax()) if H > 1 else int(middle[0] > 0)
+        h = k if H > 1 else 0
+        effect, half, margin = abs(float(middle[h])), math.nan, math.inf
+        if n >= FEWEST:
+            error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
+            t, single = (float(stats.t.isf(level, n - 1)) for level in (LEVEL / 2 / len(words), 0.025))
+            half, margin = single * error, t * error
+            helps = use["helps"][s] - t / single * (use["helps"][s] - use["helps_low"][s])
+        else:
+            helps = -math.inf
+        ends = found.posterior_interval.low[s, k], found.posterior_interval.high[s, k]
+        low, high = (float(end - found.neutral[k]) for end in ends)
+        excess = (effect - margin - max(0.0, high) * slope) / typical
+        supported = found.q_value[s, k] < LEVEL and found.posterior_difference[s, k] > found.neutral[k]
+        if n < FEWEST or not is_shown[i]:
+            status = Status.NOT_SHOWN
+        elif supported:
+            status = Status.CARRIES
+        elif helps > 0:
+            status = Status.CONTEXT
+        elif excess <= LEAST:
+            status = Status.OTHER
+        elif max(-low, high) <= TIGHT or high < 0:
+            status = Status.UNSUPPORTED if excess > BEYOND and effect >= much else Status.OTHER
+        else:
+            status = Status.RARE
+        need = max(float(needed[s, k]), 0.0)
+        numbers = {name: float(column[s]) for name, column in use.items() if name not in ("inputs", "use_error")}
+        table.append(
+            {"token": str(found.tokens[s]), "class": found.classes[k], "status": str(status)}
+            | numbers
+            | {"beyond": max(numbers["use"] - need, 0.0), "needed": need}
+            | {"effect": effect, "effect_low": effect - half, "effect_high": effect + half}
+            | {"strength": effect / typical, "excess": excess, "inputs": int(use["inputs"][s])}
+            | {"documents": int(found.documents[s]), "neutral": float(found.neutral[k])}
+            | {"posterior_difference": float(found.posterior_difference[s, k])}
+            | {"posterior_low": float(ends[0]), "posterior_high": float(ends[1])}
+            | {"q_value": float(found.q_value[s, k])}
+        )
+    frame = pl.DataFrame(table, schema=_SCHEMA)
+    frame = frame.filter(pl.col("inputs") >= FEWEST)
+    hidden = pl.col("status") == str(Status.NOT_SHOWN)
+    return frame.sort(hidden, "beyond", "use", "token", descending=[False, True, True, False])
+
+
+_SCHEMA: dict[str, Any] = dict.fromkeys(("token", "class", "status"), pl.String) | {
+    name: pl.Int64 if name in ("inputs", "documents") else pl.Float64
+    for name in (
+        "use use_low use_high beyond needed share mean flipped concentration helps helps_low helps_high effect effect_low "
+        "effect_high strength excess inputs documents posterior_difference posterior_low posterior_high neutral q_value"
+    ).split()
+}
+
+
+def needed_weights(counts: Counts) -> Floats:
+    """Weights of a logistic regression on the presence of words, in log-odds towards each class, shape (|S|, K)."""
+    from sklearn.linear_model import LogisticRegression
+
+    x, K = counts.matrix.copy(), counts.n_classes
+    x.data = np.ones_like(x.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a rough answer is enough here
+        weights = LogisticRegression(max_iter=200).fit(x, counts.labels).coef_
+    if K == 2:
+        return np.column_stack([-weights[0], weights[0]])
+    out = np.zeros((counts.n_types, K))
+    out[:, np.unique(counts.labels)] = (weights - weights.mean(axis=0)).T
+    return out
+
+
+def _p_above(sizes: Floats, limit: float) -> float:
+    """p of "the mean is at most the limit" for a skewed sample, one-sided: 1 if it has fewer than FEWEST values.
+
+    Hall's transformation (1992, section 2) of T = (x̄ − limit)/(s/√n) with the sample's skewness γ, against Student's t:
+
+        T + γ T²/(3√n) + γ² T³/(27 n) + γ/(6√n)
+    """
+    n = len(sizes)
+    if n < FEWEST:
+        return 1.0
+    spread = float(sizes.std(ddof=1))
+    if spread <= 1e-9 * float(np.abs(sizes).max()):
+        return 0.0 if sizes.mean() > limit else 1.0
+    t = (float(sizes.mean()) - limit) / (spread / np.sqrt(n))
+    k = float(stats.skew(sizes)) / np.sqrt(n)
+    return float(stats.t.sf(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6, n - 1))
+
+
+def _holm(p: Floats) -> NDArray[np.bool_]:
+    """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
+    order = np.argsort(p, kind="stable")
+    passed = np.minimum.accumulate(p[order] < LEVEL / np.arange(len(p), 0, -1)) if len(p) else np.empty(0, dtype=bool)
+    out = np.zeros(len(p), dtype=bool)
+    out[order] = passed
+    return out
+
+
+def _finite(rows: Floats) -> Floats:
+    return np.asarray(rows[np.isfinite(rows).all(axis=1)])
+
+
+def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: Floats) -> tuple[float, float]:
+    """Typical mean of words that predict the label, and mean per unit of posterior difference among them (at least zero).
+
+    Args:
+        measured, use, found: as in `judge`.
+        words: the words confirmed, shape (C,).
+        means: what each class's answer loses without them, shape (C, H).
+    """
+    side = found.posterior_difference - found.neutral
+    if found.q_value.shape[1] == 2:
+        carries = np.isfinite(use["mean"]) & (found.q_value[:, 1] < LEVEL)
+        side, mean = side[carries, 1], use["mean"][carries]
+    else:
+        best = found.effect[words].argmax(axis=1)
+        rows = np.flatnonzero(found.q_value[words, best] < LEVEL)
+        side, mean = side[words[rows], best[rows]], means[rows, best[rows]]
+    slope = float(side @ mean) / max(float(side @ side), 1e-12)
+    size = mean if len(mean) else use["use"][words][np.isfinite(use["use"][words])]
+    typical = float(np.sqrt(np.mean(size**2))) if len(size) else 0.0
+    least = 0.1 * float(measured.answers.std(axis=0).mean())
+    return max(typical, least, 1e-12), max(slope, 0.0)

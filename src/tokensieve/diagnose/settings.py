@@ -1,0 +1,105 @@
+"""Settings of a diagnosis; light, because `tokensieve diagnose --help` imports them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tokensieve.errors import InputError
+from tokensieve.options import option
+from tokensieve.text.settings import ReadSettings
+
+
+def label_words_from(written: str, template: str | None = None) -> dict[str, str]:
+    """`negative=terrible,positive=great`, or words that are themselves names: `terrible,great`.
+
+    A word is written with a space before it, unless the template ends in white space.
+
+    Raises:
+        InputError: fewer than two words, or a class or word given twice.
+    """
+    space = "" if template and template[-1].isspace() else " "
+    pairs = [(name.strip(), word.strip()) for name, _, word in (item.rpartition("=") for item in written.split(","))]
+    words = {name or word: space + word for name, word in pairs if word}
+    if len(words) < 2 or len(words) < len(pairs):
+        raise InputError(
+            f"--label-words {written!r} does not give each of two or more classes a word: for example "
+            "negative=terrible,positive=great"
+        )
+    return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseSettings(ReadSettings):
+    """Measuring.
+
+    Attributes:
+        min_documents: frequent words occur in this many of the documents that the model reads. Rarer words are looked at only if
+            they stand out; smaller numbers take longer and give wider intervals.
+        max_documents: the model reads at most this many, drawn at random in proportion to the classes; what only others contain
+            is not looked at. Importance in the data always comes from all documents. None: as many as `seconds` allow.
+        seconds: how long reading may take on a machine of 50 billion operations a second, about one core; None reads at least 1,000
+            documents, and more if that takes less than five minutes. The number of documents depends on model and texts only,
+            so that it is the same on every machine.
+        max_length: pieces of one input, special tokens included; None for what model and tokenizer allow.
+        long: what happens to longer documents: "truncate" as in use, or "windows" that follow one another.
+        batch_size: inputs of one batch.
+        deletions: of a model without gradients: each word is removed from at most this many documents first.
+        untrained: whether an untrained model of the same shape is measured too.
+        seed: of every draw.
+        tokenizer: what a word is: None for words and punctuation by Unicode rules, "model" for the pieces of the model's own
+            tokenizer, else the path of a tokenizer.json.
+        label_words, template: of a causal language model: class → the word that it predicts, and the text around {text}.
+
+    Raises:
+        InputError: a number below one, or a choice that does not exist.
+    """
+
+    min_documents: int = option(10, "Words in fewer of the documents read are looked at only if they stand out.", low=1)
+    max_documents: int | None = option(
+        None,
+        "The model reads a random sample of at most this many documents.",
+        low=8,
+        default_text="what --seconds allows",
+    )
+    seconds: float | None = option(
+        None, "Choose the number of documents by an estimate of time.", low=1, default_text="1,000 documents, or 300 s"
+    )
+    max_length: int | None = option(None, "Tokens per input at most.", low=3, default_text="the model's limit")
+    long: Literal["truncate", "windows"] = option("truncate", "How to read longer documents: truncate, or windows.")
+    batch_size: int = option(16, "Inputs per batch.", low=1)
+    deletions: int = option(4, "Without gradients: remove each word from at most this many documents first.", low=1)
+    untrained: bool = option(True, "Measure an untrained model of the same shape too.")
+    tokenizer: str | None = option(
+        None,
+        "What counts as a word: `model` for the model's own tokens, or a tokenizer.json.",
+        metavar="FILE",
+        default_text="words and punctuation",
+    )
+    seed: int = option(0, "Seed of every random draw.", low=0)
+    label_words: Any = option(
+        None, "For a causal language model: the word it predicts for each class.", metavar="CLASS=WORD,…"
+    )
+    template: str | None = option(
+        None,
+        "With --label-words: the prompt around {text} (and {second}).",
+        metavar="TEMPLATE",
+        default_text="{text}, a new line, Label:",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("min_documents", "max_documents", "seconds", "batch_size", "deletions"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}")
+        if self.long not in ("truncate", "windows"):
+            raise InputError(f"long documents are handled by 'truncate' or 'windows', not {self.long!r}")
+        if self.template is not None and self.label_words is None:
+            raise InputError("--template is for a language model that answers with words: name them with --label-words")
+        if isinstance(self.label_words, str):
+            object.__setattr__(self, "label_words", label_words_from(self.label_words, self.template))
+
+    def measuring(self) -> dict[str, Any]:
+        """All settings but those of reading the source, for summary.json."""
+        return {name: value for name, value in asdict(self).items() if name not in ReadSettings.__dataclass_fields__}

@@ -1,0 +1,1 @@
+"""The model and its inputs: loading, recognising, encoding, reading."""
