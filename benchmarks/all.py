@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from machine import described, store
+from tokensieve import __version__
 
 HERE = Path(__file__).resolve().parent
 JOBS = {
@@ -51,8 +52,20 @@ JOBS = {
 }
 HEADING = """# Benchmarks
 
-Written by `python benchmarks/all.py`: each section is what its command printed, on the machine and day that it names. Sides that
-are compared were run in turns, never at the same time; figures are medians, with ranges in brackets.
+Every figure on this page was measured with the version in its heading. Figures of [earlier versions](benchmarks-archive.md) are
+kept on a page of their own. [What an audit takes how long](profile.md) has a page of its own, too.
+
+`make bench-all` runs everything: hours on a quiet machine. `make bench` takes minutes: it compares this version with the last
+release and fails where a command became more than 15% slower. Each script of `benchmarks/` also runs alone and prints a table with
+the version, the machine and the date; `benchmarks/results/` keeps the figures. Sides that are compared were run in turns, never at
+the same time; figures are medians, with ranges in brackets.
+
+<!-- not run: minutes, and the peers -->
+```sh
+python benchmarks/peers.py classify
+python benchmarks/release.py
+python benchmarks/all.py --only gradient predict
+```
 """
 
 
@@ -61,7 +74,7 @@ def sections(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     parts = path.read_text(encoding="utf-8").split("\n## ")[1:]
-    return {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() for part in parts}
+    return {part.split(" (tokensieve", 1)[0]: "## " + part.strip() for part in parts}
 
 
 def spaced(text: str) -> str:
@@ -102,9 +115,11 @@ def main() -> None:
             failed.append(name)
             continue
         said = spaced(said) if "|---|" in said else f"```\n{said}\n```"  # a table is Markdown already
-        found[title] = f"`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
+        found[title] = (
+            f"## {title} (tokensieve {__version__})\n\n`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
+        )
         ordered = [title for title, _ in JOBS.values() if title in found]
-        text = "\n".join([HEADING, *(f"## {title}\n\n{found[title]}\n" for title in ordered)])
+        text = "\n".join([HEADING, *(f"{found[title]}\n" for title in ordered)])
         options.out.write_text(text, encoding="utf-8")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; their sections are as they were")

@@ -395,7 +395,7 @@ def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def predict(options: argparse.Namespace) -> None:
-    """25,000 IMDB reviews: from text, from counts, from the table in plain Python, and the same counts through ONNX."""
+    """25,000 IMDB reviews: from text, from counts, and from the table in plain Python."""
     from tokensieve.model.storage import table
 
     train, test = (pl.read_parquet(DATA / f"imdb_{part}.parquet") for part in ("train", "test"))
@@ -424,31 +424,12 @@ def predict(options: argparse.Namespace) -> None:
         return out
 
     sides["the table alone, plain Python, text to answer"] = by_table, len(some)
-    try:
-        sides["ONNX, counts to answer"] = _onnx(model, matrix), len(test)
-    except ImportError:
-        print("no onnxruntime: ONNX is left out")
     print("| | documents per second |\n|---|---|")
     for name, (side, documents) in sides.items():
         seconds = statistics.median(_timed(side)[1] for _ in range(3))
         print(f"| {name} | {documents / seconds:,.0f} |", flush=True)
     difference = np.abs(np.array(by_table()) - model.decision_function(some)).max()
     print(f"largest difference of the table's answers to the library's: {difference:.1e}")
-
-
-def _onnx(model: AttentionClassifier, matrix: Any) -> Callable[[], Any]:
-    import onnxruntime
-    from tokensieve.onnx_file import onnx_model
-
-    session = onnxruntime.InferenceSession(onnx_model(model), providers=["CPUExecutionProvider"])
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    feed = {
-        "types": matrix.indices.astype(np.int64),
-        "counts": matrix.data,
-        "documents": rows,
-        "size": np.array([matrix.shape[0]]),
-    }
-    return lambda: session.run(["answer"], feed)
 
 
 def main() -> None:
