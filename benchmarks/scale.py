@@ -7,7 +7,7 @@
     python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most 1.25 GB of own memory (--cap)
     python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
     python benchmarks/scale.py cluster            one process against four Dask workers on this machine, traffic, a projection
-    python benchmarks/scale.py predict            documents per second: Python, the two-number table alone, ONNX
+    python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
 Every figure is measured when it is printed, in a process of its own except for `cluster` and `predict`. Peak memory is that of the
 process: "own" without the pages of files that the system holds for it and takes back when others need room.
