@@ -81,6 +81,7 @@ def test_ties_are_half_of_each_order() -> None:
     corpus = read_corpus(frame, pairs=Pairs("a", "b", winner="w"))
     assert corpus.texts.to_list() == ["x 1", "y 1", "x 2", "y 2", "y 2", "x 2", "x 3", "y 3", "y 3", "x 3"]
     assert corpus.weights is not None and corpus.weights.tolist() == [1, 1, *[0.5] * 8]
+    assert "the first answer ('a') wins 100.0% of 1 pairs" in " ".join(corpus.intake.lines())
     assert corpus.intake.counts["ties"] == 2 and corpus.intake.duplicates == corpus.intake.conflicts == 0
     dropped = read_corpus(
         frame.vstack(frame[:1].with_columns(a=pl.lit("z"))), pairs=Pairs("a", "b", winner="w", ties="drop")

@@ -75,7 +75,7 @@ def train(
     """Train from (u, w); yield (steps done, u, w) every `pause` steps, each time as new arrays.
 
     Args:
-        counts: n documents with labels, and weights of mean 1, if any; of pairs none has one.
+        counts: n documents with labels, and weights of mean 1, if any; the two documents of a pair have the same.
         u: initial scores, shape (|S|,); with one more, the sink's, which is in every document once.
         w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as they are.
         schedule: the settings.
@@ -148,7 +148,7 @@ def _adam(
             k = batches[step, j]
             first, last = (indptr[2 * k], indptr[2 * k + 2]) if pairs else (indptr[k], indptr[k + 1])
             if pairs:
-                _pair(k, indptr, indices, data, sink, table, q, fg)
+                _pair(k, indptr, indices, data, weights[2 * k], sink, table, q, fg)
             elif first < last:
                 _document(first, last, indices, data, labels[k], weights[k], sink, table, q, fg)
             for i in range(first, last):
@@ -204,14 +204,16 @@ def _document(
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
-def _pair(k: int, indptr: Ints, indices: Ints, data: Floats, sink: int, table: Floats, q: Floats, fg: Floats) -> None:
+def _pair(
+    k: int, indptr: Ints, indices: Ints, data: Floats, weight: float, sink: int, table: Floats, q: Floats, fg: Floats
+) -> None:
     """Add the gradient of pair k, documents 2k (preferred) and 2k + 1, each with the sink (tokensieve.model.pairs)."""
     first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
     m = middle - first
     top, drained = _read(first, middle, indices, data, sink, table, q[:m], fg[0])
     other, poured = _read(middle, last, indices, data, sink, table, q[m:], fg[2])
     margin = (fg[0, 0] + table[top, 4]) - (fg[2, 0] + table[other, 4])
-    fg[1, 0] = -1.0 / (1.0 + math.exp(margin))
+    fg[1, 0] = -weight / (1.0 + math.exp(margin))
     fg[3, 0] = -fg[1, 0]
     _learn(first, middle, indices, sink, table, q[:m], fg[0], fg[1], top, drained)
     _learn(middle, last, indices, sink, table, q[m:], fg[2], fg[3], other, poured)

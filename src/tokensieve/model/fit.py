@@ -84,7 +84,7 @@ def fit(
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
         raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
     if counts.weights is not None:
-        counts, units = _weighed(counts, units)
+        counts, units = _weighed(counts, units, pairs)
     prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])
     schedule = _schedule(counts.n_documents, settings, pairs)
     held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
@@ -185,15 +185,15 @@ def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, wi
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
 
 
-def _weighed(counts: Counts, units: Ints | None) -> tuple[Counts, Ints | None]:
-    """The documents that weigh anything, and their groups."""
+def _weighed(counts: Counts, units: Ints | None, pairs: bool) -> tuple[Counts, Ints | None]:
+    """The documents that weigh anything, and their groups; both sides of a pair weigh the same."""
     part, kept = counts.weighing()
     for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
         if before and not after:
             raise InputError(
                 f"every document of class {name!r} has weight 0: give one a weight, or leave the class out"
             )
-    return part, None if units is None else units[kept]
+    return part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
 
 
 def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
@@ -237,7 +237,9 @@ def _choose(
     pairs = schedule.pairs
     held = [(inside, counts.rows(_documents(outside, pairs))) for inside, outside in parts]
     labels = np.concatenate([np.ones(len(out), np.int64) if pairs else counts.labels[out] for _, out in parts])
-    weights = None if counts.weights is None else np.concatenate([counts.weights[out] for _, out in parts])
+    weights = (
+        None if counts.weights is None else np.concatenate([counts.weights[:: 1 + pairs][out] for _, out in parts])
+    )
     several = counts.n_documents // (1 + pairs) <= FEW and (pairs or len(parts) > 1)
     strengths = STRENGTHS if several else STRENGTHS[-1:]
     best = math.inf, _Choice(schedule.steps)

@@ -247,7 +247,7 @@ class _Pairs:
             columns=(columns[0], columns[-1]),
             duplicates=decided.height - decided.unique().height,
             conflicts=decided.join(swapped, on=["a", "b"], how="semi").height,
-            detected=(*reader.table.notes, *reader.notes),
+            detected=(*reader.table.notes, *self._who_won(reader)),
             pairs=True,
         )
         numbers: dict[Any, int] = {}
@@ -272,6 +272,27 @@ class _Pairs:
         stored = self.writer.finish() if self.writer else None
         return Corpus(pl.DataFrame(frame), CLASSES, self.name, intake, pairs=pairing, stored=stored)
 
+    def _who_won(self, reader: _PairReader) -> list[str]:
+        """Where the preference came from, and how often the first answer won, which should not matter."""
+        how = reader.how
+        judged = [how.winner] if how.winner else [*how.scores, *how.ranks]
+        if not judged:
+            return []
+        notes = [f"the preferred answer is that of {', '.join(map(repr, judged))}"]
+        decided = len(self.position) - self.position.count(TIE)
+        if len(reader.columns) != 2 or not decided:
+            return notes
+        from scipy.stats import binomtest  # half a second, which most readers do not need
+
+        first = self.position.count(FIRST)
+        interval = binomtest(first, decided).proportion_ci(method="wilson")
+        note = (
+            f"the first answer ({reader.columns[0]!r}) wins {first / decided:.1%} of {decided:,} pairs "
+            f"(95% CI {interval.low:.1%} to {interval.high:.1%})"
+        )
+        fair = interval.low <= 0.5 <= interval.high
+        return [*notes, note if fair else f"{note}: its position predicts the preference"]
+
 
 class _PairReader:
     """How the rows of one table become pairs."""
@@ -289,7 +310,6 @@ class _PairReader:
         self.by = how.by or (found if found not in self.columns else None)
         if self.by:
             table.position(self.by, "units")
-        self.notes: list[str] = []
         self.models = self._models()
 
     def _stop_at_winner(self) -> None:

@@ -20,6 +20,7 @@ from tokensieve.auditing.checks.groups import Groups
 from tokensieve.auditing.checks.imbalance import Imbalance
 from tokensieve.auditing.checks.label_issues import LabelIssues, ReversedPairs
 from tokensieve.auditing.checks.leak import Leak, PairLeak
+from tokensieve.auditing.checks.position import Position
 from tokensieve.auditing.checks.repeated import Repeated
 from tokensieve.auditing.checks.shift import Shift
 from tokensieve.auditing.checks.shortcut import Shortcut
@@ -38,6 +39,7 @@ GROUP = "tokensieve.checks"
 OWN: tuple[type[Check], ...] = (
     Shortcut,
     AnswerLength,
+    Position,
     Wins,
     Alone,
     Association,

@@ -83,10 +83,13 @@ class ReversedPairs(Check):
 
     def find(self, data: AuditData) -> Iterator[Finding]:
         (documents, _, margin), _ = data.label_issues
+        corpus = data.train.corpus
+        if corpus.pairs is not None and corpus.pairs.position is not None:  # of a tie neither order is wrong
+            decided = corpus.pairs.position[documents // 2] != 2
+            documents, margin = documents[decided], margin[decided]
         clear = int(np.count_nonzero(margin >= CLEAR))
         if not clear:
             return
-        corpus = data.train.corpus
         items = data.task.items(len(corpus.labels))
         share = Share.over(np.isin(items, documents[:clear]), data.task.units(corpus))
         first = documents[: min(self.shown, clear)].tolist()

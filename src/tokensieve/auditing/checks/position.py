@@ -1,0 +1,49 @@
+"""Which answer was shown first, where that predicts which one won."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tokensieve.auditing.checks.base import AuditData, Check
+from tokensieve.auditing.findings import Finding
+from tokensieve.evidence.shares import Share
+from tokensieve.task.preferences import Preferences
+from tokensieve.wording import percent
+
+
+class Position(Check):
+    """A judge that prefers the first answer, or the second, whatever they say."""
+
+    name = "position"
+    title = "Position of the answer"
+    about = (
+        "The fraction of decided pairs in which the first answer wins, where its 95% interval over prompts excludes 50%. Only of "
+        "data in which a winner, scores or ranks say which answer won."
+    )
+    action = "Show the answers in random order, or ask twice with the answers exchanged and keep what agrees."
+    tasks = (Preferences,)
+
+    def find(self, data: AuditData) -> Iterator[Finding]:
+        corpus = data.train.corpus
+        assert corpus.pairs is not None
+        if corpus.pairs.position is None:
+            return
+        decided = np.flatnonzero(corpus.pairs.position != 2)
+        if len(decided) < 20:  # of fewer the interval says nothing
+            return
+        first = corpus.pairs.position[decided] == 0
+        share = Share.over(first, corpus.pairs.units[decided])
+        if share.low <= 0.5 <= share.high:
+            return
+        side, column = ("first", 0) if share.value > 0.5 else ("second", 1)
+        often = max(share.value, 1 - share.value)
+        yield self.finding(
+            data,
+            2 * abs(share.value - 0.5) * 0.3,  # answers of other quality are often shown in a fixed order
+            f"The {side} answer wins {percent(often)} of these pairs, whatever it says (50% if the order did not matter)",
+            2 * decided[first if column == 0 else ~first],
+            evidence={"first": share},
+            details=(f"{side} is the column {corpus.pairs.columns[column]!r}",),
+        )
