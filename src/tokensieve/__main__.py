@@ -1,7 +1,7 @@
-"""The way in, for `tokensieve` and `python -m tokensieve`: what ends a command is one line and an exit status.
+"""The entry point of `tokensieve` and `python -m tokensieve`: every command ends with an exit status, and errors are one line.
 
-0 done; 2 the input, an option or the system's room is wrong; 3 a finding exceeds what --fail-on allows; 130 interrupted,
-141 nobody reads the output, 143 terminated; 1 a fault of this program.
+0 done; 1 a bug of this program; 2 the input, an option or the system's resources do not allow it; 3 a finding exceeds --fail-on;
+130 interrupted; 141 nobody reads the output; 143 terminated.
 """
 
 from __future__ import annotations
@@ -74,16 +74,10 @@ def _explain(error: BaseException) -> int:
         return 141
     if isinstance(error, InputError):
         _say(str(error))
-    elif hasattr(error, "format_message"):  # an option or argument that click refused
-        from tokensieve.cli.command import advice
-
-        _say(error.format_message().rstrip(".") + advice(error))
     elif isinstance(error, MemoryError):
-        _say(
-            "there is not enough memory for this: --stream keeps documents in files, --min-documents leaves out rare tokens"
-        )
+        _say("there is not enough memory; --stream keeps documents in files, --min-documents drops rare tokens")
     elif isinstance(error, OSError):
-        _say(f"the system refused: {error}; make room or give access there, or set TMPDIR to another folder")
+        _say(f"the system refused: {error}; free space or allow access there, or set TMPDIR to another folder")
     elif os.environ.get("TOKENSIEVE_TRACEBACK"):
         raise error
     else:

@@ -104,7 +104,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["audit", "good.csv", "--group", "x"], "NEW=OLD"),
         (["audit", "good.csv", "--min-documents", "1000"], "lower --min-documents"),
         (["audit", "good.csv", "--tokenizer", "good.csv"], "no tokenizers file"),
-        (["audit", "good.csv", "--tokenizer", "fifo"], "no regular file"),
+        (["audit", "good.csv", "--tokenizer", "fifo"], "not a regular file"),
         (["audit", "fifo"], "fifo"),
         (["audit", "zero.csv"], "zero.csv"),
         (["audit", "good.csv", "good.csv"], "test documents go with --test SOURCE"),

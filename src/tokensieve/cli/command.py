@@ -21,10 +21,10 @@ from typing import Any
 import click
 
 from tokensieve import __version__
-from tokensieve.escape import line as printable_line
+from tokensieve.errors import InputError
+from tokensieve.escape import line
 from tokensieve.options import option
 
-WIDTH = 120  # columns of --help at most; longer lines are hard to read
 _SECTIONS = {
     "Commands": "audit compare mask train predict explain diagnose demo".split(),
     "Research": "verify reproduce".split(),
@@ -149,7 +149,7 @@ def _docstring(name: str) -> str:
     cls=_Commands,
     help="Find the tokens that predict a label, and see which of them a model relies on.",
     epilog="`tokensieve COMMAND --help` explains a command. Start with `tokensieve demo`.",
-    context_settings={"max_content_width": WIDTH},
+    context_settings={"max_content_width": 120},  # longer lines are hard to read
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:
@@ -193,9 +193,7 @@ def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int 
             return function(**(defaults | given))
 
         where = inspect.getmodule(function)
-        return _Command(
-            function.__name__, callback=call, params=parameters, help=inspect.getdoc(where), context_settings={}
-        )
+        return _Command(function.__name__, callback=call, params=parameters, help=inspect.getdoc(where))
 
     return decorate
 
@@ -217,21 +215,19 @@ def run(arguments: list[str]) -> int:
     Not by Click's own `main`, which prints an empty line when it is interrupted.
 
     Raises:
-        click.ClickException: an option or argument is wrong.
+        InputError: an option, an argument or the input is wrong.
     """
     try:
         with app.make_context("tokensieve", arguments) as context:
             return app.invoke(context) or 0
     except click.exceptions.Exit as end:
         return end.exit_code
-
-
-def advice(error: Any) -> str:
-    """What to do about arguments that were refused."""
-    name = getattr(getattr(error, "ctx", None), "info_name", None)
-    if "extra argument" in error.format_message() and name in _SURPLUS:
-        return f": {_SURPLUS[name]}"
-    return f"; see tokensieve {name} --help" if name in _SURPLUS else "; see tokensieve --help"
+    except click.ClickException as error:
+        message, context_of = error.format_message().rstrip("."), getattr(error, "ctx", None)
+        name = context_of.info_name if context_of is not None else ""
+        if "extra argument" in message and name in _SURPLUS:
+            raise InputError(f"{message}: {_SURPLUS[name]}") from None
+        raise InputError(f"{message}; see tokensieve {name + ' ' if name in _SURPLUS else ''}--help") from None
 
 
 def out_option(default: str) -> Any:
@@ -278,4 +274,4 @@ def progress(quiet: bool, lines: bool = False) -> Iterator[Callable[[str, float]
 def say(quiet: bool, message: str) -> None:
     """One line on standard error."""
     if not quiet:
-        print(printable_line(message), file=sys.stderr)
+        print(line(message), file=sys.stderr)

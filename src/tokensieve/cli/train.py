@@ -39,6 +39,8 @@ def train(
     settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)
     advise_streaming(source, settings, quiet)
     tokenizer, clock = splitting.splitter(), Clock()
+    if cluster is not None and settings.pairs:
+        raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 

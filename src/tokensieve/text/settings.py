@@ -76,23 +76,26 @@ class Pairs:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings:
-    """How the rows of a source are read. `docs/reads.md` lists what is recognised without any of these."""
+    """The source.
+
+    `docs/reads.md` lists what is recognised without any of these.
+    """
 
     text: str | Sequence[str] | None = option(
-        None, "Column that holds the text (repeatable: fields).", metavar="COLUMN", parse=_columns_from
+        None, "Column of the text; repeat it for several fields.", metavar="COLUMN", parse=_columns_from
     )
-    role: str | None = option(None, "Of chat messages, only those of this role (assistant, user).", metavar="ROLE")
+    role: str | None = option(None, "Of chat messages, read only this role (assistant, user).", metavar="ROLE")
     label: str | Sequence[str] | None = option(
         None, "Column of the label, or of lists of labels (repeatable).", metavar="COLUMN", parse=_columns_from
     )
-    label_separator: str | None = option(None, "Between several labels of one document, such as '|'.", metavar="MARK")
+    label_separator: str | None = option(None, "Separates several labels of one document, such as '|'.", metavar="MARK")
     group: Mapping[str, Sequence[str]] | None = option(
-        None, "Labels to merge: NEW=OLD,OLD (repeatable).", metavar="NEW=OLD,…", parse=groups_from
+        None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=groups_from
     )
-    drop: Sequence[str] = option((), "Labels to leave out: OLD,OLD.", metavar="OLD,…", parse=_labels_from)
+    drop: Sequence[str] = option((), "Leave out these labels (repeatable).", metavar="OLD,…", parse=_labels_from)
     encoding: str | None = option(None, "Encoding of text files.", default_text="detected")
     separator: str | None = option(
-        None, "Between the fields of .csv and .tsv files, such as ';'.", metavar="MARK", default_text="detected"
+        None, "Separator of .csv and .tsv files, such as ';'.", metavar="MARK", default_text="detected"
     )
     header: bool = option(True, "The first line of .csv and .tsv files names the columns.")
     limits: bool = option(True, "Stop at lines or cells over 100 MB and at archives that expand over 200-fold.")
@@ -107,7 +110,9 @@ class SourceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings(SourceSettings):
-    """How labelled documents or preference pairs are read.
+    """Labels and pairs.
+
+    How labelled documents or preference pairs are read.
 
     Attributes:
         text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`).
@@ -130,20 +135,18 @@ class ReadSettings(SourceSettings):
     """
 
     having: str | None = option(None, "", flag="")
-    split: str | None = option(None, "Column that holds train or test for each row.", metavar="COLUMN")
-    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a seeded fraction")
-    duplicates: Literal["keep", "drop"] = option("keep", "Repeated text with the same label: keep or drop.")
-    by: str | None = option(None, "Column of what a document belongs to (author, prompt).", metavar="COLUMN")
-    sample_weight: Any = option(
-        None, "Column of each document's weight in training (≥ 0).", flag="--weight", metavar="COLUMN"
-    )
+    split: str | None = option(None, "Column that says train or test for each row.", metavar="COLUMN")
+    test: Any = option(None, "Test documents.", metavar="SOURCE", default_text="a seeded random fifth")
+    duplicates: Literal["keep", "drop"] = option("keep", "Keep or drop repeated texts with the same label.")
+    by: str | None = option(None, "Column that groups documents (author, prompt).", metavar="COLUMN")
+    sample_weight: Any = option(None, "Column of training weights (0 or more).", flag="--weight", metavar="COLUMN")
     environments: str | None = option(
         None, "Column of where documents come from (site, month, judge).", metavar="COLUMN"
     )
     columns: Sequence[str] = option(
         (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=names_from
     )
-    stream: bool = option(False, "Larger than memory: keep documents and counts in files under $TMPDIR.")
+    stream: bool = option(False, "For data larger than memory: keep documents and counts in files under $TMPDIR.")
     pairs: Sequence[str] | Pairs | None = option(
         None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=names_from
     )
@@ -154,7 +157,9 @@ class ReadSettings(SourceSettings):
     ranks: Sequence[str] = option(
         (), "With --pairs: columns of the answers' ranks, best first.", metavar="COLUMN,…", parse=names_from
     )
-    ties: Literal["half", "drop"] = option("half", "With --pairs: a tie counts half for each answer, or drop it.")
+    ties: Literal["half", "drop"] = option(
+        "half", "With --pairs: count a tie as half a win for each answer, or drop it."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
