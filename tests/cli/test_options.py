@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tokensieve.cli import app
-from tokensieve.cli.options import Documents
-from tokensieve.errors import InputError
 
 READ = "--text --label --group --drop --encoding"
 PARTS = "--test --split"
@@ -48,15 +45,6 @@ def test_help_shows_every_option_with_an_explanation(name: str, capsys: pytest.C
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", shown), option
     parameters = app.get_command(None, name).params
     assert all(getattr(p, "help", None) or p.explained for p in parameters)
-
-
-def test_documents_check_their_options_before_anything_is_read(tmp_path: Path) -> None:
-    read = Documents(source=str(tmp_path / "nowhere.csv"), group=["a=1,2", "a=3", "b=4"], drop=["5,6"])
-    assert read.groups() == {"a": ["1", "2", "3"], "b": ["4"]}
-    with pytest.raises(InputError, match="no file or folder"):
-        read.reader()()
-    with pytest.raises(InputError, match="NEW=OLD"):
-        Documents(source="x", group=["a"]).reader()
 
 
 @pytest.mark.parametrize("name", ["audit", "train"])

@@ -1,87 +1,23 @@
-"""Options that several commands share, until each library package has a settings class of its own."""
+"""What several commands share: how texts are split, the columns of pairs, and what a result remembers of its options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import ReadSettings
 
+if TYPE_CHECKING:
+    from tokensieve.text.tokenizers import Tokenizer
+
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 IGNORED = "label label_separator group drop"  # options of reading that commands without labels do not have
-
-
-@dataclass(frozen=True, kw_only=True)
-class Files:
-    """Text files."""
-
-    encoding: str = option("utf-8", "Encoding of text files.")
-    separator: str | None = option(None, "Separator of .csv and .tsv files, such as ';'.", metavar="MARK")
-    header: bool = option(True, "The first line of .csv and .tsv files names the columns.")
-
-    def form(self) -> dict[str, Any]:
-        """The same as fields of `tokensieve.text.settings.SourceSettings`."""
-        return {"encoding": self.encoding, "separator": self.separator, "header": self.header}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """Data."""
-
-    text: list[str] | None = option(
-        None, "Column of the text; repeat it for several fields.", metavar="COLUMN", parse=list
-    )
-    label: str | None = option(None, "Column of the label.", metavar="COLUMN")
-    group: list[str] | None = option(None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=list)
-    drop: list[str] | None = option(None, "Leave out these labels (repeatable).", metavar="OLD,…", parse=list)
-
-    def groups(self) -> dict[str, list[str]]:
-        """--group, new label → old ones.
-
-        Raises:
-            InputError: it is not of the form NEW=OLD,OLD.
-        """
-        groups: dict[str, list[str]] = {}
-        for item in self.group or []:
-            new, equals, old = item.partition("=")
-            if not (new and equals and old):
-                raise InputError(f"--group {item!r} is not of the form NEW=OLD,OLD (for example negative=1,2)")
-            groups.setdefault(new, []).extend(old.split(","))
-        return groups
-
-    def dropped(self) -> list[str]:
-        """--drop as a list of labels."""
-        return [name for item in self.drop or [] for name in item.split(",")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Documents(Columns, Files):
-    """Data."""
-
-    source: str = ""
-    test: str | None = option(None, "Test documents; otherwise a seeded random part of SOURCE.", metavar="SOURCE")
-    split: str | None = option(None, "Column that says train or test for each row.", metavar="COLUMN")
-
-    def reader(self, **more: Any) -> Callable[[], Any]:
-        """Check the options now, read later; `more` goes to `read_corpus` as it is."""
-        groups, dropped = self.groups(), self.dropped()
-
-        def read() -> Any:
-            from tokensieve.text.corpus import read_corpus
-
-            return read_corpus(
-                self.source, text=self.text, label=self.label, group=groups, drop=dropped, split=self.split,
-                test=self.test, **self.form(), **more,
-            )  # fmt: skip
-
-        return read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +30,11 @@ class Splitting:
     keep_case: bool = option(False, "Keep upper and lower case apart.")
     pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
     stop_words: Path | None = option(None, "File of words to ignore, one per line.")
-    html: str = option("skip", "Skip tags and entities, strip them, or keep them as words.", metavar="skip|strip|keep")
+    html: Literal["skip", "strip", "keep"] = option(
+        "skip", "Skip tags and entities, strip them, or keep them as words."
+    )
 
-    def splitter(self) -> Any:
+    def splitter(self) -> Tokenizer:
         """The tokenizer meant.
 
         Raises:
@@ -104,24 +42,15 @@ class Splitting:
         """
         from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer, read_stop_words
 
-        if self.html not in ("skip", "keep", "strip"):
-            raise InputError(f"--html is skip, strip or keep, not {self.html!r}")
         if self.tokenizer:
-            for name in ("keep_case", "pattern", "stop_words"):
-                if getattr(self, name):
-                    option = "--" + name.replace("_", "-")
-                    raise InputError(
-                        f"{option} is for words; a tokenizer file splits by itself: leave one of the two out"
-                    )
-            if self.html == "strip":
-                raise InputError("--html is for words; a tokenizer file splits by itself: leave one of the two out")
+            for name in ("keep_case", "pattern", "stop_words", "html"):
+                if getattr(self, name) != getattr(Splitting(), name):
+                    flag = "--" + name.replace("_", "-")
+                    raise InputError(f"{flag} is for words, but --tokenizer splits by itself; leave one of the two out")
             return PieceTokenizer(self.tokenizer)
-        left_out = () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
+        ignored = () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
         return WordTokenizer(
-            lowercase=not self.keep_case,
-            pattern=self.pattern or WORD,
-            html=self.html,  # type: ignore[arg-type]
-            stop_words=left_out,
+            lowercase=not self.keep_case, pattern=self.pattern or WORD, html=self.html, stop_words=ignored
         )
 
     def as_given(self) -> dict[str, Any]:
