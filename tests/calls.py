@@ -35,11 +35,20 @@ def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:
     return [pytest.param(*row, marks=[] if k < n else pytest.mark.slow) for k, row in enumerate(rows)]
 
 
+EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
+
+
 @contextmanager
 def undrawn() -> Iterator[None]:
     """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
+    from tokensieve.report import html, writer
     from tokensieve.report.charts import Picture
 
+    def nothing(pictures: Any, *also: str) -> dict[str, dict[str, bytes]]:
+        return {picture.name: dict.fromkeys(("svg", *also), EMPTY) for picture in pictures}
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "draw", nothing)
+        patch.setattr(writer, "draw", nothing)
         patch.setattr(Picture, "_svg", '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
         yield

@@ -41,7 +41,7 @@ def check_specifications(pictures: Iterable[Any]) -> None:
     import altair
 
     for picture in pictures:
-        altair.Chart.from_dict(picture.spec)
+        altair.Chart.from_dict(picture if isinstance(picture, dict) else picture.spec)
 
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

@@ -62,10 +62,10 @@ from .model.storage import (
     table as table,
 )
 from .model.trained import Model as Model
-from .report.charts import pictures as pictures
 from .report.dataset_card import dataset_card as dataset_card
-from .report.page import render as render
-from .report.save import save as save
+from .report.html import render as render
+from .report.writer import pictures as pictures
+from .report.writer import save as save
 from .text.corpus import Corpus as Corpus
 from .text.corpus import read_corpus as read_corpus
 from .text.corpus import split_corpus as split_corpus

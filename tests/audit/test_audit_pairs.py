@@ -17,9 +17,8 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share
-from tokensieve.report import pairs, render
-from tokensieve.report.save import audit_files
-from tokensieve.report.terminal_audit import show_audit
+from tokensieve.report.html import page as render
+from tokensieve.report.terminal import show
 from tokensieve.text.pairs import read_pairs
 
 PAIRS = ("chosen", "rejected")
@@ -66,24 +65,16 @@ def test_the_page_and_the_terminal_speak_of_pairs(
     found: Audit, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    page = render(found, [])
+    page = render(found.report(), {})
     assert "The longer answer wins" in page.split("</h1>")[0]
-    for said in (
-        "What wins, also at equal length",
-        "pairs of",
-        "The longer answer",
-        "pairs.csv",
-        "At equal length still wins the answer with",
-        *(["… without the shortcuts"] if found.honest_accuracy else []),
-    ):
+    for said in ("What wins", "pairs.csv", "The longer answer", "is rewarded"):
         assert said in page
     assert "always answering the largest class" not in page.split("<script")[0]
     found.seconds["total"] = 1.0
-    show_audit(found, Path("out"))
+    show(found.report(), Path("out"))
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 40
-    assert max(map(len, lines)) <= 80
-    assert any("preferred answer named" in line for line in lines)
+    assert max(len(line) for line in lines if not line.startswith("  tokensieve")) <= 80
+    assert any(line.startswith("Preferred answer named") for line in lines)
 
 
 def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:
@@ -125,7 +116,7 @@ def test_leaks_and_contradictions_are_findings() -> None:
     said = {finding.kind: finding.headline for finding in result.findings if finding.kind != "shortcut"}
     assert said["leak"] == "2 test pairs (9.1%) share the prompt, or both answers, with training pairs"
     assert said["contradiction"] == "4 pairs (6.5%) also occur with the other answer preferred"
-    assert "leak" in render(result, []).lower()
+    assert "leak" in render(result.report(), {}).lower()
 
 
 @pytest.mark.slow
@@ -144,8 +135,8 @@ def test_two_pairs_are_enough_to_run() -> None:
         read_pairs(pl.DataFrame(rows, schema=["prompt", *PAIRS], orient="row"), pairs=PAIRS), Settings(min_documents=1)
     )
     assert result.pairs is not None
-    assert render(result, [])
-    assert pairs.lead(result).startswith("2 training and 1 test pairs")
+    assert render(result.report(), {})
+    assert "2 training and 1 test pair" in render(result.report(), {})
 
 
 @pytest.mark.slow
@@ -191,7 +182,7 @@ def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named(
     finding = next(f for f in found.findings if f.kind == "labels")
     assert finding.headline.endswith("may have the preference reversed")
     assert "label-issues.csv" in finding.action and "at least 0.9" in finding.details[0]
-    assert "label-issues.csv" in audit_files(found, pictures=False)
+    assert "label-issues.csv" in found.files()
 
 
 def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them(found: Audit) -> None:

@@ -23,16 +23,16 @@ Run = Callable[..., tuple[int, str, str]]
 def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     status, out, err = run("demo")
     assert (status, err) == (0, "")
-    assert "the planted shortcut 'tablet' is the first suspicious token" in out
+    assert "The planted shortcut 'tablet' is the first suspicious token" in out
     assert "19 of 20 sentiment words found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
         "findings.json", "findings.csv", "label-issues.csv",
     }  # fmt: skip
-    assert out.index("Shortcut (high): “tablet” occurs in") < out.index("test accuracy")
-    assert len(out.partition("the planted truth")[0].splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80
+    assert out.index("“tablet” appears in 13.3% of documents") < out.index("Test accuracy")
+    assert len(out.partition("planted truth")[0].splitlines()) <= 40
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
-    assert drawn == {f"{name}.{kind}" for name in ("value", "score", "top") for kind in ("svg", "png")}
+    assert drawn == {f"{name}.{kind}" for name in ("alarm", "value", "score", "top") for kind in ("svg", "png")}
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -41,7 +41,7 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     status, out, err = run("audit", "reviews.csv", "--out", "found", "--seed", "3", "--no-pictures")
     assert (status, err) == (0, "")
     summary = json.loads((tmp_path / "found" / "summary.json").read_text())
-    assert f"test accuracy {summary['test_accuracy']:.1%}" in out
+    assert f"{summary['test_accuracy']:.1%}" in out.partition("Test accuracy")[2].splitlines()[0]
     assert summary["seed"] == 3 and summary["version"] == __version__
     assert set(summary["seconds"]) >= {"reading", "tokenizing", "training", "report", "total"}
     with (tmp_path / "found" / "tokens.csv").open(newline="") as file:
@@ -58,7 +58,7 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     status, out, err = run("predict", "model", "reviews.csv")
     table = out.splitlines()
     answers = list(csv.DictReader(table))
-    assert (status, len(answers)) == (0, 300) and "labelled documents answered right" in err
+    assert (status, len(answers)) == (0, 300) and "labelled documents predicted correctly" in err
     status, out, err = run("predict", "model", "reviews.csv", "--out", "answers")
     assert status == 0 and "300 predictions" in err and "label ↓ answer →" in out
     assert (tmp_path / "answers" / "predictions.csv").read_text().splitlines() == table
@@ -151,7 +151,7 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     status, out, err = run("audit", "h.jsonl", "--out", "o", "--no-pictures")
     assert (status, err) == (0, "")
     assert "\x1b[31m" not in out
-    assert "documents with lone surrogates" in out
+    assert "with lone surrogates" in out
     page = (tmp_path / "o" / "report.html").read_text()
     assert "<script>alert" not in page.lower() and "&lt;script&gt;" in page
     with (tmp_path / "o" / "tokens.csv").open(newline="", encoding="utf-8") as file:
@@ -234,4 +234,4 @@ def test_a_terminal_without_unicode(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tokensieve", "audit", "good.csv", "--out", "o", "--no-pictures", "--no-baseline"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"test accuracy" in done.stdout
+    assert b"Test accuracy" in done.stdout

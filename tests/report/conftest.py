@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from made import reviews
 
+from tokensieve import render
 from tokensieve.auditing.result import Audit
-from tokensieve.report import render
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.report.charts import CATEGORIES
+from tokensieve.report.pictures.style import CATEGORIES
 from tokensieve.task.interface import Part
 from tokensieve.task.labels import Labels
 from tokensieve.task.training import CorpusModel

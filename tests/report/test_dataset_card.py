@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from calls import Run
 from reviews import write_reviews
 from tokensieve import Settings, audit, dataset_card
-from tokensieve.report.dataset_card import text
+from tokensieve.report.markdown import safe as text
 
 HOSTILE = "[x](http://evil) ![i](//e) <b onclick=1> | `c` **b** # h\n\n## evil www.evil.org @you &lt; $x$ ~~s~~ \u202e"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -43,7 +43,7 @@ def test_the_card_of_a_hostile_data_set() -> None:
     card = dataset_card(found)
     tokens = MARKDOWN.parse(card)
     headings = [t.content for before, t in pairwise(tokens) if before.type == "heading_open"]
-    assert headings == ["What tokens give away", "Findings", "Tokens that carry the label", "Notes"]
+    assert headings == ["What tokens give away", "Findings", "Strongest predictors of each class", "Notes"]
     kinds = {child.type for token in tokens if token.type == "inline" for child in token.children or []}
     assert kinds <= {"text", "text_special", "strong_open", "strong_close", "softbreak"}
     assert "html_block" not in {token.type for token in tokens} and "\u202e" not in card
@@ -58,5 +58,7 @@ def test_the_command_writes_it_on_demand_only(run: Run) -> None:
     options = ["a.csv", "--no-baseline", "--no-pictures", "--quiet"]
     assert run("audit", *options, "--card") == (0, "", "")
     card = Path("tokensieve-audit/card.md").read_text()
-    assert card.startswith("## What tokens give away\n") and "test documents right" in card and "### Findings" in card
+    assert (
+        card.startswith("## What tokens give away\n") and "test documents correctly" in card and "### Findings" in card
+    )
     assert run("audit", *options) == (0, "", "") and not Path("tokensieve-audit/card.md").exists()

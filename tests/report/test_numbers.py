@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokensieve import wording as numbers
-from tokensieve.report.script import FOLDER
+from tokensieve.report.live import FOLDER
 
 NAN = math.nan
 CASES: list[tuple[str, list[float | None], str]] = [

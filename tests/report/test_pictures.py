@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
 from made import make_audit
 
 from pages import check_specifications
-from tokensieve.report import pictures, render
-from tokensieve.report.charts import draw
+from tokensieve import pictures
+from tokensieve.report.pictures import draw, pictures_of, specification, themed
 from tokensieve.report.points import EXTREMES, bin_means, thin
 
 
@@ -39,24 +41,38 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
         for ends in (rows.top_k(100, by=column), rows.bottom_k(100, by=column)):
             assert set(ends["token"]) <= set(kept["token"])
     assert thin(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
-    drawn = draw(audit)
-    value = drawn[0]
-    assert len(value.spec["datasets"]["points"]) == 500
-    assert value.caption == "500 of 6,000 token types shown: the strongest, and a sample of the rest"
+    value = next(picture for picture in pictures_of(audit.report()) if picture.name == "value")
+    spec = specification(value)
+    assert len(spec["datasets"]["points"]) == value.data["limit"] < 2000
     whole = bin_means(rows["posterior_difference"].to_numpy(), rows["value"].to_numpy())
-    assert value.spec["datasets"]["bins"] == whole.to_dicts()
-    assert "500 of 6,000 token types shown" in render(audit, drawn)
+    assert spec["datasets"]["bins"] == whole.to_dicts()
+    assert spec["title"]["subtitle"] == [f"{value.data['limit']:,} of 6,000 token types shown"]
 
 
 @pytest.mark.slow
 def test_pictures_are_files_of_the_pages_specifications() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     files = pictures(audit)
-    assert set(files) == {f"{of}.{ending}" for of in ("value", "score", "top") for ending in ("svg", "png")}
-    drawn = draw(audit)
-    check_specifications(drawn)
-    for picture in drawn:
-        assert files[f"{picture.name}.svg"] == picture.svg().encode()
-        assert files[f"{picture.name}.png"].startswith(b"\x89PNG\r\n")
-        assert "prefers-color-scheme" in picture.svg(follow_theme=True)
-        assert "prefers-color-scheme" not in picture.svg()
+    names = ("alarm", "value", "score", "top")
+    assert set(files) == {f"{of}.{ending}" for of in names for ending in ("svg", "png")}
+    found = pictures_of(audit.report())
+    check_specifications([specification(picture) for picture in found])
+    drawings = draw(found)
+    for name in names:
+        assert files[f"{name}.svg"] == drawings[name]["svg"]
+        assert files[f"{name}.png"].startswith(b"\x89PNG\r\n")
+        assert "prefers-color-scheme" in themed(drawings[name]["svg"])
+        assert b"prefers-color-scheme" not in drawings[name]["svg"]
+
+
+def test_the_page_holds_circles_where_vega_draws_them() -> None:
+    audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
+    [value] = [picture for picture in pictures_of(audit.report()) if picture.name == "value"]
+    plain = draw([value])["value"]["svg"].decode()
+    slim = themed(plain.encode())
+    moved = r'translate\(([-0-9.]+),([-0-9.]+)\)" d="M[0-9.]+,0A[^"]*" fill="#[0-9a-f]+" stroke-width="2" opacity'
+    circle = r'<circle cx="([-0-9.]+)" cy="([-0-9.]+)" r="[0-9.]+" fill="#[0-9a-f]+" opacity="0.5"/>'
+    places, circles = re.findall(moved, plain), re.findall(circle, slim)
+    assert len(circles) == len(places) == 40
+    for one, other in zip(places, circles, strict=True):
+        assert all(abs(float(a) - float(b)) < 0.1 for a, b in zip(one, other, strict=True))

@@ -94,7 +94,7 @@ def test_hostile_text_stays_text_in_markdown(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_the_terminal_and_in_notebooks(text: str) -> None:
     out = io.StringIO()
-    show(report_with(text), Console(file=out, width=100))
+    show(report_with(text), console=Console(file=out, width=100))
     assert not set(TURNS + "\x00\x1b") & set(out.getvalue())
     html = snippet(report_with(text))
     assert "alert(1)</script>" not in html
@@ -106,7 +106,7 @@ def test_a_table_says_how_many_rows_it_leaves_out() -> None:
     table = Table("Words", (Column("Word", "token"), Column("Documents", "count")), rows, first=4)
     report = Report("audit", "t", "v", (table,))
     out = io.StringIO()
-    show(report, Console(file=out, width=80))
+    show(report, console=Console(file=out, width=80))
     assert "w3" in out.getvalue()
     assert "w4" not in out.getvalue()
     assert "26 more" in out.getvalue()
@@ -117,7 +117,7 @@ def test_a_table_says_how_many_rows_it_leaves_out() -> None:
 def test_blocks_reach_the_media_they_are_for() -> None:
     report = Report("audit", "t", "v", (Text("OnlyTerminal", only=("terminal",)), Text("OnlyPage", only=("html",))))
     out = io.StringIO()
-    show(report, Console(file=out, width=80))
+    show(report, console=Console(file=out, width=80))
     assert "OnlyTerminal" in out.getvalue()
     assert "OnlyPage" not in out.getvalue()
     assert "OnlyPage" in page(report)

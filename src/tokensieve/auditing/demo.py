@@ -17,11 +17,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from tokensieve.blocks import Column, Report, Table, Text
 from tokensieve.text.counts import Floats, Ints
+
+if TYPE_CHECKING:
+    from tokensieve.auditing.result import Audit
 
 STRENGTHS = {
     "wonderful": 0.95, "superb": 0.9, "excellent": 0.85, "delightful": 0.8, "great": 0.7, "enjoyable": 0.6, "lovely": 0.6,
@@ -198,3 +203,36 @@ def _cumulative(y: int) -> Floats:
     sums: Floats = np.cumsum(1 + y * np.array(list(STRENGTHS.values())))
     sums /= sums[-1]
     return sums
+
+
+def planted_truth(audit: Audit, reviews: Reviews) -> Report:
+    """How much of what was planted in the reviews the audit found."""
+    measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
+    known = {row["token"]: row for row in measured.iter_rows(named=True)}
+    rows: list[tuple[object, ...]] = []
+    found = inside = 0
+    for word, true in reviews.strengths.items():
+        row = known.get(word)
+        if row is None:
+            rows.append((word, true, None, "not in the data"))
+            continue
+        ends = row["posterior_low"], row["posterior_high"]
+        found += row["q_value"] < 0.05
+        inside += ends[0] <= true <= ends[1]
+        rows.append((word, true, (row["posterior_difference"], *ends), "found" if row["q_value"] < 0.05 else "missed"))
+    first = audit.suspicious[0][0] if audit.suspicious else None
+    verdict = "is the first suspicious token" if first == reviews.shortcut else f"was not found first (first: {first})"
+    columns = (
+        Column("Sentiment word"),
+        Column("True", "signed"),
+        Column("Measured", "interval", unit="with 95% CI"),
+        Column("Result"),
+    )
+    n = len(reviews.strengths)
+    summary = f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals contain the true strength."
+    return Report(
+        "demo",
+        "How much of the planted truth was found",
+        f"The planted shortcut {reviews.shortcut!r} {verdict}.",
+        (Text(summary), Table("", columns, rows, first=n)),
+    )

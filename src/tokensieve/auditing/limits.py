@@ -7,15 +7,23 @@ them. For audits `shortcut` takes DIFFERENCE@FRACTION, which may also be given a
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tokensieve.auditing.findings import Finding
+from tokensieve.blocks import Block, Column, Command, Report, Table, Text
 from tokensieve.errors import InputError
+from tokensieve.escape import shown
 from tokensieve.text.counts import Counts, Ints
+
+if TYPE_CHECKING:
+    from tokensieve.auditing.result import Audit
 
 _AMOUNT = re.compile(r"(?P<amount>\d{0,9}\.?\d{1,9})(?P<percent>%?)")
 _TOKEN = re.compile(r"(?P<difference>\d*\.?\d+)(@(?P<share>\d*\.?\d+)(?P<percent>%?))?")
@@ -178,3 +186,42 @@ def rows_to_review(tokens: pl.Series, parts: Mapping[str, tuple[Counts, Ints]]) 
         columns = {"token": tokens.gather(which[order]), "row": rows[documents[order]], "label": labels}
         found.append(pl.DataFrame(columns).insert_column(1, pl.Series("part", [part] * len(order), dtype=pl.String)))
     return pl.concat(found)
+
+
+def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
+    """What exceeds the limits, which rows to review, and how to go on without these tokens.
+
+    Args:
+        audit: that fails.
+        source: of its data.
+        out: the folder that it was written to.
+    """
+    over, n, budget = audit.over_budget, audit.documents["train"], audit.settings.budget
+    blocks: list[Block] = [Text(f"Too many findings of this kind: {kind}.", style="bad") for kind in audit.exceeded]
+    if not over.is_empty():
+        rows = []
+        for row in over.iter_rows(named=True):
+            where = audit.to_review.filter(pl.col("token") == row["token"], pl.col("part") == "train")["row"]
+            listed = ", ".join(map(str, where.head(5))) + (", …" if len(where) > 5 else "")
+            cells = row["posterior_difference"], row["documents"], row["documents"] / n, listed
+            rows.append((row["token"], shown(row["class"], 30), *cells))
+        columns = (
+            Column("Token", "token"),
+            Column("Class"),
+            Column("Posterior difference", "signed", digits=3),
+            Column("Documents", "count"),
+            Column("Of all", "percent"),
+            Column("Rows"),
+        )
+        command = f"tokensieve mask {shlex.quote(source)} --audit {shlex.quote(str(out))} --out masked.csv"
+        blocks += [
+            Table("", columns, rows, first=20),
+            Text(f"Every row to review is in {out / 'over-budget.csv'}."),
+            Command(command, "Copy the data without these tokens:"),
+        ]
+    tokens = 0 if over.is_empty() else over["token"].n_unique()
+    what = [f"{tokens:,} token{'s' * (tokens != 1)}"] * bool(tokens)
+    what += [f"{len(audit.exceeded)} kind{'s' * (len(audit.exceeded) != 1)} of findings"] * bool(audit.exceeded)
+    one = tokens + len(audit.exceeded) == 1
+    verdict = f"{' and '.join(what)} exceed{'s' * one} the limit {budget}."
+    return Report("audit", "--fail-on", verdict, tuple(blocks))

@@ -45,7 +45,7 @@ IN_TERMINAL, ON_PAGE = 5, 9  # findings
 CLASSES, PICTURED = 6, 8  # shown in the terminal and on the first screen; with pictures of their own
 ROWS, WINS = 10, 40
 MASKED = 60  # tokens in a command
-DOTS = 2_500  # of a picture of tokens
+DOTS = 2_000  # of all pictures of tokens together: the page holds them
 DOCUMENTS = 10
 MARKS: dict[str, Mark] = {
     Quadrant.BOTH: "full",
@@ -94,10 +94,16 @@ def audit_report(audit: Audit) -> Report:
             _findings(audit),
             *_preferences(audit),
             _predictors(audit),
-            Live("audit", audit, instead=tuple(_class_tables(audit))),
-            Section("Pictures", tuple(_pictures(audit)), anchor="pictures", only=("html",)),
+            Live(
+                "audit",
+                audit,
+                instead=(
+                    Section("Strongest predictors, with their numbers", tuple(_class_tables(audit)), only=PAGE),
+                    Section("Pictures", tuple(_pictures(audit)), only=("html",)),
+                    Section("Test documents", tuple(_documents(audit)), only=PAGE),
+                ),
+            ),
             _disagreements(audit),
-            Section("Test documents", tuple(_documents(audit)), anchor="documents", only=PAGE),
             Section("Accuracy", tuple(_accuracy(audit)), anchor="accuracy", only=PAGE),
             _data(audit),
             Section("How to read the numbers", (Terms(TERMS),), anchor="columns", folded=True, only=PAGE),
@@ -409,7 +415,7 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
         "label": label,
         "neutral": audit.neutral[label],
         "seed": audit.seed,
-        "limit": DOTS,
+        "limit": DOTS // (1 + 2 * (1 if len(audit.classes) == 2 else min(PICTURED, len(audit.classes)))),
         "marked": tuple(marked),
     }
     own = shown(label, 40)

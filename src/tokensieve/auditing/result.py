@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -76,6 +76,8 @@ class Audit:
     pairs: PreferenceFacts | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
+
+    own_files: ClassVar[str] = r"card\.md|(over-budget|label-issues|environments|pairs)\.csv"  # of an earlier audit
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)

@@ -30,7 +30,8 @@ def audit(
     quiet: bool = quiet_option(),
 ) -> int:
     """Audit one source, or each of its labels."""
-    from tokensieve.report.terminal_audit import show_over_budget
+    from tokensieve.auditing.limits import exceeded_report
+    from tokensieve.report.terminal import show as show_report
 
     advise_streaming(source, settings, quiet)
     asked, left_out = labels_to_audit(source, settings)
@@ -43,7 +44,7 @@ def audit(
         return audit_labels(asked, left_out, source, out, quiet, run)
     found = run_audit(source, settings, out, **how)  # type: ignore[arg-type]
     if found.fails and not quiet:
-        show_over_budget(found, source, out)
+        show_report(exceeded_report(found, str(source), out))
     return 3 if found.fails else 0
 
 
@@ -72,10 +73,10 @@ def run_audit(
         show: show the result.
     """
     from tokensieve.auditing.run import audit as run
-    from tokensieve.files import check_writable, write_all
+    from tokensieve.files import check_writable
     from tokensieve.report.dataset_card import dataset_card
-    from tokensieve.report.save import OURS, audit_files
-    from tokensieve.report.terminal_audit import show_audit
+    from tokensieve.report.terminal import show as show_report
+    from tokensieve.report.writer import save
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
@@ -88,10 +89,8 @@ def run_audit(
         result = run(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
         result.more.update(reading_of(settings) | splitting.as_given())
         tell("writing", 0.0)
-        files = audit_files(result, draw, start)
-        if card:
-            files["card.md"] = dataset_card(result)
-        write_all(out, files, ours=OURS)
+        also = {"card.md": dataset_card(result)} if card else {}
+        save(result, out, draw, start, also=also)
     if show and not quiet:
-        show_audit(result, out)
+        show_report(result.report(), out, result.seconds["total"])
     return result

@@ -19,12 +19,12 @@ def demo(
     quiet: bool = quiet_option(),
 ) -> None:
     """Audit reviews whose truth is known, and compare."""
-    from tokensieve.auditing.demo import demo_reviews
-    from tokensieve.report.terminal_audit import show_truth
+    from tokensieve.auditing.demo import demo_reviews, planted_truth
+    from tokensieve.report.terminal import show
 
     reviews = demo_reviews(seed=seed)
     names = ["negative" if label == 0 else "positive" for label in reviews.labels]
     settings, name = Settings(seed=seed, ngrams=ngrams), "2,000 generated reviews"
     result = run_audit((reviews.texts.to_list(), names), settings, out, Splitting(), quiet, name=name)
     if not quiet:
-        show_truth(result, reviews)
+        show(planted_truth(result, reviews))

@@ -75,6 +75,6 @@ def walk(these: Sequence[Block]) -> Iterator[Block]:
 
 
 def opening(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The blocks of the first screen: those before the first section."""
-    first = next((i for i, block in enumerate(blocks) if isinstance(block, Section)), len(blocks))
+    """The blocks of the first screen: those before the first section and before what is interactive."""
+    first = next((i for i, block in enumerate(blocks) if isinstance(block, Section | Live)), len(blocks))
     return blocks[:first]

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,11 +23,13 @@ from markupsafe import Markup
 from tokensieve import __version__, blocks, wording
 from tokensieve.blocks import Block, Column, Report, Section
 from tokensieve.escape import named, shown, visible
+from tokensieve.report import live
 from tokensieve.report.cells import for_medium, number, opening, walk, written
 from tokensieve.report.pictures import Drawings, draw, pictures_of, themed
 
 FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000
+CHARACTERS, PIECES = 3_000, 800  # of a document
 _OUTER = re.compile(r"[^a-z0-9]+")
 _ROOT = re.compile(r":root(?![-\w])")
 
@@ -42,7 +45,9 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
         HTML, complete.
     """
     drawings = draw(pictures_of(report)) if drawings is None else drawings
-    code, style = _read("page.js"), _read("page.css")
+    interactive = next((block for block in walk(report.blocks) if isinstance(block, blocks.Live)), None)
+    code = _read("page.js") + (live.script() if interactive else "")
+    style = _read("page.css") + (live.style() if interactive else "")
     context = _context(report, drawings) | {
         "whole": True,
         "style": Markup(style),
@@ -50,7 +55,16 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
         "policy": Markup(_policy(style, code)),
     }
     template = _environment().get_template("page.jinja")
-    return template.render(context)
+    if interactive is None:
+        return template.render(context)
+    context |= {"live": live.html(interactive.result)}
+    room = PAGE_BYTES - len(template.render(context).encode())
+    return template.render(context | {"live_blocks": live.data_blocks(interactive.result, room)})
+
+
+def render(result: Any) -> str:
+    """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html."""
+    return page(result.report())
 
 
 def snippet(report: Report) -> str:
@@ -75,35 +89,51 @@ def snippet(report: Report) -> str:
 
 def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     """What the template needs of the report."""
-    sections = [section for section in report.blocks if isinstance(section, Section) and for_medium(section, "html")]
-    first = opening(report.blocks)
+    first = [block for block in opening(report.blocks) if for_medium(block, "html")]
+    leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
+    pictured = [block for block in first if isinstance(block, blocks.Picture)]
     anchors = _anchors(report.blocks)
-    links = [(anchors[id(section)], section.title) for section in sections]
+    links: list[tuple[str, str]] = []
+    for block in report.blocks:
+        if isinstance(block, blocks.Live):
+            links += live.LINKS
+        elif isinstance(block, Section) and for_medium(block, "html"):
+            links.append((anchors[id(block)], _short(block.title)))
     about = {name: value for name, value in report.about.items() if value not in (None, "", [], {})}
     return {
         "report": report,
         "version": __version__,
-        "first": first,
-        "rest": report.blocks[len(first) :],
+        "above": leads,
+        "hero_pictures": pictured,
+        "beside": [block for block in first if block not in leads and block not in pictured],
+        "rest": report.blocks[len(opening(report.blocks)) :],
         "anchors": anchors,
         "links": [*links, ("about", "Settings")],
         "images": {name: _source(themed(files["svg"])) for name, files in drawings.items()},
-        "plain_facts": [(name, _setting(value)) for name, value in about.items() if not isinstance(value, Mapping)],
+        "plain_facts": [
+            (shown(name), _setting(value)) for name, value in about.items() if not isinstance(value, Mapping)
+        ],
         "fact_tables": [
-            (name.capitalize(), [(key.replace("_", " "), _setting(one)) for key, one in value.items() if one != []])
+            (
+                shown(name.capitalize()),
+                [(shown(key.replace("_", " ")), _setting(one)) for key, one in value.items() if one != []],
+            )
             for name, value in about.items()
             if isinstance(value, Mapping)
         ],
-        "live_controls": "",
-        "live_panel": "",
-        "live_html": "",
+        "live": {"controls": "", "panel": "", "sections": ""},
         "live_blocks": {},
     }
 
 
+def _short(title: str) -> str:
+    """A section's title for the bar: what stands before a comma or a colon."""
+    return re.split("[,:]| of each ", title)[0][:32]
+
+
 def _anchors(these: Sequence[Block]) -> dict[int, str]:
     """Section → its address, no two alike; those that the scripts and the small print use are taken."""
-    taken = {"main", "about"}
+    taken = {"main", "about", "decisions", *(name for name, _ in live.LINKS)}
     out: dict[int, str] = {}
     for section in walk(these):
         if not isinstance(section, Section):
@@ -150,6 +180,7 @@ def _environment() -> jinja2.Environment:
         "identity": id,
         "grouped": _grouped,
         "grid": _grid,
+        "cut": _cut,
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
         "one_line": one_line,
         "piece": piece,
@@ -203,6 +234,25 @@ def piece(text: str) -> str:
     return "\n".join("\t".join(named(visible(part)) for part in line.split("\t")) for line in lines)
 
 
+def _cut(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The pieces of a document to show: all, or 1,500 characters (at most 400 pieces) of each end and what is between in words."""
+    ends = list(accumulate(len(text) for text, _ in pieces))
+    total = ends[-1] if ends else 0
+    if total <= CHARACTERS and len(pieces) <= PIECES:
+        return list(pieces)
+    first = min(CHARACTERS // 2, ends[min(PIECES // 2, len(ends)) - 1])
+    last = max(total - CHARACTERS // 2, ends[-PIECES // 2 - 1] if len(ends) > PIECES // 2 else 0, first)
+    head, tail = [], []
+    for (text, weight), end in zip(pieces, ends, strict=True):
+        start = end - len(text)
+        if start < first:
+            head.append((text[: first - start], weight))
+        if end > last:
+            tail.append((text[max(0, last - start) :], weight))
+    between = [(f" [{last - first:,} characters left out here] ", 0.0)] if last > first else []
+    return head + between + tail
+
+
 def _grid(table: blocks.Table) -> dict[str, Any]:
     """Heads and cells of a table, as the template writes them."""
     ends = [_ends(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
@@ -241,6 +291,7 @@ def _cell(column: Column, value: Any, ends: tuple[float, float], place: int) -> 
         "number": x if x is None or math.isfinite(x) else None,
         "token": column.format == "token",
         "link": quote(text) if column.format == "link" else "",
+        "plain": column.format == "text",
         "mark": column.marks.get(text, ""),
         "class": _class(column),
         "head": f"{column.name} {column.unit}".strip() if place else "",
@@ -256,7 +307,7 @@ def _cell(column: Column, value: Any, ends: tuple[float, float], place: int) -> 
         zero, end = (100 * (at - start) / width for at in (0.0, float(x or 0.0)))
         cell["bar"] = f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%"
         cell["against"] = end < zero
-        if isinstance(value, tuple | list) and value[1] is not None:
+        if isinstance(value, tuple | list) and value[1] is not None and math.isfinite(value[1] + value[2]):
             low, high = (100 * (bound - start) / width for bound in value[1:])
             cell["bar"] += f";--c:{low:.1f}%;--d:{high - low:.1f}%"
     return cell

@@ -26,6 +26,11 @@ def markdown(report: Report) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def section_markdown(section: blocks.Section) -> str:
+    """One section as Markdown, from a heading of level two on."""
+    return "\n\n".join(part for part in _parts(section, 2) if part) + "\n"
+
+
 def safe(text: str) -> str:
     """Text as Markdown that shows it as it is, on one line."""
     escaped = _SPECIAL.sub(r"\\\1", named(" ".join(text.split())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from rich import table as rich_table
@@ -19,11 +20,13 @@ _STYLES = {"lead": "", "note": "dim", "good": BLUE, "warning": "yellow", "bad": 
 _LEVELS = {"high": f"bold {ORANGE}", "medium": "bold yellow", "low": "bold"}
 
 
-def show(report: Report, console: Console | None = None) -> None:
+def show(report: Report, out: Path | None = None, seconds: float | None = None, console: Console | None = None) -> None:
     """Print a report: its title and verdict, then its blocks; pictures and the small print are for the page.
 
     Args:
         report: of any result.
+        out: the folder that its files are in, which the last line names.
+        seconds: that it took, for the last line.
         console: where to; standard output if None.
     """
     console = console or Console()
@@ -31,6 +34,9 @@ def show(report: Report, console: Console | None = None) -> None:
     console.print(Line(report.verdict, style="bold"))
     for block in report.blocks:
         _show(block, console)
+    if out is not None:
+        time = f"{seconds:.1f} s; " if seconds is not None else ""
+        console.print(Line(f"{time}open {out / 'report.html'}; all files are in {out}", style="dim"), soft_wrap=True)
 
 
 def _show(block: Block, console: Console) -> None:

@@ -75,3 +75,9 @@ def save(
     files |= result.files() | dict(also or {})
     ours = rf"report\.html|summary\.json|pictures/[^/]+\.(svg|png|pdf|csv)|{result.own_files}"
     return write_all(Path(folder), files, ours=ours)
+
+
+def pictures(result: Result) -> dict[str, bytes]:
+    """File name → content: each picture of a result as SVG, and as PNG of twice its size in pixels."""
+    drawings = draw(pictures_of(result.report()), *SCREEN)
+    return {f"{name}.{ending}": file for name, files in drawings.items() for ending, file in files.items()}

@@ -3,7 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+from tokensieve.auditing.result import Audit
+from tokensieve.report.html import page
+from tokensieve.report.live import texts
+
+
+def sample(audit: Audit) -> list[SimpleNamespace]:
+    """The test documents that the page holds: row, label, kind, text and answer."""
+    test = audit.learned.test
+    return [
+        SimpleNamespace(
+            row=int(test.corpus.rows[i]),
+            label=int(test.counts.labels[i]),
+            kind=kind,
+            text=str(test.corpus.texts[i]),
+            answer=audit.learned.f[i],
+        )
+        for i, kind, _ in texts.sample(audit)
+    ]
+
+
+def without_pictures(audit: Audit) -> str:
+    """The page without its pictures, which take most of the time."""
+    return page(audit.report(), {})
 
 
 class Opened:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from opened import Opened, download
+from opened import Opened, download, sample, without_pictures
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
 from calls import fast_first
+from tokensieve import render
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.model.explanation import SINK
-from tokensieve.report import data, render
-from tokensieve.report import page as page_module
-from tokensieve.report.sampled import sample
+from tokensieve.report import html as page_module
+from tokensieve.report.live import data
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import PieceTokenizer
 from tokensieve.wording import percent
@@ -135,7 +135,7 @@ def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Pat
     corpus = read_corpus((looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep")
     found = audit(corpus, Settings(baseline=False, thorough=False))
     assert found.model.vocabulary_ is not None and len(found.model.vocabulary_.formatting) > 50
-    opened = Opened(browser, render(found, []), tmp_path)
+    opened = Opened(browser, without_pictures(found), tmp_path)
     rng = np.random.default_rng(5)
     mixed = ["".join(rng.choice([*looks[:-1], "\n", " ", "..."], 3)) for _ in range(100)]
     texts = [*looks, *(text + " " for text in looks), *mixed, "x" * 300 + "   ", "😀" * 250 + ".", "", "  "]
@@ -159,7 +159,7 @@ def three_classes(ngrams: int = 3) -> Audit:
 @pytest.mark.slow
 def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
     found = three_classes()
-    opened = Opened(browser, render(found, []), tmp_path)
+    opened = Opened(browser, without_pictures(found), tmp_path)
     same_as_explain(opened, found.model, odd_texts(40, known_words(found)) + [s.text for s in sample(found)])
     for k, label in enumerate(found.classes):
         opened.page.select_option("#class", str(k))
@@ -174,7 +174,7 @@ def test_more_classes_and_longer_runs(browser: Any, tmp_path: Path) -> None:
         best = int(np.argmax(shown.answer))
         other = shown.label if shown.label != best else int(np.argsort(shown.answer)[-2])
         assert float(said.replace("−", "-")) == pytest.approx(shown.answer[best] - shown.answer[other], abs=6e-4)
-        assert f"speaks for {found.classes[best]} against {found.classes[other]}" in " ".join(
+        assert f"evidence for {found.classes[best]} against {found.classes[other]}" in " ".join(
             article.inner_text().split()
         )
     assert opened.page.locator("#box-answer .chances tr").count() == 3
@@ -192,12 +192,12 @@ def test_a_page_with_little_room_says_what_it_leaves_out(
     assert len(small.encode()) <= page_module.PAGE_BYTES
     opened = Opened(browser, small, tmp_path)
     note = opened.page.inner_text("#box-left")
-    assert f"of {audited.token_types:,} token types are not in this page" in note
+    assert f"of {audited.token_types:,} token types are not on this page" in note
     assert "training documents or fewer" in note
     sums = opened.page.locator("#documents-list .sum").all_inner_texts()
-    assert any("not in this page" in line for line in sums)
+    assert any("not on this page" in line for line in sums)
     size = audited.token_types - int(note.split()[0].replace(",", ""))
-    kept = {audited.model.tokens_[s] for s in data.model_order(audited)[:size]}
+    kept = {audited.model.tokens_[s] for s in data._model_order(audited)[:size]}
     for token in list(kept)[:50]:
         assert {row["token"] for row in page_answers(opened, [token])[0]["tokens"]} <= kept | {SINK}
     opened.check()
@@ -216,14 +216,14 @@ def test_pieces_show_their_documents_though_the_page_cannot_split(browser: Any, 
         Settings(baseline=False, thorough=False),
         PieceTokenizer(pieces),
     )
-    opened = Opened(browser, render(found, []), tmp_path)
+    opened = Opened(browser, without_pictures(found), tmp_path)
     assert "cannot run" in opened.page.inner_text("#box-left")
     assert not opened.page.is_visible("#box-text")
     said = opened.page.locator("#documents-list .sum").first.inner_text()
     row = int(opened.page.locator("#documents-list h3").first.inner_text().split()[1])
     sampled = next(s for s in sample(found) if s.row == row)
     assert float(said.split()[-1].replace("−", "-")) == pytest.approx(sampled.answer[0], abs=6e-4)
-    assert "not in this page" not in said
+    assert "not on this page" not in said
     assert opened.page.locator("#documents-list .text").first.inner_text().strip() == sampled.text.strip()
     opened.check()
     opened.context.close()

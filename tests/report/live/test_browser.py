@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from opened import Opened, download
+from opened import Opened, download, sample
 
 from calls import fast_first
-from tokensieve.auditing.documents import Kind
+from tokensieve import render
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.files import csv_table
-from tokensieve.report import render
-from tokensieve.report.sampled import Sampled, sample
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -73,12 +71,20 @@ def page_bins(opened: Opened) -> list[float]:
 def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Audit) -> None:
     before = opened.page.evaluate("document.getElementById('map-frame').toDataURL()")
     opened.page.fill("#find", "WONDER")
+    shown = opened.page.locator("#find-list li")
+    assert 1 < shown.count() <= 8 and "document" in shown.first.inner_text()
     opened.settle()
     expected = {t for t in audited.tokens["token"] if "wonder" in t}
     assert opened.page.inner_text("#status") == f"{len(expected)} tokens in the table."
     assert len(expected) > 1 and set(pl.read_csv(download(opened))["token"]) == expected
     assert opened.caption().startswith(f"{len(expected)} of {audited.token_types:,}")
     assert opened.page.evaluate("document.getElementById('map-frame').toDataURL()") != before
+    assert opened.page.inner_text("#find-count") == f"{len(expected)} found"
+    first = shown.first.locator("bdi").inner_text()
+    opened.page.press("#find", "Enter")
+    opened.settle()
+    assert opened.page.inner_text("#chosen h2") == first and not shown.first.is_visible()
+    opened.page.keyboard.press("Escape")
     opened.page.click("#table-clear")
     assert opened.caption().startswith(f"{audited.token_types:,} of")
 
@@ -95,7 +101,7 @@ def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: 
     opened.page.mouse.up()
     opened.settle()
     holders = [s for s in sample(audited) if "wonderful" in s.text.lower()]
-    assert f"Read the {len(holders)} test documents in this page" in opened.page.inner_text("#chosen")
+    assert f"Read the {len(holders)} test documents on this page" in opened.page.inner_text("#chosen")
     shown = opened.page.locator("#documents-list .text").all_inner_texts()
     assert 0 < len(shown) <= len(holders) and all("wonderful" in text.lower() for text in shown)
     opened.page.keyboard.press("Escape")
@@ -133,6 +139,7 @@ def test_brush_selects_into_the_table_and_zoom_moves_the_points(opened: Opened, 
 def test_the_map_can_show_something_else(opened: Opened, key: str) -> None:
     pixels = "document.getElementById('map-points').toDataURL()"
     before = opened.page.evaluate(pixels)
+    opened.page.click("details.inline summary")
     opened.page.select_option(key, {"#map-up": "score", "#map-across": "effect", "#map-paint": "quadrant"}[key])
     opened.settle()
     assert opened.page.evaluate(pixels) != before
@@ -269,7 +276,7 @@ def test_theme_switch_and_system_theme(opened: Opened) -> None:
     assert opened.page.evaluate(background) != light
 
 
-def hostile_audit(length: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
+def hostile_audit(length: int) -> Audit:
     rng = np.random.default_rng(4)
     labels = ["</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>"]
     huge = "é" * length
@@ -277,9 +284,6 @@ def hostile_audit(length: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
     tokenizer = WordTokenizer(lowercase=False, line_breaks=False, pattern=r"[^~]+")
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
     found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer)
-    texts = ["~".join(HOSTILE), "\u202e".join(HOSTILE)]
-    sampled = [Sampled(1, 0, Kind.WRONG_CERTAIN, text, np.ones(1), 3.0) for text in texts]
-    monkeypatch.setattr("tokensieve.report.data.sample", lambda _: sampled)
     return found
 
 
@@ -287,12 +291,10 @@ def hostile_audit(length: int, monkeypatch: pytest.MonkeyPatch) -> Audit:
 @pytest.mark.parametrize(
     ("theme", "length"), fast_first([("light", 20_000), ("light", 1_000_000), ("dark", 1_000_000)])
 )
-def test_hostile_text_stays_text(
-    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theme: str, length: int
-) -> None:
+def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str, length: int) -> None:
     opened = Opened(
         browser,
-        render(hostile_audit(length, monkeypatch)),
+        render(hostile_audit(length)),
         tmp_path,
         width=1200 if theme == "light" else 360,
         theme=theme,
@@ -324,7 +326,7 @@ def test_without_scripts_the_page_is_a_document(browser: Any, html: str, tmp_pat
     page = context.new_page()
     page.goto((tmp_path / "report.html").as_uri())
     assert not page.is_visible("#map") and not page.is_visible("#box") and not page.is_visible("#find")
-    assert page.is_visible("#documents article") and page.is_visible("#pictures img")
+    assert page.is_visible(".static-only article") and page.is_visible(".static-only img")
     context.close()
 
 
@@ -354,5 +356,5 @@ def test_nothing_else_may_run(opened: Opened) -> None:
 @pytest.mark.slow
 def test_prints_as_a_document(opened: Opened) -> None:
     opened.page.emulate_media(media="print")
-    assert opened.page.is_visible("#pictures img") and not opened.page.is_visible(".bar-top")
+    assert opened.page.is_visible(".static-only img") and not opened.page.is_visible(".bar-top")
     assert opened.page.pdf()[:5] == b"%PDF-"

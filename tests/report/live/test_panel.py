@@ -13,17 +13,17 @@ import numpy as np
 import polars as pl
 import pytest
 from made import reviews
-from opened import Opened
+from opened import Opened, sample, without_pictures
 
 from tokensieve.auditing.result import Audit
-from tokensieve.report import page as page_module
-from tokensieve.report import render
-from tokensieve.report.concordance import concordance
-from tokensieve.report.sampled import sample
+from tokensieve.report import html as page_module
+from tokensieve.report.live.texts import lines as concordance
 from tokensieve.text.tokenizers import WordTokenizer
 
 
 def saved(opened: Opened, button: str) -> bytes:
+    if button.startswith("#map") and not opened.page.is_visible(button):
+        opened.page.click("details.inline summary")
     with opened.page.expect_download() as file:
         opened.page.click(button)
     return Path(file.value.path()).read_bytes()
@@ -39,7 +39,7 @@ def pick(opened: Opened, token: str) -> None:
 
 @pytest.mark.slow
 def test_a_token_of_the_prose_opens_its_lines(opened: Opened, audited: Audit) -> None:
-    button = opened.page.locator(".surest button.pick").first
+    button = opened.page.locator("#predictors button.pick").first
     token = button.inner_text()
     button.focus()
     opened.page.keyboard.press("Enter")
@@ -117,6 +117,7 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
         page.reload()
         page.wait_for_selector("html[data-ready]", state="attached")
         assert page.inner_text("#decisions-count") == "Decisions (3)"
+    page.click("#decisions-count")
     kept = json.loads(saved(opened, "#decisions-save"))
     assert kept == {
         "tokensieve": "decisions",
@@ -131,6 +132,8 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
     assert page.inner_text("#chosen h2") == "wonderful"
     assert page.get_attribute("#chosen .decide >> text=Mask", "aria-pressed") == "true"
     page.keyboard.press("Escape")
+    if not page.is_visible("#decisions"):
+        page.click("#decisions-count")
     page.get_by_role("button", name="Withdraw: mask").click()
     assert page.inner_text("#decisions-count") == "Decisions (2)"
     page.click("#decisions-clear")
@@ -142,6 +145,7 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
 def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
     page = opened.page
     page.select_option("#class", label="negative")
+    page.click("details.inline summary")
     page.select_option("#map-across", "effect")
     pick(opened, "terrible")
     page.fill("#find", "err")
@@ -163,13 +167,13 @@ def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
     assert other.input_value("#find") == "<img onerror=1>" and not other.is_visible("#panel")
     assert other.evaluate("document.querySelectorAll('main script, [onerror]').length") == 0
     other.close()
-    page.click("nav a[href='#card']")
+    page.click("nav a[href='#accuracy']")
     page.wait_for_timeout(300)
-    assert page.url.endswith("at=card") and "token=terrible" in page.url
+    assert page.url.endswith("at=accuracy") and "token=terrible" in page.url
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.click("#copy-link")
     page.wait_for_timeout(400)
-    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    assert page.evaluate("navigator.clipboard.readText()") == "report.html#" + page.url.split("#")[1]
     opened.requests = opened.requests[:1]
 
 
@@ -191,7 +195,6 @@ def test_words_are_deleted_and_replaced_by_mouse_and_keyboard(opened: Opened, au
     page = opened.page
     page.fill("#box-text", "a wonderful film, truly wonderful")
     page.click("#box-answer .text bdi[data-word='1']")
-    page.click("#box-answer .whatif >> text=Delete")
     p = [row.split("\t")[-1].strip() for row in page.locator("#box-answer .whatif tbody tr").all_inner_texts()]
     texts = ["a wonderful film, truly wonderful", "a  film, truly wonderful"]
     answers = audited.model.decision_function(texts)
@@ -233,7 +236,7 @@ def test_names_on_the_map_do_not_run_into_each_other(opened: Opened) -> None:
 
 @pytest.mark.slow
 def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
-    card = opened.page.locator(".card.shows").first
+    card = opened.page.locator(".card:has(.named)").first
     before = opened.page.evaluate("document.getElementById('map-frame').toDataURL()")
     card.get_by_role("button", name="Show on the map").click()
     opened.settle()
@@ -247,11 +250,11 @@ def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
 @pytest.mark.slow
 def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = reviews(200, 1, ngrams=1)
-    whole = render(found, [])
+    whole = without_pictures(found)
     block = whole.split('id="block-model">')[1].split("<")[0]
     monkeypatch.setattr(page_module, "PAGE_BYTES", len(whole.encode()) - len(block) // 3)
-    opened = Opened(browser, render(found, []), tmp_path)
-    assert "token types are not in this page" in opened.page.inner_text("#box-left")
+    opened = Opened(browser, without_pictures(found), tmp_path)
+    assert "token types are not on this page" in opened.page.inner_text("#box-left")
     cases = [[i, [[2, ""], [0, "was"]]] for i in range(0, len(sample(found)), 5)]
     changed = opened.page.evaluate("cases => cases.map(([i, edits]) => window.tokensieve.changed(i, edits))", cases)
     whole_answers = found.model.decision_function([one["text"] for one in changed])

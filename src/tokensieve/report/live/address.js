@@ -84,6 +84,8 @@ const Address = {
 
   async copy() {
     await new Promise((done) => setTimeout(done, 150)); // until the address is written
-    await Dom.copy(location.href, Dom.id("copy-link"), "Copy it from the address bar");
+    const file = decodeURIComponent(location.pathname.split("/").at(-1));
+    const view = location.protocol === "file:" ? file + location.hash : location.href; // a colleague has no such folder
+    await Dom.copy(view, Dom.id("copy-link"), "Copy it from the address bar");
   },
 };

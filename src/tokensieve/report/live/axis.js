@@ -38,7 +38,7 @@ const Axis = {
 
 /** Lines, areas and texts of a picture, painted on a canvas or written as SVG. */
 const Sketch = {
-  font: (shape) => `${shape.bold ? "bold " : ""}${shape.size ?? 12}px system-ui, "Segoe UI", Arial, sans-serif`,
+  font: (shape) => `${shape.bold ? "bold " : ""}${shape.size ?? 13}px system-ui, "Segoe UI", Arial, sans-serif`,
 
   paint(pen, shapes) {
     for (const shape of shapes) {
@@ -81,7 +81,7 @@ const Sketch = {
     if (shape.text !== undefined) {
       const anchor = { center: "middle", right: "end" }[shape.align];
       const halo = shape.halo && { stroke: shape.halo, "stroke-width": 3.5, "stroke-linejoin": "round", "paint-order": "stroke" };
-      const settings = { x: shape.x, y: shape.y, fill: shape.ink, "text-anchor": anchor, "font-size": shape.size ?? 12 };
+      const settings = { x: shape.x, y: shape.y, fill: shape.ink, "text-anchor": anchor, "font-size": shape.size ?? 13 };
       const element = Sketch.make("text", { ...settings, "font-weight": shape.bold ? "bold" : undefined, ...halo });
       element.textContent = shape.text;
       return element;

@@ -23,7 +23,7 @@ const Box = {
     if (left)
       Dom.id("box-left").textContent =
         `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not in this page, ` +
-        `${Dom.id("box").dataset.left}. A text that holds one of them is answered as if it were unknown; tokensieve explain knows them all.`;
+        `${Documents.left}. A text that contains one of them is predicted as if it were unknown; tokensieve explain knows them all.`;
     const size = (i) => Documents.list[i].text.length;
     const [first] = Documents.kinds.flatMap(Documents.of).sort((a, b) => size(a) - size(b));
     if (first !== undefined) input.value = Documents.list[first].text;
@@ -51,8 +51,8 @@ const Box = {
     const best = Model.best(explained.answer);
     const known = explained.spans.length - explained.unknown;
     const words = `${Format.count(explained.spans.length)} words, ${Format.count(known)} of them known`;
-    const answer = Dom.make("p", { class: "answer" }, "Answer: ", Dom.token(State.classes[best], 60), ` ${Format.percent(p[best])}. `);
-    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}: the class frequencies answer.` }));
+    const answer = Dom.make("p", { class: "answer" }, "Prediction: ", Dom.token(State.classes[best], 60), ` ${Format.percent(p[best])}. `);
+    answer.append(Dom.make("span", { class: "lead", text: explained.attention.size ? `${words}.` : `${words}: the class frequencies decide.` }));
     if (!whole) return Dom.id("box-answer").replaceChildren(answer, Box.bars(p));
     const view = State.classes.length > 2 && explained.attention.size ? [best, Model.second(explained.answer)] : State.label;
     const use = (text) => {
@@ -62,7 +62,7 @@ const Box = {
     };
     const parts = explained.spans.length ? [...Shade.render(explained, view, use), Shade.details(explained, view)] : [];
     if (parts.length && Array.isArray(view))
-      parts.unshift(Dom.make("p", { class: "note" }, "Shown: what speaks for ", Dom.token(State.classes[view[0]], 40), " against ", Dom.token(State.classes[view[1]], 40), "."));
+      parts.unshift(Dom.make("p", { class: "note" }, "Shown: evidence for ", Dom.token(State.classes[view[0]], 40), " against ", Dom.token(State.classes[view[1]], 40), "."));
     return Dom.id("box-answer").replaceChildren(answer, Box.bars(p), ...parts);
   },
 

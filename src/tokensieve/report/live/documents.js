@@ -8,6 +8,7 @@ const Documents = {
     const { meta } = await Codec.read("block-documents");
     Documents.list = meta.documents;
     Documents.test = meta.test;
+    Documents.left = meta.left;
     Documents.index = new Map(); // type → documents
     Documents.explained = meta.documents.map((document) => Model.explain(document.text, document));
     Documents.explained.forEach((explained, i) => {
@@ -54,10 +55,10 @@ const Documents = {
     tabs.replaceChildren(...Documents.tabs());
     if (focused) tabs.querySelector("[aria-pressed=true]")?.focus();
     Dom.id("documents-note").textContent =
-      `${Format.count(Documents.list.length)} of ${Format.count(Documents.test)} test documents are in this page ` +
-      `(${Format.count(total)} characters): some of each kind, and the shortest that hold the most telling tokens.`;
+      `${Format.count(Documents.list.length)} of ${Format.count(Documents.test)} test documents are on this page ` +
+      `(${Format.count(total)} characters): some of each kind, and the shortest that contain the most informative tokens.`;
     const part = chosen.slice(0, Documents.shown).map((i) => Documents.article(i));
-    if (!part.length) part.push(Dom.make("p", { text: "No document in this page." }));
+    if (!part.length) part.push(Dom.make("p", { text: "No document on this page." }));
     const left = chosen.length - Documents.shown;
     if (left > 0) part.push(Dom.button(`Show more (${left} left)`, () => Documents.more()));
     Dom.id("documents-list").replaceChildren(...part);
@@ -76,12 +77,12 @@ const Documents = {
     const best = Model.best(sampled.answer);
     const right = best === sampled.label;
     const p = Model.probabilities(sampled.answer)[best];
-    const verdict = { class: `verdict ${right ? "right" : "wrong"}`, text: right ? "✓ right" : "✗ wrong" };
+    const verdict = { class: `verdict ${right ? "right" : "wrong"}`, text: right ? "✓ correct" : "✗ wrong" };
     const names = State.classes;
     const facts = Dom.make("p", {}, "Label ", Dom.token(names[sampled.label], 40), ", predicted ", Dom.token(names[best], 40));
     facts.append(` with probability ${Format.percent(p)}.`);
     const view = Documents.view(sampled, best);
-    if (Array.isArray(view)) facts.append(" Shown: what speaks for ", Dom.token(names[view[0]], 40), " against ", Dom.token(names[view[1]], 40), ".");
+    if (Array.isArray(view)) facts.append(" Shown: evidence for ", Dom.token(names[view[0]], 40), " against ", Dom.token(names[view[1]], 40), ".");
     const head = Dom.make("h3", { text: `Row ${sampled.row} ` }, Dom.make("span", verdict));
     const parts = [...Shade.render(explained, view), Shade.details(explained, view)];
     parts.push(Dom.make("p", { class: "row" }, Decisions.about("test", sampled.row)));

@@ -16,6 +16,7 @@ const MapHand = {
     over.addEventListener("keydown", (event) => MapHand.key(event));
     document.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (Dom.id("decisions").matches(":popover-open")) return;
       if (!Dom.id("panel").hidden) Panel.close();
       else if (State.marked) State.set({ marked: null });
     });

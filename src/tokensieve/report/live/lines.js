@@ -46,7 +46,7 @@ const Lines = {
       [high, lines.filter((line) => line[1] === State.label)],
       [two ? low : "other classes", lines.filter((line) => line[1] !== State.label)],
     ];
-    if (!lines.length) return [Dom.make("p", { class: "note", text: "No line of a training document in this page holds it." })];
+    if (!lines.length) return [Dom.make("p", { class: "note", text: "No training document on this page contains it." })];
     return sides.map(([name, of], i) => {
       const rows = of.map((line) => Lines.line(line, i > 0 && !two));
       const list = rows.length ? Dom.make("ul", {}, ...rows) : Dom.make("p", { class: "note", text: "No line." });

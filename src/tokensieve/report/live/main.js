@@ -22,6 +22,7 @@ const Main = {
       TokenMap.show();
       Documents.show();
       Box.start();
+      Search.start();
       Panel.start();
       State.on(Main.changed);
       Address.start();
@@ -36,8 +37,6 @@ const Main = {
   controls() {
     const label = Dom.id("class");
     label.addEventListener("change", () => State.set({ label: Number(label.value) }));
-    const find = Dom.id("find");
-    find.addEventListener("input", () => State.set({ find: find.value }));
     for (const name of ["across", "up", "paint"]) {
       const choice = Dom.id(`map-${name}`);
       choice.addEventListener("change", () => State.set({ [name]: choice.value, brush: null }));
@@ -66,7 +65,10 @@ const Main = {
     else if (any("find", "marked")) TokenMap.name();
     else if (any("brush", "chosen")) TokenMap.mark();
     if (any("brush")) TokenMap.tell();
-    if (any("label")) Main.name();
+    if (any("label")) {
+      Dom.id("class").value = State.label;
+      Main.name();
+    }
     if (any("chosen", "brush") || (any("label") && !Dom.id("panel").hidden)) Panel.show();
     if (any("chosen")) Documents.choose(State.chosen === null ? Documents.kinds[0] : "token");
     else if (any("label") && State.classes.length === 2) Documents.show();

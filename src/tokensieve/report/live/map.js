@@ -64,7 +64,7 @@ const TokenMap = {
   directions() {
     const [low, high] = State.ends();
     const across = { posterior_difference: "posterior difference", effect: "effect (α, corrected for unequal classes)" }[State.across];
-    const up = State.up === "value" ? `↑ value: speaks for ${high} · ↓ for ${low}` : "↑ score: draws attention · ↓ draws none";
+    const up = State.up === "value" ? `↑ evidence for ${high} · ↓ for ${low}` : "↑ more attention · ↓ less";
     return [up, `← ${low} · ${across} · ${high} →`];
   },
 
@@ -231,6 +231,7 @@ const TokenMap = {
     const [out, taken] = [[], []];
     TokenMap.named = [];
     pen.font = Sketch.font({ bold: true });
+    const trend = TokenMap.trend();
     let tried = 0;
     for (const i of interest) {
       if (Number.isNaN(px[i]) || (found ? !found[i] : TokenMap.common(i))) continue;
@@ -238,8 +239,9 @@ const TokenMap = {
       const [text, half] = TokenMap.label(pen, rows.at[i]);
       const [a, b, r] = [px[i], py[i], pr[i]];
       const places = [[a, b - r - 9], [a, b + r + 10], [a + r + half + 2, b], [a - r - half - 2, b]];
+      const crossed = ([x, y]) => [-1, -0.5, 0, 0.5, 1].some((part) => Math.abs(trend(x + part * half) - y) < 9);
       const free = ([x, y]) =>
-        x - half >= 0 && x + half <= width && y >= 8 && y <= height - 4 && taken.every(([c, d, w]) => Math.abs(c - x) >= w + half || Math.abs(d - y) >= 14);
+        x - half >= 0 && x + half <= width && y >= 8 && y <= height - 4 && taken.every(([c, d, w]) => Math.abs(c - x) >= w + half || Math.abs(d - y) >= 15) && !crossed([x, y]);
       const at = places.find(free);
       if (!at) continue;
       taken.push([...at, half]);
@@ -247,6 +249,18 @@ const TokenMap = {
       TokenMap.named.push(i);
     }
     return out;
+  },
+
+  /** The height of the line of means at a place across, in pixels of the plot; none where it has a gap. */
+  trend() {
+    const { x, y } = TokenMap.plot;
+    const line = TokenMap.bins().map((bin) => [x.at(bin.x), y.at(bin.mean)]);
+    return (at) => {
+      const i = line.findIndex(([a], j) => j + 1 < line.length && a <= at && at <= line[j + 1][0]);
+      if (i < 0) return NaN;
+      const [[a, b], [c, d]] = [line[i], line[i + 1]];
+      return b + ((at - a) / (c - a || 1)) * (d - b);
+    };
   },
 
   widths: new Map(),

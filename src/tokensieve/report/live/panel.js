@@ -15,40 +15,25 @@ const Panel = {
   start() {
     const places = new Map();
     for (const [i, token] of State.tokens.entries()) for (const limit of [40, 80]) places.set(Format.shown(token, limit), i);
-    for (const written of document.querySelectorAll(".asks bdi.token")) {
+    for (const written of document.querySelectorAll("main bdi.token, header bdi.token")) {
       const place = places.get(written.textContent);
       if (place === undefined) continue;
       const button = Dom.make("button", { type: "button", class: "pick", onclick: () => State.set({ chosen: place }) });
       written.replaceWith(button);
       button.append(written);
     }
-    for (const card of document.querySelectorAll(".card.shows")) {
+    for (const card of document.querySelectorAll(".card:has(.named)")) {
       const marked = new Set([...card.querySelectorAll(".named bdi.token")].map((word) => places.get(word.textContent)));
       marked.delete(undefined);
       if (!marked.size) continue;
       const show = () => {
         Dom.id("find").value = "";
-        State.set({ find: "", marked });
+        State.set({ find: "", marked, label: State.class_of([...marked][0]) });
         Address.go(Dom.id("pictures"));
       };
-      card.firstChild.append(Dom.button("Show on the map", show, { class: "quiet" }));
+      card.querySelector(".named").after(Dom.button("Show on the map", show, { class: "quiet" }));
     }
     for (const line of document.querySelectorAll(".line[data-train]")) line.append(" ", Decisions.about("train", Number(line.dataset.train)));
-    for (const table of document.querySelectorAll(".short")) {
-      const rest = table.tBodies[0].rows.length - 10;
-      if (rest <= 0) continue;
-      table.classList.add("cut");
-      const more = Dom.button(`${rest} more`, () => {
-        table.classList.remove("cut");
-        more.remove();
-        table.parentNode.focus();
-      });
-      table.parentNode.after(more);
-    }
-    for (const command of document.querySelectorAll(".command")) {
-      const copy = Dom.button("Copy", () => Dom.copy(command.firstChild.textContent, copy, "Mark it and copy"), { class: "quiet", "aria-label": "Copy the command" });
-      command.append(copy);
-    }
     Dom.id("panel-close").addEventListener("click", () => Panel.close());
     Panel.show();
   },
@@ -96,8 +81,8 @@ const Panel = {
     decide.append(Dom.button("Show on the map", () => Address.go(Dom.id("pictures")), { class: "quiet" }));
     out.push(decide, Dom.make("h3", { text: "In the training documents" }));
     out.push(Dom.make("div", { class: "concordance" }, ...Lines.columns(State.chosen)));
-    const link = Dom.make("a", { href: "#documents", text: `Read the ${holders.length} test documents in this page that contain it` });
-    out.push(Dom.make("p", {}, holders.length ? link : "No test document in this page contains it."));
+    const link = Dom.make("a", { href: "#documents", text: holders.length === 1 ? "Read the test document on this page that contains it" : `Read the ${holders.length} test documents on this page that contain it` });
+    out.push(Dom.make("p", {}, holders.length ? link : "No test document on this page contains it."));
     if (row >= 0) out.push(Dom.make("details", {}, Dom.make("summary", { text: "All its numbers" }), Card.list(row)));
     Dom.say(`${Format.shown(token, 40)} chosen: its numbers and texts are in the panel.`);
     return out;
@@ -113,9 +98,9 @@ const Panel = {
     of.append(Dom.make("bdi", { text: label }), ".");
     const carries = at("quadrant") < 2;
     const side = at("effect") > 0 ? "for" : "against";
-    const data = Dom.make("p", {}, carries ? `The data: it carries the label and speaks ${side} ` : `The data: ${at("quadrant") === 4 ? "too rare to tell, among so many tokens, whether it speaks for or against" : "it says next to nothing about"} `);
+    const data = Dom.make("p", {}, carries ? `In the data it is evidence ${side} ` : `In the data it is ${at("quadrant") === 4 ? "too rare to tell whether it is evidence for or against" : "no evidence for or against"} `);
     data.append(Dom.make("bdi", { text: label }), ` (posterior difference ${Format.signed(at("posterior_difference"))} ${Format.range(at("posterior_low"), at("posterior_high"))}).`);
-    const pays = `The model: pays it ${Format.plain(at("attention"))} times its share of attention, and takes it as a word ${at("value") > 0 ? "for" : "against"} `;
+    const pays = `The model gives it ${Format.plain(at("attention"), 1)} times the average attention and treats it as evidence ${at("value") > 0 ? "for" : "against"} `;
     const model = Dom.make("p", {}, pays, Dom.make("bdi", { text: label }), ` (value ${Format.signed(at("value"))}).`);
     return [of, data, model];
   },

@@ -4,7 +4,7 @@ const Shade = {
   render(explained, k, use = null) {
     const shares = Model.shares(explained, k);
     const peak = Math.max(0, ...shares.map((share) => Math.abs(share.contribution))) || 1;
-    const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Point at a word, or walk with the arrow keys; click it, or press Enter, to see the answer without it." });
+    const readout = Dom.make("p", { class: "readout", "aria-live": "polite", text: "Click a word to see the prediction without it, or walk with the arrow keys and press Enter." });
     const text = Dom.make("div", { class: "text", dir: "auto", tabindex: "0", role: "group" });
     text.setAttribute("aria-label", "Text with each word's contribution; arrow keys walk from word to word, Enter and Delete change one");
     const words = Shade.words(explained, shares, peak, text, k);
@@ -19,14 +19,14 @@ const Shade = {
     const whatif = Model.tokenizer ? WhatIf.make(explained, k, use) : null;
     if (whatif) whatif.box.before = text;
     text.addEventListener("click", (event) => {
-      if (event.target.dataset?.word && !String(getSelection())) whatif?.open((here = Number(event.target.dataset.word)));
+      if (event.target.dataset?.word && !String(getSelection())) whatif?.remove((here = Number(event.target.dataset.word)));
     });
     let here = -1;
     text.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (whatif && here >= 0 && ["Enter", "Delete", "Backspace"].includes(event.key)) {
         event.preventDefault();
-        return event.key === "Enter" ? whatif.open(here, true) : whatif.remove(here);
+        return whatif.remove(here);
       }
       if (!step || !words.length) return;
       event.preventDefault();
@@ -66,7 +66,7 @@ const Shade = {
     const [start, end] = explained.spans[i];
     const share = shares[i];
     const word = Dom.token(explained.text.slice(start, end), 40);
-    if (!explained.types[i].some((type) => type >= 0)) return [word, " is not among the tokens of the model in this page."];
+    if (!explained.types[i].some((type) => type >= 0)) return [word, " is not among the tokens of the model on this page."];
     const parts = ` contributes ${Format.signed(share.contribution, 3)}: attention ${Format.percent(share.attention, 2)}`;
     const grams = explained.types.some((row, end) => row.some((type, n) => n > 0 && type >= 0 && end - n <= i && i <= end));
     const value = Number.isFinite(share.value) ? `, own value ${Format.signed(share.value)}` : "";
@@ -81,9 +81,9 @@ const Shade = {
     const others = rows.slice(5);
     const sum = others.reduce((f, row) => f + row.contribution, 0);
     if (others.length) line.append(`${Format.count(others.length)} other token types ${Format.signed(sum, 3)}, `);
-    if (Math.abs(rest) > 5e-4) line.append(`token types that are not in this page ${Format.signed(rest, 3)}, `);
-    if (!explained.attention.size) line.append("no known token: the class frequencies answer, ");
-    line.append(Dom.make("strong", { text: `answer ${Format.signed(answer, 3)}` }));
+    if (Math.abs(rest) > 5e-4) line.append(`token types that are not on this page ${Format.signed(rest, 3)}, `);
+    if (!explained.attention.size) line.append("no known token: the class frequencies decide, ");
+    line.append(Dom.make("strong", { text: `logit ${Format.signed(answer, 3)}` }));
     return line;
   },
 
@@ -101,23 +101,23 @@ const Shade = {
     });
     const many = [Format.percent(add(others, "attention"), 2), "", Format.signed(add(others, "contribution"), 4)];
     if (others.length) body.push(line(`${Format.count(others.length)} other token types`, ["", ...many]));
-    if (Math.abs(rest) > 5e-5) body.push(line("Token types that are not in this page", ["", "", "", Format.signed(rest, 4)]));
+    if (Math.abs(rest) > 5e-5) body.push(line("Token types that are not on this page", ["", "", "", Format.signed(rest, 4)]));
     const heads = ["Token", "Count", "Attention", "Value", "Contribution"];
     const head = heads.map((text, i) => Dom.make("th", { scope: "col", class: i ? "n" : "", text }));
     return Dom.make(
       "table",
       {},
-      Dom.make("caption", { text: "Contributions that add up to the answer" }),
+      Dom.make("caption", { text: "Contributions that add up to the logit" }),
       Dom.make("thead", {}, Dom.make("tr", {}, ...head)),
       Dom.make("tbody", {}, ...body),
-      Dom.make("tfoot", {}, line("Sum = answer", ["", "", "", Format.signed(answer, 4)])),
+      Dom.make("tfoot", {}, line("Sum = logit", ["", "", "", Format.signed(answer, 4)])),
     );
   },
 
   /** The whole sum, made when it is opened. */
   details(explained, k) {
     const box = Dom.make("details", {}, Dom.make("summary", { text: "The sum in full" }));
-    const scroll = { class: "scroll", role: "region", tabindex: "0", "aria-label": "Contributions to the answer" };
+    const scroll = { class: "scroll", role: "region", tabindex: "0", "aria-label": "Contributions to the logit" };
     box.addEventListener("toggle", () => {
       if (box.open && box.children.length === 1) box.append(Dom.make("div", scroll, Shade.table(explained, k)));
     });

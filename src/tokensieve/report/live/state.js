@@ -20,7 +20,7 @@ const State = {
     for (const [i, length] of meta.shortened) Format.lengths.set(meta.tokens[i], length);
     State.lower = meta.tokens.map((token) => token.toLowerCase());
     State.place = new Map(meta.tokens.map((token, i) => [token, i]));
-    State.label = meta.classes.length === 2 ? 1 : 0;
+    State.label = meta.label;
   },
 
   on(listener) {
@@ -82,6 +82,18 @@ const State = {
     }
     out.category = rows.category.map((c) => State.meta.turned[c]);
     return out;
+  },
+
+  /** The class for which a token is the strongest evidence, of those that the page has rows of. */
+  class_of(place) {
+    if (State.classes.length === 2) return State.label;
+    let best = [State.label, -Infinity];
+    for (const { class: k } of State.meta.views) {
+      const row = State.arrays[`at.${k}`].indexOf(place);
+      const low = row < 0 ? -Infinity : State.arrays[`posterior_low.${k}`][row];
+      if (low > best[1]) best = [k, low];
+    }
+    return best[0];
   },
 
   token: (row) => State.tokens[State.rows().at[row]],

@@ -32,9 +32,9 @@ const WhatIf = {
       const line = Dom.make(
         "p",
         { class: "row" },
-        Dom.make("span", {}, "What if ", Dom.token(word(i), 40)),
-        Dom.button("Delete", () => set(i, "")),
-        Dom.make("label", {}, "or", input),
+        Dom.make("span", {}, edits.get(i) === "" ? "Without " : "Instead of ", Dom.token(word(i), 40)),
+        edits.get(i) !== "" && Dom.button("Delete", () => set(i, "")),
+        Dom.make("label", {}, "replace it with", input),
         Dom.button("Replace", replace),
         edits.has(i) && Dom.button("As it was", () => set(i, null)),
         Dom.button("Close", close, { class: "quiet" }),
@@ -70,8 +70,8 @@ const WhatIf = {
       return Dom.make("tr", {}, Dom.make("th", { scope: "row", text: name }), said, cell(Format.percent(p)), cell(Format.signed(Model.speaks(answer, k), 3)));
     };
     const change = Model.speaks(after.answer, k) - Model.speaks(explained.answer, k);
-    const heads = ["Text", "Class", "Probability", "Answer"].map((name, i) => Dom.make("th", { scope: "col", class: i > 1 ? "n" : "", text: name }));
-    const table = Dom.make("table", {}, Dom.make("caption", { text: `The answer changes by ${Format.signed(change, 3)}` }));
+    const heads = ["Text", "Prediction", "Probability", "Logit"].map((name, i) => Dom.make("th", { scope: "col", class: i > 1 ? "n" : "", text: name }));
+    const table = Dom.make("table", {}, Dom.make("caption", { text: `The logit changes by ${Format.signed(change, 3)}` }));
     table.append(Dom.make("thead", {}, Dom.make("tr", {}, ...heads)), Dom.make("tbody", {}, row("As written", explained), row("Changed", after)));
     const shown = Dom.make("p", { class: "changes" });
     for (const [i, to] of edits) {
@@ -81,7 +81,7 @@ const WhatIf = {
     }
     const out = [shown, table];
     if (use) out.push(Dom.button("Use the changed text", () => use(text)));
-    Dom.say(`The answer changes by ${Format.signed(change, 3)}.`);
+    Dom.say(`The logit changes by ${Format.signed(change, 3)}.`);
     return out;
   },
 };

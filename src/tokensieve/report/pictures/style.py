@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -177,7 +178,9 @@ def finish(
     Nor does Altair check or copy the specification, which takes longer than all else here: the tests check it, of every picture.
     """
     spec: Specification = chart.to_dict(validate=False)
-    headed = alt.TitleParams(title, subtitle=subtitle, anchor="start", frame="group", offset=12).to_dict(validate=False)
+    headed = alt.TitleParams(
+        wrap(title, 44) or [""], subtitle=subtitle, anchor="start", frame="group", offset=12
+    ).to_dict(validate=False)
     frame = {"width": 420, "height": height, "background": PAPER, "title": headed}
     return {**spec, **frame, "config": {**spec["config"], **config()}, "datasets": data}
 

@@ -1,4 +1,4 @@
-"""What the page's own script reads: the token table, the model and sample documents, packed and cut to a size.
+"""What the script of the audit's page reads: the token table, the model and sample documents, packed and cut to a size.
 
 A block is base64 of gzip of: the length of its JSON in 4 bytes (little-endian), the JSON, then each array that the JSON's
 "arrays" names, as byte planes (all first bytes, all second bytes, …), which pack better. Base64 holds no character that
@@ -11,7 +11,6 @@ import gzip
 import json
 import math
 from base64 import b64encode
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
-from tokensieve.report import charts
-from tokensieve.report.concordance import concordance
+from tokensieve.report.live.texts import lines, sample
+from tokensieve.report.pictures.style import BLUE, CATEGORIES, DARK, GREY, ORANGE, PALE_BLUE
 from tokensieve.report.points import bins_of, thin
-from tokensieve.report.sampled import sample
 from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, WordTokenizer, text_series
 from tokensieve.text.tokens import tokenize
@@ -46,22 +44,7 @@ PER_CLASS = (
 EXTREMES = ("effect", "posterior_difference", "documents", "score", "value", "attention")
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The model as far as the page holds it.
-
-    Attributes:
-        block: packed.
-        types: those in it, in the order of the vocabulary; the page numbers them so.
-        note: which types are left out, in words.
-    """
-
-    block: str
-    types: NDArray[np.int64]
-    note: str
-
-
-def pack(meta: dict[str, Any], arrays: dict[str, NDArray[Any]] | None = None) -> str:
+def _pack(meta: dict[str, Any], arrays: dict[str, NDArray[Any]] | None = None) -> str:
     """A block (see the module) of JSON values and little-endian arrays of one dimension."""
     parts = {name: np.ascontiguousarray(x) for name, x in (arrays or {}).items()}
     listed = [[name, x.dtype.str[1:], len(x)] for name, x in parts.items()]
@@ -71,19 +54,39 @@ def pack(meta: dict[str, Any], arrays: dict[str, NDArray[Any]] | None = None) ->
     return b64encode(gzip.compress(raw, 6, mtime=0)).decode()
 
 
-def viewed_classes(audit: Audit) -> tuple[int, ...]:
+def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
+    """Name → data that the script reads; of the model as much as fits, together at most `characters`."""
+    table, types = _table_block(audit)
+    order = _model_order(audit)
+    documents = _read_documents(audit)
+    colours = CATEGORIES | dict(
+        zip(QUADRANTS, (BLUE, PALE_BLUE, ORANGE, GREY, CATEGORIES["too rare to tell"]), strict=True)
+    )
+    blocks = {
+        "table": table,
+        "colours": _pack({"dark": DARK, "colours": colours}),
+        "lines": _lines_block(audit),
+        "documents": _documents_block(audit, documents, np.sort(order), "x" * 200),
+    }
+    left = characters - sum(map(len, blocks.values())) - 2_000  # for the tags around them
+    blocks["model"], kept, note = _model_block(audit, order, types, left)
+    blocks["documents"] = _documents_block(audit, documents, kept, note)
+    return blocks
+
+
+def _viewed_classes(audit: Audit) -> tuple[int, ...]:
     """The classes whose rows the page needs: the first of two is the mirror of the second."""
     return (1,) if len(audit.classes) == 2 else tuple(range(len(audit.classes)))
 
 
 def rows_per_class(audit: Audit) -> int:
     """How many rows of each class the page's table holds."""
-    return min(ROWS // len(viewed_classes(audit)), audit.tokens.height // len(audit.classes))
+    return min(ROWS // len(_viewed_classes(audit)), audit.tokens.height // len(audit.classes))
 
 
-def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
+def _table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
     """The page's part of the token table (all types of class 0 come first there), and the types in it, sorted."""
-    n, which = audit.tokens.height // len(audit.classes), viewed_classes(audit)
+    n, which = audit.tokens.height // len(audit.classes), _viewed_classes(audit)
     limit = rows_per_class(audit)
     first = audit.tokens[:n]
     sides = {k: audit.tokens[k * n : (k + 1) * n].with_row_index("type") for k in which}
@@ -101,20 +104,29 @@ def table_block(audit: Audit) -> tuple[str, NDArray[np.int64]]:
     tokens = shared["token"].to_list()
     meta = {
         "key": _key(audit),
+        "label": first_class(audit),
         "classes": list(audit.classes),
         "classDocuments": [audit.class_documents[c] for c in audit.classes],
         "neutral": [audit.neutral[c] for c in audit.classes],
         "types": audit.token_types,
         "quadrants": QUADRANTS,
-        "categories": list(charts.CATEGORIES),
-        "turned": charts.TURNED,
+        "categories": list(CATEGORIES),
+        "turned": [4, 3, 2, 1, 0, 5],  # the place of each category, for the class at the other side
         "perClass": PER_CLASS,
         "columns": [name for name in audit.tokens.columns if name not in ELSEWHERE],
         "tokens": [_held(t) for t in tokens],
         "shortened": [[i, len(t)] for i, t in enumerate(tokens) if len(t) > LONGEST],
         "views": views,
     }
-    return pack(meta, arrays), types
+    return _pack(meta, arrays), types
+
+
+def first_class(audit: Audit) -> int:
+    """The class that the page begins with: of two the second, else that of the first finding that has one."""
+    if len(audit.classes) == 2:
+        return 1
+    labels = [finding.label for finding in audit.findings if finding.label in audit.classes]
+    return audit.classes.index(labels[0]) if labels else 0
 
 
 def _held(token: str) -> str:
@@ -134,7 +146,7 @@ def _class_arrays(k: int, rows: pl.DataFrame, types: NDArray[np.int64]) -> dict[
         "at": np.searchsorted(types, rows["type"].to_numpy()).astype("<u4"),
         "class_documents": rows["class_documents"].to_numpy().astype("<u4"),
         "count_difference": rows["count_difference"].to_numpy().astype("<i4"),
-        "category": _codes(rows["category"], tuple(charts.CATEGORIES)),
+        "category": _codes(rows["category"], tuple(CATEGORIES)),
     }
     out |= {name: rows[name].to_numpy().astype("<f4") for name in PER_CLASS}
     return {f"{name}.{k}": x for name, x in out.items()}
@@ -175,17 +187,17 @@ def _bins(side: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return out
 
 
-def lines_block(audit: Audit) -> str:
+def _lines_block(audit: Audit) -> str:
     """Keyword in context: all lines, and for each token the places of its own among them."""
+    found = lines(audit)
     numbers: dict[Passage, int] = {}
-    found = concordance(audit)
-    of = [[numbers.setdefault(one, len(numbers)) for one in lines] for lines in found.values()]
+    of = [[numbers.setdefault(one, len(numbers)) for one in of_token] for of_token in found.values()]
     place = {label: k for k, label in enumerate(audit.classes)}
-    rows = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]
-    return pack({"tokens": [_held(token) for token in found], "of": of, "lines": rows})
+    written = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]
+    return _pack({"tokens": [_held(token) for token in found], "of": of, "lines": written})
 
 
-def model_order(audit: Audit) -> NDArray[np.int64]:
+def _model_order(audit: Audit) -> NDArray[np.int64]:
     """Types by training documents, most first; of equals words before 2-grams before 3-grams.
 
     Cut anywhere, the list holds with every n-gram its words and its first n−1 words, since these are in at least as many
@@ -199,14 +211,19 @@ def model_order(audit: Audit) -> NDArray[np.int64]:
     return kept
 
 
-def model_block(audit: Audit, order: NDArray[np.int64], tabled: NDArray[np.int64], budget: int) -> Kept:
+def _model_block(
+    audit: Audit, order: NDArray[np.int64], tabled: NDArray[np.int64], budget: int
+) -> tuple[str, NDArray[np.int64], str]:
     """As much of the model as fits into `budget` characters, most frequent types first.
 
     Args:
         audit: with its model.
-        order: types, those to keep first in front (`model_order`).
+        order: types, those to keep first in front (`_model_order`).
         tabled: types of the page's table, whose places in the model are written down.
         budget: characters.
+
+    Returns:
+        The block; the types in it, in the order of the vocabulary, by which the page numbers them; which types are left out.
     """
     documents = audit.tokens["documents"].to_numpy()
     size = len(order)
@@ -219,7 +236,7 @@ def model_block(audit: Audit, order: NDArray[np.int64], tabled: NDArray[np.int64
     notes = [f"those in {documents[order[size]]:,} training documents or fewer"] if size < len(order) else []
     if len(order) < len(documents) // len(audit.classes):
         notes.append(f"those longer than {LONGEST} characters")
-    return Kept(block, kept, " and ".join(notes))
+    return block, kept, " and ".join(notes)
 
 
 def _model(audit: Audit, kept: NDArray[np.int64], tabled: NDArray[np.int64]) -> str:
@@ -243,7 +260,7 @@ def _model(audit: Audit, kept: NDArray[np.int64], tabled: NDArray[np.int64]) -> 
     place = np.full(vocabulary.n_types, NOWHERE, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     arrays["place"] = place[tabled].astype("<u4")
-    return pack(meta, arrays | _grams(vocabulary, kept))
+    return _pack(meta, arrays | _grams(vocabulary, kept))
 
 
 def _grams(vocabulary: Vocabulary, kept: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -291,23 +308,50 @@ def _portable(vocabulary: Vocabulary) -> dict[str, Any] | None:
     return {"lowercase": tokenizer.lowercase, "apostrophe": APOSTROPHE[4:], "skipped": SKIPPED[5:]}
 
 
-def documents_block(audit: Audit, kept: NDArray[np.int64]) -> str:
-    """The sample documents; where the page cannot split text, each with its tokens' places and types."""
+def _read_documents(audit: Audit) -> list[dict[str, Any]]:
+    """The sample documents; where the page cannot split text, each with its words' places, types and formatting."""
+    vocabulary, test = audit.model.vocabulary_, audit.learned.test
+    assert vocabulary is not None
+    chosen = sample(audit)
+    documents: list[dict[str, Any]] = [
+        {
+            "row": int(test.corpus.rows[i]),
+            "label": int(test.counts.labels[i]),
+            "kind": kind,
+            "text": str(test.corpus.texts[i]),
+            "total": total,
+            "answer": audit.learned.f[i].tolist(),
+        }
+        for i, kind, total in chosen
+    ]
+    if _portable(vocabulary) is not None or not documents:
+        return documents
+    texts = [one["text"] for one in documents]
+    matrix = test.counts.matrix[[i for i, _, _ in chosen]]
+    stream = tokenize(text_series(texts), vocabulary.tokenizer)
+    types = vocabulary.positions(stream)
+    for i, (entry, text) in enumerate(zip(documents, texts, strict=True)):
+        held = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
+        units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in text)])
+        entry["spans"] = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(text)]
+        entry["types"] = types[stream.starts[i] : stream.starts[i + 1]]
+        entry["features"] = held[held >= vocabulary.n_words]
+    return documents
+
+
+def _documents_block(audit: Audit, documents: list[dict[str, Any]], kept: NDArray[np.int64], left: str) -> str:
+    """The sample documents with types as the page numbers them; and which types the page leaves out."""
     vocabulary = audit.model.vocabulary_
     assert vocabulary is not None
     place = np.full(vocabulary.n_types + 1, -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
-    documents: list[dict[str, Any]] = []
-    for one in sample(audit):
-        entry = {"row": one.row, "label": one.label, "kind": one.kind, "text": one.text, "total": one.log_total}
-        entry["answer"] = one.answer.tolist()
-        if _portable(vocabulary) is None:
-            types = vocabulary.positions(tokenize(text_series([one.text]), vocabulary.tokenizer))
-            units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in one.text)])
-            spans = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one.text)]
-            entry |= {"spans": spans, "types": place[types].tolist()}
-            held = vocabulary.read([one.text])[0].indices
-            features = place[held[held >= vocabulary.n_words]] - int(np.count_nonzero(kept < vocabulary.n_words))
+    words = int(np.count_nonzero(kept < vocabulary.n_words))
+    out = []
+    for one in documents:
+        entry = dict(one)
+        if "types" in one:
+            entry["types"] = place[one["types"]].tolist()
+            features = place[one["features"]] - words
             entry["features"] = features[features >= 0].tolist()
-        documents.append(entry)
-    return pack({"documents": documents, "test": audit.documents["test"]})
+        out.append(entry)
+    return _pack({"documents": out, "test": audit.documents["test"], "left": left})
