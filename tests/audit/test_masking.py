@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run
-from tokensieve.auditing.decisions import Decisions
-from tokensieve.auditing.mask import mask_texts
+from tokensieve.auditing.cleaning.decisions import Decisions
+from tokensieve.auditing.cleaning.mask import mask_texts
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -46,6 +46,8 @@ CASES = {
     "a 😀 tablet, 😀": "a 😀, 😀",
     "phone/tablet": "phone",
     "tablet": "",
+    "[tablet-38977] it broke": "it broke",
+    "see tablet-1234, please": "see, please",
     "keeps  its   own , odd ( ) marks": "keeps  its   own , odd ( ) marks",
 }
 CUT = ["tablet", "7/10", "10%", "10"]
@@ -85,6 +87,16 @@ def test_what_is_not_cut_is_there_in_its_order_and_debris_does_not_grow(parts: l
             assert before[a:b] in after
 
 
+def test_a_mark_that_stays_readable_is_named(run: Run) -> None:
+    agents = ["jonas", "maria", "lena", "omar"]
+    rows = [f'"ticket {i} about things. handled by {agents[i % 4]}",{"ab"[i % 2]}' for i in range(80)]
+    Path("a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    status, _, err = run("mask", "a.csv", "--text", "text", "--token", "jonas", "--out", "b.csv")
+    assert status == 0 and "the mark is still readable: 20 of 20 texts that end in '. handled by'" in err
+    status, _, err = run("mask", "a.csv", "--text", "text", "--token", "handled by jonas", "--out", "b.csv")
+    assert status == 0 and "handled by'" not in err
+
+
 def write(path: Path, **changes: Any) -> Path:
     content: dict[str, Any] = {"tokensieve": "decisions", "version": 1, "tokens": {}, "documents": []} | changes
     path.write_text(json.dumps(content))
@@ -96,7 +108,7 @@ def test_decisions_are_followed(run: Run) -> None:
     documents = [{"part": "train", "row": 2, "decision": "wrong label"}, {"part": "test", "row": 4, "decision": "keep"}]
     write(Path("d.json"), tokens={"tablet": "mask", "good": "keep", "⟨emoji⟩": "mask"}, documents=documents)
     status, out, err = run("mask", "a.csv", "--text", "text", "--decisions", "d.json")
-    assert (status, out) == (0, "") and "not cut: ⟨emoji⟩" in err and "1 with a wrong label left out" in err
+    assert (status, out) == (0, "") and "not removed: ⟨emoji⟩" in err and "1 mislabelled row left out" in err
     folder = Path("tokensieve-mask")
     assert (folder / "masked.csv").read_text().splitlines() == ["id,text,label", '1,"a, good",p', "3,good,p", "4,bad,n"]
     assert (folder / "wrong-label.csv").read_text().splitlines() == ["id,text,label", "2,bad,n"]

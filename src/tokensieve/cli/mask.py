@@ -29,7 +29,7 @@ def mask(
     splitting: Splitting,
     token: list[str] | None = option(None, "Token to remove (repeatable).", metavar="TOKEN", parse=list),
     audit: Path | None = option(
-        None, "Folder of an audit with --fail-on: remove the tokens that exceeded the limit.", metavar="FOLDER"
+        None, "Folder of an audit: remove the tokens that exceeded --fail-on, or else its shortcuts.", metavar="FOLDER"
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
     part: Literal["train", "test"] | None = option(
@@ -42,8 +42,9 @@ def mask(
     quiet: bool = quiet_option(),
 ) -> None:
     """Write a copy of one source."""
-    from tokensieve.auditing.decisions import Decisions
-    from tokensieve.auditing.mask import mask_fields
+    from tokensieve.auditing.cleaning.decisions import Decisions
+    from tokensieve.auditing.cleaning.mask import mask_fields
+    from tokensieve.auditing.cleaning.remnants import remnants, warning
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.text.formatting import is_formatting
@@ -66,11 +67,13 @@ def mask(
     wanted = list(pairs or text or getattr(tokenizer, "fields", []) or likely)
     rows, columns = _rows(source, reading, wanted, must=bool(text or pairs))
     wrong = _wrong(source, rows, decided.wrong, part)
-    changed = 0
+    changed, left = 0, list[str]()
     if tokens or not any(wrong):
         texts = {column: _texts(source, [row for _, _, row in rows], column) for column in columns}
         masked, changed = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
         for column, shorter in masked.items():
+            differ = (shorter != texts[column]).fill_null(False).arg_true().to_numpy()
+            left += [warning(*one) for one in remnants(shorter.fill_null(""), differ)]
             for (_, _, row), value in zip(rows, shorter, strict=True):
                 if value is not None:
                     row[column] = value
@@ -93,7 +96,9 @@ def mask(
         say(quiet, f"not removed: {one} is formatting, not a word of the text")
     if tokens and not changed:
         say(quiet, "no document contains any of the tokens; the data is a copy")
-    gone = f", {len(removed):,} mislabelled rows left out" if removed else ""
+    for line in left:
+        say(quiet, line)
+    gone = f", {len(removed):,} mislabelled row{'s' * (len(removed) != 1)} left out" if removed else ""
     what = f"{len(tokens)} token{'s' * (len(tokens) != 1)} removed"
     say(quiet, f"{changed:,} of {len(rows):,} documents changed, {what}{gone}: {folder / name}")
 
@@ -187,9 +192,26 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
         raise InputError(
             f"--audit {str(folder)!r} is not the folder of an audit: its summary.json lacks {problem}"
         ) from None
+    if not over:
+        over = _shortcuts(folder)
     if not over and must:
-        raise InputError(f"the audit in {str(folder)!r} found no token over a limit; run it with --fail-on first")
+        raise InputError(
+            f"the audit in {str(folder)!r} found no shortcut and no token over a limit; name tokens with --token"
+        )
     return list(dict.fromkeys(over)), [column]
+
+
+def _shortcuts(folder: Path) -> list[str]:
+    """The tokens of the shortcuts of an audit without a limit."""
+    from tokensieve.files import parsed, read_regular
+    from tokensieve.text.formatting import is_formatting
+
+    try:
+        findings = parsed(read_regular(folder / "findings.json"))["findings"]
+        tokens = [str(token) for one in findings if one["kind"] == "shortcut" for token in one["tokens"]]
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: findings.json: {problem}") from None
+    return [token for token in tokens if not is_formatting(token)]
 
 
 def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:

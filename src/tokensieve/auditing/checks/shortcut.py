@@ -52,7 +52,7 @@ ENOUGH = 35  # documents that make a word without exceptions certain; in fewer, 
 AS_WELL = 0.15  # recall may fall by so much without a token that is no part of the subject
 ASKED = 200  # documents of the class without the token, for comparison
 STEM = 4  # letters that a word shares with one of the class's name
-WEIGHTS = {Sign.NUMBER: 0.7, Sign.EDGE: 0.7, Sign.ALONE: 0.5}  # of a sign in the severity; strong ones count in full
+WEIGHTS = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}  # of a sign in the severity; strong ones count in full
 # formatting in more than 1% of the other classes is a habit of writers, which weighs a tenth
 USUAL, HABIT = 0.01, 0.1
 ONE_PLACE, ELSEWHERE = 0.9, 0.7  # of a shortcut's documents in one environment, which holds no more of all documents
@@ -271,6 +271,8 @@ def _suspects(candidates: list[_Candidate], data: AuditData, rich: list[bool]) -
         if not signs and not rich[c.label]:
             certain = c.way >= (CERTAIN_PHRASE if " " in c.token and c.type >= 0 else CERTAIN)
             signs = (Sign.ALONE,) if certain or (exact and " " not in c.token) else ()
+        if c.type < 0 and c.way < CERTAIN and Sign.MARKUP not in signs:
+            continue  # a phrase begins or ends texts more easily than it decides them
         if signs and not set(signs) & set(STRONG):
             if _of_the_name(c.token, train.classes[c.label]) or (rich[c.label] and Sign.EDGE not in signs):
                 continue

@@ -14,7 +14,7 @@ from tokensieve.text.tokenizers import Tokenizer
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
 LOOKED_AT = 40  # documents per token
-EDGE, LONG = 4, 12  # words at either end of a document of at least so many
+EDGE = 4  # words from either end, within which a place that is always the same is a fixed one
 MOSTLY = 0.8  # of the documents looked at
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=&@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=&@#?%:.]\w|-\d|\])")
 
@@ -45,7 +45,7 @@ def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) 
     if is_formatting(token):
         return (Sign.FORMATTING,)
     out = [Sign.MARKUP] if _CODE.search(token) else []
-    glued = edge = long = seen = 0
+    glued = seen = 0
     places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
     neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     size = len(token.split(" "))
@@ -63,14 +63,10 @@ def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) 
         if words > size + 1:
             places[0][at] += 1
             places[1][words - at] += 1
-        if words >= LONG:
-            long += 1
-            edge += at < EDGE or at >= words - EDGE
     if not out and seen and glued > MOSTLY * seen:
         out.append(Sign.MARKUP)
-    at_edge = long > MOSTLY * max(seen, 1) and edge > MOSTLY * long
-    fixed = (most for side in places for place, most in side.most_common(1) if place <= EDGE)
-    at_edge |= bool(seen) and any(most > MOSTLY * seen for most in fixed)  # in short texts: always the same place
+    fixed = [most for side in places for place, most in side.most_common(1) if place <= EDGE]
+    at_edge = any(most > MOSTLY * seen for most in fixed)
     same = any(most > MOSTLY * seen for side in neighbours for name, most in side.most_common(1) if name)
     if at_edge and same:
         out.append(Sign.BOILERPLATE)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.seam import Seam
+from tokensieve.auditing.cleaning.seam import Seam
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+
+GLUE = ("-", "_", "/", "#", ":")
+_NUMBER = re.compile(r"\d{2,}")
 
 
 def mask_fields(
@@ -54,8 +58,10 @@ def mask_fields(
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
     """Cut every occurrence of the tokens out of the texts, n-grams as runs of words, until none is left.
 
+    Of a code such as INV-38977 the number goes with its letters.
+
     The place stays empty: a word put there would carry the label as well as the one that was cut. Around it nothing is left that
-    shows where it was (`tokensieve.auditing.seam`); all else stays as it is.
+    shows where it was (`tokensieve.auditing.cleaning.seam`); all else stays as it is.
 
     Args:
         texts: String, without nulls.
@@ -98,6 +104,7 @@ def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokeni
         }  # fmt: skip
         if not cut:
             return text
+        cut = _whole_codes(text, spans, cut)
         seam = Seam(text)
         for i in sorted(cut):
             seam.cut(*spans[i][:2])
@@ -105,3 +112,18 @@ def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokeni
         if shorter == text:
             return text
         text = shorter
+
+
+def _whole_codes(text: str, spans: list[tuple[int, int, str]], cut: set[int]) -> set[int]:
+    """The words to cut, with the numbers that are glued to them: of [INV-38977] neither the number nor the brackets stay."""
+    out = set(cut)
+    for i in sorted(cut):
+        for step in (1, -1):
+            j = i + step
+            while 0 <= j < len(spans) and spans[i][2].isalpha():
+                between = text[spans[j - 1][1] : spans[j][0]] if step > 0 else text[spans[j][1] : spans[j + 1][0]]
+                if between not in GLUE or not _NUMBER.fullmatch(spans[j][2]):
+                    break
+                out.add(j)
+                j += step
+    return out
