@@ -236,7 +236,7 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     [result] = go(tmp_path, experiment([], "one-layer", run=bins_and_lines), seeds=3)
     [picture] = report._pictures(result)
     [[score, value]] = picture.data["rows"]
-    assert score["title"] == value["title"] == "imdb" and value["y"] == "E_sᵀv"
+    assert score["title"] == value["title"] == "IMDB" and value["y"] == "E_sᵀv"
     assert [row["y"] for row in value["paper"]] == pytest.approx(PAPER["key-query"]["value"].to_list())
     for drawn, x in zip(value["bins"], PAPER["key-query"]["x"], strict=True):
         ends = np.tanh(x) + np.array([0, 1, 2])

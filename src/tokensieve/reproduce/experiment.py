@@ -97,7 +97,7 @@ class Experiment:
         sees: what we see, in a sentence; {i} stands for the i-th figure that is judged or prominent.
         criterion: what "reproduced" means, fixed on `FIXED`.
         settings: scale → settings.
-        seconds: scale → about how long one seed takes on two cores.
+        seconds: scale → about how long one seed takes on one core.
         run: measures.
         needs: the data sets it reads.
         torch: whether it needs PyTorch.

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
+from tokensieve.reproduce.bench import TITLES
 from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment
 from tokensieve.reproduce.measures import SYMBOLS
 from tokensieve.reproduce.result import (
@@ -187,7 +188,8 @@ def _pictures(result: ExperimentResult) -> list[Picture]:
     for name, table in tables.items():
         points = first.get("tokens" + name.removeprefix("bins"))
         if name.startswith("bins") and points is not None:
-            part = name.removeprefix("bins").strip("-").replace("-", " ")
+            part = name.removeprefix("bins").strip("-")
+            part = TITLES.get(part, part.replace("-", " "))
             rows.append([_panel(part, of, table, points) for of in ("score", "value") if of in points.columns])
     if rows and max(map(len, rows)) == 1:
         rows = [[panel for row in rows for panel in row]]
