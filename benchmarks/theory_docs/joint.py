@@ -19,7 +19,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.log_time import STEEP, advance
+from tokensieve.theory.flow.log_time import STEEP
 from tokensieve.theory.flow.solve import few_threads
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import Margin, max_margin
@@ -116,7 +116,8 @@ def joint_flow(
         rows = [(-math.inf, x), (begin, x + math.exp(begin) * slope)]
         solver = BDF(curve, begin, rows[-1][1], log_time, rtol=tolerance, atol=tolerance, first_step=0.1)
         while solver.status == "running":
-            if not advance(solver):
+            solver.step()
+            if solver.status == "failed":
                 raise InputError(f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger tolerance")
             rows.append((float(solver.t), solver.y.copy()))
             if progress is not None:

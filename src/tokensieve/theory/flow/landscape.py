@@ -141,6 +141,16 @@ class Landscape:
         self._log_counts = np.log(counts.matrix.data)
         self._longest = float(np.linalg.norm(self.E, axis=1).max(initial=0.0)) or 1.0
 
+    def split(self, p: Floats) -> Floats:
+        """p: its own coordinates."""
+        return p
+
+    joined = split
+
+    def overlooked(self, p: Floats) -> float:
+        """−∞: no force is left out."""
+        return -math.inf
+
     def slope(self, p: Floats) -> tuple[Floats, float]:
         """−∇L/‖∇L‖ and log‖∇L‖ alone: what an integrator asks for most often."""
         _, log_size, downhill = self._gradient(self.terms(self.E @ p))

@@ -63,7 +63,7 @@ class _State:
     rest: float
     settings: FlowSettings
     rows: list[tuple[Point, float, float]]
-    solver: Integrator | SplitFlow | None = None
+    flow: Integrator | SplitFlow | None = None
     patience: float = PATIENCE
     limit: tuple[Floats, float] | None = None
     failed: bool = False
@@ -81,6 +81,11 @@ class _State:
     @property
     def steps(self) -> int:
         return len(self.rows) - 1
+
+    @property
+    def solver(self) -> Integrator:
+        assert self.flow is not None
+        return self.flow if isinstance(self.flow, Integrator) else self.flow.solver
 
     def norm(self, z: Floats) -> float:
         return math.hypot(float(np.linalg.norm(z)), self.rest)
@@ -171,38 +176,34 @@ def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept:
     ]
     state = _State(land, rest, settings, rows, seconds=kept.seconds)
     if state.log_time >= SPLIT_FROM:
-        state.solver = _split(state)
+        state.flow = _split(state)
     return state
 
 
 def _step(state: _State) -> None:
     """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
-    solver = state.solver = state.solver or _plain(state)
-    if isinstance(solver, Integrator) and solver.clock >= SPLIT_FROM:
-        solver = state.solver = _split(state)
-    if not solver.step():
+    flow = state.flow = state.flow or _plain(state)
+    if isinstance(flow, Integrator) and flow.clock >= SPLIT_FROM:
+        flow = state.flow = _split(state)
+    if not flow.step():
         state.failed = True
         return
-    if state.norm(_place(solver)) > state.settings.max_norm:
+    solver = state.solver
+    if state.norm(solver.p) > state.settings.max_norm:
         solver.back_to(lambda p: state.norm(p) - state.settings.max_norm)
-    z = _place(solver)
-    arc = float(np.linalg.norm(z - state.here.p))
-    point = state.land.point(z)
-    if isinstance(solver, SplitFlow):
+    arc = float(np.linalg.norm(solver.p - state.here.p))
+    point = state.land.point(solver.p)
+    if isinstance(flow, SplitFlow):
         # The norm of the whole gradient is that of rounding by now; along V^⊥ it is exact.
-        log_gradient, coherence = solver.outside()
+        log_gradient, coherence = flow.outside()
         decay = (state.here.log_gradient - log_gradient) / arc if arc > 0 else state.here.decay
-        point = Point(z, point.loss, log_gradient, decay, coherence)
+        point = Point(solver.p, point.loss, log_gradient, decay, coherence)
     state.rows.append((point, state.rows[-1][1] + arc, solver.log_time))
-
-
-def _place(solver: Integrator | SplitFlow) -> Floats:
-    return solver.x if isinstance(solver, Integrator) else solver.p
 
 
 def _terminate(state: _State) -> tuple[Verdict, str] | None:
     """The verdict and its reason, or None while the curve goes on."""
-    here, settings, clock = state.here, state.settings, state.log_time if state.solver is None else state.solver.clock
+    here, settings, clock = state.here, state.settings, state.log_time if state.flow is None else state.solver.clock
     norm = state.norm(here.p)
     if here.log_gradient == -math.inf:
         state.limit = finite_limit(state.land, here.p, clock) or (here.p, 0.0)
@@ -225,7 +226,7 @@ def _terminate(state: _State) -> tuple[Verdict, str] | None:
     spent = time.monotonic() - state.started > settings.max_seconds or state.steps >= settings.max_steps
     if spent:
         return Verdict.UNDECIDED, f"neither divergence nor a limit was seen up to {state.steps} steps, {at}"
-    ties = isinstance(state.solver, SplitFlow) and state.solver.face.dimension > 0
+    ties = isinstance(state.flow, SplitFlow) and state.flow.face.dimension > 0
     if ties and state.log_time >= settings.max_log_time:
         return (
             Verdict.UNDECIDED,
@@ -236,10 +237,10 @@ def _terminate(state: _State) -> tuple[Verdict, str] | None:
 
 def _looked_again(state: _State) -> bool:
     """Whether ties that have settled meanwhile explain why the curve is stuck."""
-    if isinstance(state.solver, SplitFlow):
-        return state.solver.look()
-    state.solver = _split(state)
-    return state.solver.face.dimension > 0
+    if isinstance(state.flow, SplitFlow):
+        return state.flow.look()
+    state.flow = _split(state)
+    return state.flow.face.dimension > 0
 
 
 def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
@@ -263,7 +264,7 @@ def _plain(state: _State) -> Integrator:
     before = state.rows[-2][2] if state.steps else -math.inf
     step = 0.1 * (state.log_time - before) if math.isfinite(before) else 0.1
     tolerance = state.settings.tolerance
-    return Integrator(state.land, state.here.p, state.log_time, state.log_time, (tolerance, tolerance), step)
+    return Integrator(lambda *_: state.land, state.here.p, state.log_time, state.log_time, (tolerance, tolerance), step)
 
 
 def _split(state: _State) -> SplitFlow:

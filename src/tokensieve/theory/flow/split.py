@@ -16,7 +16,6 @@ these live pairs; the rest of q stands still until another pair becomes live.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -29,8 +28,6 @@ from tokensieve.theory.flow.log_time import Integrator
 from tokensieve.theory.flow.ties import Face, settled_face
 from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
 
-# A pair is live when its force, times the time passed, exceeds e^{−LIVE}; coordinates without it are stale from e^{−STALE} on.
-LIVE, STALE = 25.0, 15.0
 # The clock's time between two looks at which ties have settled.
 LOOK = 1.5
 # Forces below this share of the largest do not reach the last bit of a Hessian along V^⊥.
@@ -70,9 +67,10 @@ class SplitLandscape:
         face: the ties.
         p: the point at which pairs are found to be live, shape (r,).
         clock: log of the time that has passed there.
+        margin: how many nats weaker than those that move something a force may be to be left out.
     """
 
-    def __init__(self, land: Landscape, face: Face, p: Floats, clock: float) -> None:
+    def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
         counts = land.counts
         self.land, self.face = land, face
         _, lead = np.unique(face.group, return_index=True)
@@ -84,7 +82,7 @@ class SplitLandscape:
         q = face.outside.T @ p
         terms = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
         level = self._levels(terms)
-        self._live = level > min(-max(clock, 0.0), float(level.max(initial=0.0))) - LIVE
+        self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         pairs = np.unique(self._ends[self._live], axis=0)
         inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
         self._W = face.outside @ inside
@@ -101,10 +99,9 @@ class SplitLandscape:
         k = self.face.dimension
         return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
 
-    def stale(self, x: Floats, clock: float) -> bool:
-        """Whether a pair has become live of which the coordinates know nothing."""
-        level = self._levels(self._terms(x))[~self._live]
-        return bool(level.max(initial=-math.inf) + max(clock, 0.0) > -STALE)
+    def overlooked(self, x: Floats) -> float:
+        """Logarithm of the largest force that is not live."""
+        return float(self._levels(self._terms(x))[~self._live].max(initial=-math.inf))
 
     def slope(self, x: Floats) -> tuple[Floats, float]:
         """−∇L/‖∇L‖ and log‖∇L‖."""
@@ -193,56 +190,46 @@ class SplitFlow:
     def __init__(
         self, land: Landscape, p: Floats, clock: float, log_time: float, tolerance: float, face: Face | None = None
     ) -> None:
-        self.land, self.p, self.looked, self._tolerance = land, p, clock, tolerance
+        self._land, self._tolerance, self.looked = land, tolerance, clock
         self.face = face or settled_face(land.counts, land.E, land.w, p, clock)
-        self._solver = self._begin(clock, log_time, 0.1)
-
-    @property
-    def clock(self) -> float:
-        """log t, counted from where the clock was last set back."""
-        return self._solver.clock
-
-    @property
-    def log_time(self) -> float:
-        """log t, counted from the start of the whole curve."""
-        return self._solver.log_time
+        self.solver = self._begin(p, clock, log_time, 0.1)
 
     def step(self) -> bool:
         """One step, in local time where the clock does not resolve it; False where that fails too."""
-        solver = self._solver
+        solver = self.solver
         if not (solver.step() or (solver.restart() and solver.step())):
             return False
-        self.p = self.split.joined(solver.x)
-        if abs(self.clock - self.looked) >= LOOK and self.clock > 0:
+        if abs(solver.clock - self.looked) >= LOOK and solver.clock > 0:
             self.look()
-        elif self.split.stale(solver.x, self.clock):
-            self._solver = self._begin(self.clock, self.log_time, solver.last_step)
         return True
 
     def look(self) -> bool:
         """Find the ties anew; whether they changed."""
-        self.looked = self.clock
-        face = settled_face(self.land.counts, self.land.E, self.land.w, self.p, self.clock)
-        changed = not np.array_equal(face.mask, self.face.mask)
-        if changed:
-            self.face = face
-        if changed or self.split.stale(self._solver.x, self.clock):
-            self._solver = self._begin(self.clock, self.log_time, self._solver.last_step)
-        return changed
-
-    def back_to(self, rises: Callable[[Floats], float]) -> None:
-        """Return to where, within the last step, a function of p rose through zero."""
-        self._solver.back_to(lambda x: rises(self.split.joined(x)))
-        self.p = self.split.joined(self._solver.x)
+        solver = self.solver
+        self.looked = solver.clock
+        face = settled_face(self._land.counts, self._land.E, self._land.w, solver.p, solver.clock)
+        if np.array_equal(face.mask, self.face.mask):
+            return False
+        self.face = face
+        self.solver = self._begin(solver.p, solver.clock, solver.log_time, solver.last_step)
+        return True
 
     def outside(self) -> tuple[float, float]:
         """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
-        return self.split.outside(self._solver.x)
+        split = self.solver.here
+        assert isinstance(split, SplitLandscape)
+        return split.outside(split.split(self.solver.p))
 
-    def _begin(self, clock: float, log_time: float, step: float) -> Integrator:
-        self.split = SplitLandscape(self.land, self.face, self.p, clock)
-        tolerance = (self._tolerance, self._tolerance)
-        return Integrator(self.split, self.split.split(self.p), clock, log_time, tolerance, step)
+    def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
+        face = self.face
+        return Integrator(
+            lambda p, clock, margin: SplitLandscape(self._land, face, p, clock, margin),
+            p,
+            clock,
+            log_time,
+            (self._tolerance, self._tolerance),
+            step,
+        )
 
 
 def own_groups(counts: Counts, face: Face) -> Ints:

@@ -220,7 +220,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     if not prediction.phases:
         reason = (
             LATE
-            if time.monotonic() > deadline
+            if time.monotonic() > deadline or flow.track.seconds >= flow.settings.max_seconds
             else f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
         )
         return Limit(Fate.UNDECIDED, reason, flow, prediction=prediction)

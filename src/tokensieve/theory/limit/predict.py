@@ -145,16 +145,17 @@ class Prediction:
         """The true flow in local time, until its ties have settled."""
         flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, TOLERANCE, self.phases[-1].face)
         looked, self._settled = flow.looked, None
-        while flow.clock < LONGEST and flow.step():
-            self._between.append((flow.p, flow.log_time))
+        while flow.solver.clock < LONGEST and flow.step():
+            self._between.append((flow.solver.p, flow.solver.log_time))
             if time.monotonic() > deadline:
                 self.trouble = LATE
                 return
             if flow.looked != looked:
                 looked = flow.looked
-                self._settled = settle(self._land, flow.p, flow.face)
+                self._settled = settle(self._land, flow.solver.p, flow.face)
             if self._settled is not None:
-                self._z, self._clock, self._log_time = flow.p, flow.clock, flow.log_time
+                solver = flow.solver
+                self._z, self._clock, self._log_time = solver.p, solver.clock, solver.log_time
                 return
         self.trouble = f"a type came near at log t = {self._log_time:.4g}, and the ties did not settle"
 

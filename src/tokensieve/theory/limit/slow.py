@@ -24,7 +24,7 @@ import numpy as np
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.log_time import Integrator
-from tokensieve.theory.flow.split import LIVE, STALE, own_groups
+from tokensieve.theory.flow.split import own_groups
 from tokensieve.theory.flow.ties import SETTLED, Equilibrium, Face, log_total
 from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
 
@@ -36,8 +36,6 @@ STILL = 1e-3
 ALONE = 40.0
 # Relative and absolute local error of a step, and the most steps of one path.
 TOLERANCE, STEPS = (1e-9, 1e-5), 3000
-# A pair that was not live and whose force, times the time passed, is beyond e^{−TOO_LATE} after a step spoils the step.
-TOO_LATE = 5.0
 # Terms below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-17
 
@@ -189,79 +187,67 @@ def follow(
         far: log t at which to stop.
         deadline: by time.monotonic(): no step is begun after it.
     """
-    here = _Live(phi, q, clock)
-    solver = Integrator(here.phi, here.B.T @ q, clock, log_time, TOLERANCE)
+    solver = Integrator(lambda q, clock, margin: _Live(phi, q, clock, margin), q, clock, log_time, TOLERANCE)
     points, times, before, end = [q], [log_time], phi.nearness(q), End.STEPS
-    last, margin = (clock, log_time), LIVE
     for _ in range(STEPS):
         if time.monotonic() > deadline:
             end = End.TIME
             break
-        if phi.slope(q)[1] == -math.inf:
+        if phi.slope(solver.p)[1] == -math.inf:
             end = End.STILL
             break
         if not solver.step():
             # A gap closes faster than this clock can show, or has just been let go.
-            shut, passed = _pulled_shut(phi, q)
-            if not solver.restart(None if shut is None else here.B.T @ shut, passed):
+            if not solver.restart(*_pulled_shut(phi, solver.p)):
                 break
-            q, last = here.joined(solver.x), (solver.clock, solver.log_time)
-            before = phi.nearness(q)
+            before = phi.nearness(solver.p)
             continue
-        after, overlooked = here.joined(solver.x), here.overlooked(here.joined(solver.x), solver.clock)
-        if overlooked > -TOO_LATE:  # one long step has passed the time when another pair became live
-            margin *= 4
-            here = _Live(phi, q, last[0], margin)
-            solver = Integrator(here.phi, here.B.T @ q, *last, TOLERANCE)
-            continue
-        q, last, margin = after, (solver.clock, solver.log_time), LIVE
-        near = phi.nearness(q)
+        near = phi.nearness(solver.p)
         closing = (near > -NEAR) & (near > before)
         if closing.any():
             fresh = np.flatnonzero(closing & (before <= -NEAR))
             if len(fresh):
-                solver.back_to(_rise(here, fresh))
-                q = here.joined(solver.x)
+                solver.back_to(_rise(phi, fresh))
             end = End.NEAR
         before = near
-        points.append(q)
+        points.append(solver.p)
         times.append(solver.log_time)
-        if end is End.STEPS and _at_rest(phi, q, solver.clock):
+        if end is End.STEPS and _at_rest(phi, solver.p, solver.clock):
             end = End.STILL
         if end is End.STEPS and solver.log_time >= far:
             end = End.FAR
         if end is not End.STEPS:
             break
-        if overlooked > -STALE:
-            here = _Live(phi, q, solver.clock)
-            solver = Integrator(here.phi, here.B.T @ q, solver.clock, solver.log_time, TOLERANCE, solver.last_step)
     return SlowPath(end, np.array(points), np.array(times), solver.clock)
+
+
+def _rise(phi: Exponentials, pairs: Ints) -> Callable[[Floats], float]:
+    """By how much the nearest of some pairs is too near."""
+    return lambda q: float(phi.nearness(q)[pairs].max()) + NEAR
 
 
 class _Live:
     """Φ on the span of the pairs whose force matters yet; the rest of q stands still."""
 
-    def __init__(self, phi: Exponentials, q: Floats, clock: float, margin: float = LIVE) -> None:
+    def __init__(self, phi: Exponentials, q: Floats, clock: float, margin: float) -> None:
         level = phi.levels(q)
-        self._all, self._live = phi, level > min(-max(clock, 0.0), float(level.max(initial=0.0))) - margin
+        self._all = phi
+        self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         pairs = phi.pairs[self._live]
-        self.B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
-        self._rest = q - self.B @ (self.B.T @ q)
+        self._B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
+        self._rest = q - self._B @ (self._B.T @ q)
         still = phi.gaps(self._rest)
-        self.phi = replace(phi, F=phi.F @ self.B, log_k=phi.log_k - still, log_weight=phi.log_weight - still)
+        inside = replace(phi, F=phi.F @ self._B, log_k=phi.log_k - still, log_weight=phi.log_weight - still)
+        self.slope, self.hessian = inside.slope, inside.hessian
+
+    def split(self, q: Floats) -> Floats:
+        return np.asarray(self._B.T @ q)
 
     def joined(self, x: Floats) -> Floats:
-        """q of coordinates on the span."""
-        return np.asarray(self._rest + self.B @ x)
+        return np.asarray(self._rest + self._B @ x)
 
-    def overlooked(self, q: Floats, clock: float) -> float:
-        """Logarithm of the largest force, times the time passed, of the pairs that are not live."""
-        return float(self._all.levels(q)[~self._live].max(initial=-math.inf)) + max(clock, 0.0)
-
-
-def _rise(here: _Live, pairs: Ints) -> Callable[[Floats], float]:
-    """By how much the nearest of some pairs is too near."""
-    return lambda x: float(here.phi.nearness(x)[pairs].max()) + NEAR
+    def overlooked(self, x: Floats) -> float:
+        return float(self._all.levels(self.joined(x))[~self._live].max(initial=-math.inf))
 
 
 def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats | None, float]:
