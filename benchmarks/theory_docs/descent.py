@@ -16,9 +16,8 @@ import numpy as np
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.curve import Flow
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import few_threads
+from tokensieve.theory.flow.solve import Flow, few_threads
 from tokensieve.theory.geometry import coordinates
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tokensieve.theory.study import Study
-
+from tokensieve import __version__
 from tokensieve.escape import shown
+from tokensieve.theory.verify import Verification
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -33,15 +33,15 @@ def _column(width: float) -> str:
     return rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}"
 
 
-def verdicts(study: Study) -> str:
+def verdicts(found: Verification) -> str:
     """A table: claim, outcome, figures; and what becomes of p."""
-    rows = [(claim.name, claim.outcome.value, claim.verdict) for claim in study.found.claims]
-    rows.append(("what becomes of p", study.found.limit.fate.value, study.found.limit.reason))
+    rows = [(claim.name, claim.outcome.value, claim.verdict) for claim in found.claims]
+    rows.append(("what becomes of p", found.limit.fate.value, found.limit.reason))
     body = [" & ".join(escaped(shown(cell, 600)) for cell in row) + r" \\" for row in rows]
-    name = escaped(shown(study.name, 100))
+    name = escaped(shown(found.name, 100))
     return "\n".join(
         [
-            r"% needs \usepackage{array,booktabs}; made by tokensieve " + escaped(study.version),
+            r"% needs \usepackage{array,booktabs}; made by tokensieve " + escaped(__version__),
             rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, (0.29, 0.15, 0.42)))}@{{}}}}",
             r"\toprule",
             rf"Claim & On {name} & Figures \\",

@@ -16,9 +16,8 @@ from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.model.start import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory.flow.curve import Verdict
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import LEG, gradient_flow
+from tokensieve.theory.flow.solve import LEG, Verdict, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import max_margin

@@ -18,7 +18,7 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.report import pictures_of
 from tokensieve.theory.settings import VerifySettings
-from tokensieve.theory.tables import flow_table, support_table, token_table
+from tokensieve.theory.tables import _support_table, flow_table, token_table
 from tokensieve.theory.verify import Verification, verify
 
 PICTURES = ("alignment", "norm", "loss", "angle", "gaps", "score-before", "score-after", "selected")
@@ -69,7 +69,7 @@ def test_token_table_against_direct_sums(exact: Verification) -> None:
 
 
 def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> None:
-    curve, support, found = flow_table(exact), support_table(exact), exact
+    curve, support, found = flow_table(exact), _support_table(exact), exact
     assert found.margin is not None and found.agreement is not None
     assert curve["log_time"].null_count() == 1 and curve["log_time"][0] is None
     assert curve["angle"][-1] == pytest.approx(found.agreement.angle)
@@ -84,7 +84,7 @@ def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> No
 
 def test_without_a_direction_its_columns_are_missing(finite: Verification) -> None:
     assert flow_table(finite)["angle"].null_count() == flow_table(finite).height
-    assert support_table(finite).is_empty() and support_table(finite).columns == ["selected", "other", "multiplier"]
+    assert _support_table(finite).is_empty() and _support_table(finite).columns == ["selected", "other", "multiplier"]
     assert {picture.name for picture in pictures_of(finite)} == set(PICTURES) - {"angle", "gaps"}
     text = Page(page(finite.report(), {})).text
     assert "the max-margin statement does not apply" in text and "p stops growing" in text

@@ -15,9 +15,9 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.selection import (
-    important_selected,
-    limit_answers,
-    limit_error,
+    _important_selected,
+    _limit_answers,
+    _limit_error,
     one_sided,
     select,
     selected_fraction,
@@ -51,8 +51,8 @@ def test_the_limit_of_the_answers_counts_repeats() -> None:
     counts = Counts.from_matrix([[2, 1, 1], [0, 0, 3], [0, 0, 0]], [1, 0, 1])
     u, w = np.array([1.0, 1.0, 0.0]), np.array([3.0, 0.0, -2.0])
     mask = select(counts, u).mask
-    np.testing.assert_allclose(limit_answers(counts, mask, w), [2.0, -2.0, 0.0])
-    errors = [limit_error(counts, mask, scale * u, w) for scale in (1.0, 10.0, 100.0)]
+    np.testing.assert_allclose(_limit_answers(counts, mask, w), [2.0, -2.0, 0.0])
+    errors = [_limit_error(counts, mask, scale * u, w) for scale in (1.0, 10.0, 100.0)]
     assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-12
     np.testing.assert_allclose(answers(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12)
 
@@ -61,9 +61,9 @@ def test_one_sided_types_and_the_share_that_is_selected() -> None:
     counts = Counts.from_matrix([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0])
     np.testing.assert_array_equal(one_sided(counts), [1, -1, 0, 0])
     mask = select(counts, np.array([2.0, 0.0, 1.0, 0.0])).mask
-    share, some, total = important_selected(counts, mask, one_sided(counts) != 0)
+    share, some, total = _important_selected(counts, mask, one_sided(counts) != 0)
     assert (share, some, total) == (pytest.approx(2 / 3), pytest.approx(2 / 3), 3)
-    share, _, total = important_selected(counts, mask, np.zeros(4, bool))
+    share, _, total = _important_selected(counts, mask, np.zeros(4, bool))
     assert math.isnan(share) and total == 0
 
 

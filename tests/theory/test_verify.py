@@ -18,7 +18,7 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.flow.curve import Verdict
+from tokensieve.theory.flow.solve import Verdict
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.limit.certify import Fate
 from tokensieve.theory.settings import VerifySettings

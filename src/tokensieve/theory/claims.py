@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.geometry import documents_of
 from tokensieve.theory.limit.certify import LATE_ENOUGH, Fate, Limit
 from tokensieve.theory.limit.selection import Attended, one_sided
@@ -203,7 +203,7 @@ def _large_step(counts: Counts, sides: NDArray[np.int64], step: OneStep) -> Assu
     return Assumption(Hypothesis.LARGE_STEP, bool(concerned.any() and not bad.any()), detail, _first(bad))
 
 
-def _first(which: NDArray[Any]) -> tuple[int, ...]:
+def _first(which: Ints | NDArray[np.bool_]) -> tuple[int, ...]:
     """The first few documents of a mask or an index array."""
     places = np.flatnonzero(which) if which.dtype == bool else which
     return tuple(int(k) for k in places[:WITNESSES])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 import scipy.linalg as la
@@ -17,7 +15,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 RANK = 1e-12
 
 
-def coordinates(E: Floats) -> tuple[Floats, NDArray[Any] | None]:
+def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
     """E in an orthonormal basis of its row space when d > |S|: (coordinates (|S|, r), basis (d, r) or None if E is kept).
 
     Inner products and norms are the same, and r = min(|S|, d) columns are all that a flow or a margin problem has to move in.
@@ -26,16 +24,6 @@ def coordinates(E: Floats) -> tuple[Floats, NDArray[Any] | None]:
         return np.ascontiguousarray(E), None
     Q, R = np.linalg.qr(E.T)
     return np.ascontiguousarray(R.T), Q
-
-
-def gap_basis(counts: Counts, E: Floats) -> Floats:
-    """Orthonormal basis of span{E_s − E_r : s, r in one document}, the directions in which score gaps move, shape (r, k).
-
-    Args:
-        counts: n documents over |S| types.
-        E: embeddings, shape (|S|, r).
-    """
-    return span_of(differences(E, linked(counts, np.ones(counts.matrix.nnz, bool))))
 
 
 def linked(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
@@ -51,7 +39,7 @@ def linked(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
     return np.asarray(connected_components(beside, directed=False)[1][m.shape[0] :], dtype=np.int64)
 
 
-def differences(E: Floats, group: NDArray[Any]) -> Floats:
+def differences(E: Floats, group: Ints) -> Floats:
     """E_s minus the embedding of the first type of its group, for every other type of it, shape (m, r).
 
     Args:
@@ -83,7 +71,7 @@ def complement(inside: Floats) -> Floats:
 
 
 @numba.njit(cache=True)
-def extremes(indptr: Any, indices: Any, selected: Any, u: Any) -> Any:
+def extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats) -> tuple[Ints, Ints]:
     """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
     n = len(indptr) - 1
     low = np.full(n, -1, np.int64)

@@ -136,7 +136,7 @@ def _claims(found: Verification, failing: int) -> list[Block]:
 def _limit(found: Verification) -> list[Block]:
     """What becomes of p, with its certificates."""
     out: list[Block] = [Text(MEANS[found.limit.fate], "lead", only=("html", "markdown"))]
-    out += [Text(shown(line, 600)) for line in limit_lines(found)]
+    out += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = finite_gap_table(found).head(GAPS)
     if gaps.height:
         columns = (Column("Token", "token"), Column("stays above", "token"), Column("by (nats)", "plain", 3))
@@ -147,7 +147,7 @@ def _limit(found: Verification) -> list[Block]:
     return out
 
 
-def limit_lines(found: Verification) -> list[str]:
+def _limit_lines(found: Verification) -> list[str]:
     """The certificates of the limit in words, one line each."""
     limit = found.limit
     lines = [f"{limit.fate}: {limit.reason}"] if limit.reason else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.files import Content, csv_table
-from tokensieve.text.counts import Floats, Ints
-from tokensieve.theory.limit.certificate import certificate_files
-from tokensieve.theory.limit.certify import Fate, finite_gaps
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.theory.limit.certify import Fate, Limit, finite_gaps
 from tokensieve.theory.limit.selection import one_sided
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def files_of(found: Verification) -> dict[str, Content]:
     tables = {
         "tokens.csv": token_table(found),
         "flow.csv": flow_table(found),
-        "support.csv": support_table(found),
+        "support.csv": _support_table(found),
         "gaps.csv": gap_curves(found),
     }
     summary = json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     files: dict[str, Content] = {"summary.json": summary}
     files |= {name: csv_table(table) for name, table in tables.items()}
-    return files | certificate_files(found.counts, found.embeddings, found.values, found.limit)
+    return files | _certificate(found.counts, found.embeddings, found.values, found.limit)
 
 
 def token_table(found: Verification) -> pl.DataFrame:
@@ -127,7 +127,7 @@ def gap_curves(found: Verification) -> pl.DataFrame:
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
 
 
-def support_table(found: Verification) -> pl.DataFrame:
+def _support_table(found: Verification) -> pl.DataFrame:
     """Pairs (selected, other) of token names with their multipliers, largest first; no rows without a margin problem.
 
     Where the problem is infeasible the multipliers are the proof of that (they sum to one).
@@ -152,3 +152,59 @@ def _categories(sides: Ints, alpha: Floats) -> list[str]:
     floor = ROUNDING * float(np.abs(alpha).max(initial=0.0))
     sign = np.where(np.abs(alpha) <= floor, 0, np.sign(alpha)).astype(np.int64)
     return [KINDS[2 - step] for step in np.where(sides != 0, 2 * sides, sign).tolist()]
+
+
+def _certificate(counts: Counts, E: Floats, w: Floats, limit: Limit) -> dict[str, Content]:
+    """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified.
+
+    Args:
+        counts: n documents over |S| types.
+        E: embeddings, shape (|S|, d).
+        w: values, shape (|S|,).
+        limit: the limit.
+    """
+    face, finite, balance = limit.face, limit.finite, limit.balance
+    if limit.fate is Fate.UNDECIDED or face is None or finite is None:
+        return {}
+    basis = limit.flow.basis
+    m = counts.matrix
+    arrays = {
+        "indptr": m.indptr,
+        "indices": m.indices,
+        "counts": m.data,
+        "labels": counts.signs,
+        "E": E,
+        "w": w,
+        "selected": face.mask,
+        "z": finite.z if basis is None else basis @ finite.z,
+    }
+    meaning = {
+        "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
+        "labels": "y, ±1",
+        "E, w": "embeddings after one step, and their products with v",
+        "selected": "for each entry of the matrix, whether the type is in S_X",
+        "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
+    }
+    if limit.direction is not None and balance is not None:
+        rho = face.outside @ balance.rho
+        arrays |= {"p_hat": limit.direction, "rho": rho if basis is None else basis @ rho}
+        meaning |= {
+            "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
+            "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
+        }
+        if limit.is_max_margin and limit.margin is not None:
+            arrays |= {"pairs": limit.margin.pairs, "multipliers": limit.margin.multipliers}
+            meaning["pairs, multipliers"] = "types (s, r) and λ ≥ 0 with p̂ = Σ λ (E_s − E_r) up to V: p̂ is the shortest"
+    kept = io.BytesIO()
+    np.savez_compressed(kept, **arrays)
+    about = {
+        "verdict": limit.fate,
+        "reason": limit.reason,
+        "is_max_margin": limit.is_max_margin,
+        "dimension_v": face.dimension,
+        "arrays": meaning,
+    }
+    return {
+        "certificate.json": json.dumps(about, ensure_ascii=False, indent=1),
+        "certificate.npz": kept.getvalue(),
+    }

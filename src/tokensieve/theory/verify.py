@@ -22,8 +22,7 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Agreement, Assumption, Claim, check_assumptions, check_claims
-from tokensieve.theory.flow.curve import Flow, Verdict
-from tokensieve.theory.flow.solve import gradient_flow
+from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import Fate, Limit, find_limit
 from tokensieve.theory.limit.margin import Margin

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numba
 import numpy as np
 
 from tokensieve.model.attention import sum_by_type
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts, Floats, Ints
 
 # Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
 NEGLIGIBLE = 1e-18
@@ -28,7 +27,9 @@ TINY = 1e-200
 
 
 @numba.njit(cache=True, parallel=True)
-def _documents(indptr: Any, indices: Any, log_counts: Any, signs: Any, u: Any, w: Any) -> Any:
+def _documents(
+    indptr: Ints, indices: Ints, log_counts: Floats, signs: Floats, u: Floats, w: Floats
+) -> tuple[Floats, ...]:
     """Of each entry q and t e^{−m}; of each document y f, its scale m and log|g| + m (−∞ where no score can change f)."""
     n = len(indptr) - 1
     q, t = np.zeros(len(indices)), np.zeros(len(indices))
@@ -75,7 +76,7 @@ def _documents(indptr: Any, indices: Any, log_counts: Any, signs: Any, u: Any, w
 
 
 @numba.njit(cache=True, parallel=True)
-def _along(indptr: Any, indices: Any, q: Any, t: Any, g: Any, bend: Any, du: Any) -> Any:
+def _along(indptr: Ints, indices: Ints, q: Floats, t: Floats, g: Floats, bend: Floats, du: Floats) -> Floats:
     """Each document's share of duᵀ M du, M the bracket of the Hessian."""
     n = len(indptr) - 1
     out = np.zeros(n)
@@ -91,7 +92,9 @@ def _along(indptr: Any, indices: Any, q: Any, t: Any, g: Any, bend: Any, du: Any
 
 
 @numba.njit(cache=True, parallel=True)
-def _project(indptr: Any, indices: Any, q: Any, t: Any, g: Any, bend: Any, documents: Any, E: Any) -> Any:
+def _project(
+    indptr: Ints, indices: Ints, q: Floats, t: Floats, g: Floats, bend: Floats, documents: Ints, E: Floats
+) -> tuple[Floats, Floats]:
     """Rows t_XᵀE and ½ bend t_XᵀE − g q_XᵀE of the chosen documents."""
     r = E.shape[1]
     left, right = np.zeros((len(documents), r)), np.zeros((len(documents), r))

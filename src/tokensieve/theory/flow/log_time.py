@@ -21,14 +21,14 @@ from tokensieve.text.counts import Floats
 
 # A curve begins with a gradient step this small against the curvature.
 FIRST = 1e-3
-# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew when it exceeds
+# A force counts when, times the time passed, it exceeds e^{−LIVE}. _Coordinates without it are chosen anew when it exceeds
 # e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
 LIVE, STALE, SPOILT = 25.0, 15.0, 5.0
 # e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
 STEEP = 300.0
 
 
-class Coordinates(Protocol):
+class _Coordinates(Protocol):
     """A loss in coordinates x of p, with gradient and Hessian in the log domain."""
 
     def slope(self, x: Floats, /) -> tuple[Floats, float]:
@@ -64,7 +64,7 @@ class Integrator:
 
     def __init__(
         self,
-        coordinates: Callable[[Floats, float, float], Coordinates],
+        coordinates: Callable[[Floats, float, float], _Coordinates],
         p: Floats,
         clock: float,
         log_time: float,

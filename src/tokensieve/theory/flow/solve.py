@@ -21,21 +21,22 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from tokensieve.checkpoint import fingerprint
+from tokensieve import checkpoint as checkpoints
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.curve import Flow, Track, Verdict
 from tokensieve.theory.flow.landscape import Landscape, Point
 from tokensieve.theory.flow.log_time import STEEP, Integrator
 from tokensieve.theory.flow.split import SplitFlow
-from tokensieve.theory.geometry import coordinates, gap_basis, spread
+from tokensieve.theory.geometry import coordinates, differences, linked, span_of, spread
 from tokensieve.theory.settings import FlowSettings
 
 # Steps between two checkpoints.
@@ -53,6 +54,135 @@ SMALL = 2_000_000
 LARGEST_VALUE = 300.0
 # log t from which the flow is split.
 SPLIT_FROM = 20.0
+
+
+class Verdict(StrEnum):
+    """What became of a curve."""
+
+    DIVERGES = "diverges"
+    FINITE = "finite limit"
+    UNDECIDED = "undecided at the budget"
+
+
+@dataclass(frozen=True)
+class _Track:
+    """The rows of a curve, one per accepted step (row 0 is the start): what a checkpoint keeps.
+
+    Attributes:
+        coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
+        arc: length of the curve, summed over its chords, shape (m,).
+        log_time: log t, shape (m,); −∞ at the start.
+        loss: L, shape (m,).
+        log_gradient: log‖∇L‖, shape (m,); where ties have settled, of its part along V^⊥.
+        decay: −d log‖∇L‖/ds, s the length, shape (m,).
+        coherence: ‖∇L‖ over the sum of the sizes of its terms, shape (m,).
+        seconds: wall time spent on them.
+    """
+
+    coordinates: Floats
+    arc: Floats
+    log_time: Floats
+    loss: Floats
+    log_gradient: Floats
+    decay: Floats
+    coherence: Floats
+    seconds: float
+
+    def save(self, path: Path, mark: str) -> None:
+        """Write the rows as a checkpoint of the run with this fingerprint."""
+        arrays = {name: value for name, value in self.__dict__.items() if name != "seconds"}
+        checkpoints.save(path, mark, arrays, {"seconds": self.seconds})
+
+    @classmethod
+    def load(cls, path: Path, mark: str) -> _Track | None:
+        """The rows of a checkpoint of this run; None where there is no file.
+
+        Raises:
+            InputError: the file is damaged, no checkpoint, or of another run.
+        """
+        found = checkpoints.load(path, mark)
+        return None if found is None else cls(**found[0], seconds=float(found[1]["seconds"]))
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The curve followed so far, and what became of it.
+
+    Attributes:
+        verdict: whether p diverges, converges, or neither was seen.
+        reason: the verdict in words.
+        track: the rows of the curve.
+        basis: of their coordinates, shape (d, r), or None when the coordinates are p itself.
+        rest: the part of p outside the span of E, which never moves, shape (d,).
+        limit: the finite point that p converges to, shape (d,), or None.
+        limit_curvature: smallest curvature at the limit relative to the largest, where score gaps move; nan without limit.
+        settings: the settings.
+    """
+
+    verdict: Verdict
+    reason: str
+    track: _Track
+    basis: Floats | None
+    rest: Floats
+    limit: Floats | None
+    limit_curvature: float
+    settings: FlowSettings
+
+    @property
+    def coordinates(self) -> Floats:
+        """Points of the curve, shape (m, r)."""
+        return self.track.coordinates
+
+    @property
+    def log_time(self) -> Floats:
+        """log t, shape (m,)."""
+        return self.track.log_time
+
+    @property
+    def rises(self) -> int:
+        """Steps at which the computed loss rose."""
+        return int(np.sum(np.diff(self.track.loss) > 0))
+
+    @property
+    def norm(self) -> Floats:
+        """‖p‖ along the curve, shape (m,)."""
+        return np.asarray(np.hypot(np.linalg.norm(self.coordinates, axis=1), np.linalg.norm(self.rest)))
+
+    @property
+    def p(self) -> Floats:
+        """The last point, shape (d,)."""
+        return self.at(-1)
+
+    def at(self, row: int) -> Floats:
+        """p at a row of the curve, shape (d,)."""
+        z = self.coordinates[row]
+        return np.asarray(self.rest + (z if self.basis is None else self.basis @ z))
+
+    def cosine(self, direction: Floats) -> Floats:
+        """Cosine of p and a direction of R^d along the curve, shape (m,)."""
+        inside = direction if self.basis is None else self.basis.T @ direction
+        dots = self.coordinates @ inside + float(self.rest @ direction)
+        return np.asarray(dots / (self.norm * np.linalg.norm(direction)))
+
+    def angle(self, direction: Floats) -> Floats:
+        """Angle in radians between p and a direction along the curve, shape (m,); exact also where the cosine rounds to one."""
+        unit = direction / np.linalg.norm(direction)
+        inside = unit if self.basis is None else self.basis.T @ unit
+        outside = unit - (inside if self.basis is None else self.basis @ inside)
+        dots = self.coordinates @ inside + float(self.rest @ unit)
+        across = np.linalg.norm(self.coordinates - np.outer(dots, inside), axis=1)
+        beyond = np.linalg.norm(self.rest - np.outer(dots, outside), axis=1)
+        return np.asarray(np.arctan2(np.hypot(across, beyond), dots))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Verdict and last figures, ready for JSON."""
+        last = float(self.log_time[-1])
+        return {
+            "verdict": self.verdict, "reason": self.reason, "norm": float(self.norm[-1]), "arc": float(self.track.arc[-1]),
+            "log_time": last if math.isfinite(last) else None, "loss": float(self.track.loss[-1]), "steps": len(self.track.arc) - 1,
+            "limit_norm": None if self.limit is None else float(np.linalg.norm(self.limit)), "rises": self.rises,
+            "seconds": self.track.seconds,
+        }  # fmt: skip
 
 
 @dataclass
@@ -123,10 +253,10 @@ def gradient_flow(
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
     rest = np.zeros_like(p) if basis is None else p - basis @ z
-    mark = fingerprint(settings.tolerance, counts, E, w, p)
+    mark = checkpoints.fingerprint(settings.tolerance, counts, E, w, p)
     with few_threads(counts.matrix.nnz, reduced.size):
         land = Landscape(counts, reduced, w)
-        kept = None if checkpoint is None else Track.load(checkpoint, mark)
+        kept = None if checkpoint is None else _Track.load(checkpoint, mark)
         kept = after.track if after is not None else kept
         state = _init(land, z, float(np.linalg.norm(rest)), settings, kept)
         while (ending := _terminate(state)) is None:
@@ -160,7 +290,7 @@ def few_threads(entries: int, size: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: Track | None) -> _State:
+def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: _Track | None) -> _State:
     """The start, or the rows of a curve that are within this call's budget."""
     if kept is None:
         return _State(land, rest, settings, [(land.point(z), 0.0, -math.inf)])
@@ -206,7 +336,7 @@ def _terminate(state: _State) -> tuple[Verdict, str] | None:
     here, settings, clock = state.here, state.settings, state.log_time if state.flow is None else state.solver.clock
     norm = state.norm(here.p)
     if here.log_gradient == -math.inf:
-        state.limit = finite_limit(state.land, here.p, clock) or (here.p, 0.0)
+        state.limit = _finite_limit(state.land, here.p, clock) or (here.p, 0.0)
         return Verdict.FINITE, "the gradient is exactly zero: no score can change the loss"
     if norm >= LANDED * settings.max_norm:
         return _at_the_end(state, norm)
@@ -215,7 +345,7 @@ def _terminate(state: _State) -> tuple[Verdict, str] | None:
     stuck = noise > settings.tolerance * (1 + norm) or state.failed
     if stuck or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
         state.patience = GROWTH * state.steps
-        state.limit = finite_limit(state.land, here.p, clock)
+        state.limit = _finite_limit(state.land, here.p, clock)
         if state.limit is not None:
             distance = float(np.linalg.norm(state.limit[0] - here.p))
             return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
@@ -272,7 +402,7 @@ def _split(state: _State) -> SplitFlow:
     return SplitFlow(state.land, state.here.p, state.log_time, state.log_time, state.settings.tolerance)
 
 
-def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, float] | None:
+def _finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, float] | None:
     """A strict local minimum that Newton's method reaches from a point of the curve, or None.
 
     Args:
@@ -283,7 +413,8 @@ def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, f
     Returns:
         The minimum, shape (r,), and its smallest curvature relative to the largest, among directions in which score gaps move.
     """
-    W = gap_basis(land.counts, land.E)
+    everything = np.ones(land.counts.matrix.nnz, bool)
+    W = span_of(differences(land.E, linked(land.counts, everything)))
     first, start, loss, log_curvature = math.inf, z, land.point(z).loss, -math.inf
     for _ in range(20):
         H, downhill, log_size = land.hessian(z)
@@ -305,9 +436,9 @@ def finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, f
     return None
 
 
-def _track(state: _State) -> Track:
+def _track(state: _State) -> _Track:
     points, arc, log_time = zip(*state.rows, strict=True)
-    return Track(
+    return _Track(
         np.array([x.p for x in points]), np.array(arc), np.array(log_time), np.array([x.loss for x in points]),
         np.array([x.log_gradient for x in points]), np.array([x.decay for x in points]), np.array([x.coherence for x in points]),
         state.seconds + time.monotonic() - state.started,

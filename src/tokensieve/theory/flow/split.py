@@ -16,11 +16,11 @@ these live pairs; the rest of q stands still until another pair becomes live.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numba
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import Landscape, Terms
@@ -36,8 +36,18 @@ NEGLIGIBLE = 1e-18
 
 @numba.njit(cache=True, parallel=True)
 def _project(
-    indptr: Any, indices: Any, q: Any, t: Any, g: Any, bend: Any, live: Any, own: Any, group: Any, A: Any, F: Any
-) -> Any:
+    indptr: Ints,
+    indices: Ints,
+    q: Floats,
+    t: Floats,
+    g: Floats,
+    bend: Floats,
+    live: NDArray[np.bool_],
+    own: Ints,
+    group: Ints,
+    A: Floats,
+    F: Floats,
+) -> tuple[Floats, Floats]:
     """Rows Σ t G and Σ (½ bend t − g q) G of each document, G = (A_s, F_s − F_X): along V^⊥ over live unselected types only."""
     n, k, r = len(indptr) - 1, A.shape[1], F.shape[1]
     left, right = np.zeros((n, k + r)), np.zeros((n, k + r))
@@ -59,7 +69,7 @@ def _project(
     return left, right
 
 
-class SplitLandscape:
+class _SplitLandscape:
     """L in the coordinates (ζ, q) of a face and its live pairs, with the interface of `Landscape`.
 
     Args:
@@ -217,13 +227,13 @@ class SplitFlow:
     def outside(self) -> tuple[float, float]:
         """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
         split = self.solver.here
-        assert isinstance(split, SplitLandscape)
+        assert isinstance(split, _SplitLandscape)
         return split.outside(split.split(self.solver.p))
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
         face = self.face
         return Integrator(
-            lambda p, clock, margin: SplitLandscape(self._land, face, p, clock, margin),
+            lambda p, clock, margin: _SplitLandscape(self._land, face, p, clock, margin),
             p,
             clock,
             log_time,

@@ -104,7 +104,7 @@ def face_of(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
     return Face(same, np.unique(group, return_inverse=True)[1], inside)
 
 
-def near_top(counts: Counts, u: Floats, nats: float) -> NDArray[np.bool_]:
+def _near_top(counts: Counts, u: Floats, nats: float) -> NDArray[np.bool_]:
     """Entries of counts.matrix whose weight in their document is within e^{−nats} of its largest, shape (nnz,).
 
     Args:
@@ -141,7 +141,7 @@ def settled_face(counts: Counts, E: Floats, w: Floats, z: Floats, log_time: floa
     """
     m, document, u = counts.matrix, documents_of(counts), E @ z
     top = top_types(counts, u)[document]
-    mask = near_top(counts, u, SHARE * log_time) | (m.indices == top)
+    mask = _near_top(counts, u, SHARE * log_time) | (m.indices == top)
     for _ in range(50):
         face = face_of(counts, E, mask)
         if face.dimension == 0:

@@ -12,8 +12,6 @@ types' Gram matrix K = E Eᵀ, so that no step costs more than (types of the pai
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 import scipy.linalg as la
@@ -97,7 +95,7 @@ class ActiveSet:
 
 
 @numba.njit(cache=True)
-def _run(K: Any, first: Any, second: Any, warm: Any, steps: int) -> Any:
+def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[Ints, Floats, int]:
     """Active pairs, their λ (of an infeasible problem the Farkas multipliers), and the status."""
     m, size = len(first), len(K)
     room = min(m, size) + 1
@@ -155,7 +153,7 @@ def _run(K: Any, first: Any, second: Any, warm: Any, steps: int) -> Any:
 
 
 @numba.njit(cache=True)
-def _products(K: Any, first: Any, second: Any, active: Any, s: int, r: int) -> Any:
+def _products(K: Floats, first: Ints, second: Ints, active: Ints, s: int, r: int) -> Floats:
     """D_A (E_s − E_r)."""
     out = np.empty(len(active))
     for j in range(len(active)):
@@ -165,7 +163,7 @@ def _products(K: Any, first: Any, second: Any, active: Any, s: int, r: int) -> A
 
 
 @numba.njit(cache=True)
-def _gram(K: Any, first: Any, second: Any) -> Any:
+def _gram(K: Floats, first: Ints, second: Ints) -> Floats:
     """D Dᵀ of all pairs."""
     out, every = np.empty((len(first), len(first))), np.arange(len(first))
     for j in range(len(first)):
@@ -174,7 +172,7 @@ def _gram(K: Any, first: Any, second: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _scores(K: Any, first: Any, second: Any, active: Any, weights: Any) -> Any:
+def _scores(K: Floats, first: Ints, second: Ints, active: Ints, weights: Floats) -> Floats:
     """Scores of all types under z = D_Aᵀ weights."""
     flow = np.zeros(len(K))
     for j in range(len(active)):
@@ -188,7 +186,7 @@ def _scores(K: Any, first: Any, second: Any, active: Any, weights: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _forward(L: Any, q: int, b: Any) -> Any:
+def _forward(L: Floats, q: int, b: Floats) -> Floats:
     """x of L x = b."""
     x = np.empty(q)
     for i in range(q):
@@ -200,7 +198,7 @@ def _forward(L: Any, q: int, b: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _backward(L: Any, q: int, b: Any) -> Any:
+def _backward(L: Floats, q: int, b: Floats) -> Floats:
     """x of Lᵀ x = b."""
     x = b[:q].copy()
     for i in range(q - 1, -1, -1):
@@ -211,7 +209,7 @@ def _backward(L: Any, q: int, b: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _remove(L: Any, q: int, gone: int) -> None:
+def _remove(L: Floats, q: int, gone: int) -> None:
     """L of the same Gram matrix without one row and column: shift up, rotate the rest back to a triangle."""
     for i in range(gone, q - 1):
         for j in range(i + 2):

@@ -24,14 +24,12 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.curve import Flow, Verdict
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import few_threads, gradient_flow
+from tokensieve.theory.flow.solve import Flow, Verdict, few_threads, gradient_flow
 from tokensieve.theory.flow.ties import Equilibrium, Face, equilibrium, face_of, restricted
 from tokensieve.theory.geometry import coordinates, differences, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
-from tokensieve.theory.limit.predict import LATE, Phase, Prediction
-from tokensieve.theory.limit.slow import End, Exponentials
+from tokensieve.theory.limit.predict import LATE, End, Exponentials, Phase, Prediction
 from tokensieve.theory.settings import FlowSettings
 
 # Shorter curves decide nothing. A prediction begins this much log t before the end of the curve, to be compared with the rest.
@@ -264,7 +262,7 @@ def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: fl
     limit = Limit(Fate.UNDECIDED, prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
-    if not len(phi.pairs) or phase.path.end is End.STILL:
+    if not len(phi.pairs) or phase.end is End.STILL:
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         return replace(
             limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
@@ -311,8 +309,8 @@ def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: fl
 
 def _velocity(phase: Phase) -> Floats:
     """dq/dlog t at the end of the slow flow."""
-    unit, log_size = phase.slow.slope(phase.path.q[-1])
-    return np.asarray(unit * math.exp(min(phase.path.clock + log_size, 300.0)))
+    unit, log_size = phase.slow.slope(phase.slow_path[-1])
+    return np.asarray(unit * math.exp(min(phase.clock + log_size, 300.0)))
 
 
 def _angle(one: Floats, two: Floats) -> float:
@@ -341,7 +339,7 @@ def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | No
         return None
     m = len(phi.F)
     B = span_of(differences(phi.F, _components(phi, pairs)))
-    q, log_time = phase.path.q[-1], float(phase.path.log_time[-1])
+    q, log_time = phase.slow_path[-1], float(phase.log_time[-1])
     start = q - direction * log_time
     x = B.T @ start
     views = phi.F @ B
@@ -370,11 +368,11 @@ def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | No
 
 def _angle_constant(flow: Flow, phase: Phase, balance: Balance) -> float:
     """Length of the part of ρ* + z* + c across p̂, the limit of angle · ‖p‖."""
-    times = phase.path.log_time
+    times = phase.log_time[-len(phase.slow_path) :]
     row = int(np.searchsorted(times, math.sqrt(times[0] * times[-1])))
     row = min(row, len(times) - 1)
     B = span_of(differences(phase.slow.F, _components(phase.slow, balance.tight)))
-    offset = phase.path.q[row] - balance.direction * times[row]
+    offset = phase.slow_path[row] - balance.direction * times[row]
     offset = offset + B @ (B.T @ (balance.rho - offset))
     unit = balance.direction / np.linalg.norm(balance.direction)
     across = offset - (offset @ unit) * unit

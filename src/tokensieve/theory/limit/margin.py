@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import clarabel
 import numpy as np
@@ -180,8 +179,8 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
 class _Problem:
     """All constraints, implicit: documents, who is selected, embeddings on V^⊥, the first type of the same ones."""
 
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
+    indptr: Ints
+    indices: Ints
     selected: NDArray[np.bool_]
     E: Floats
     lead: Ints

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.curve import Flow
+from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import documents_of, extremes, highest
 
 
@@ -82,16 +82,16 @@ def attended(
         important: the important types, shape (|S|,).
     """
     u = E @ flow.p
-    every, some, documents = important_selected(counts, mask, important)
-    one_sided_share = important_selected(counts, mask, one_sided(counts) != 0)[1]
+    every, some, documents = _important_selected(counts, mask, important)
+    one_sided_share = _important_selected(counts, mask, one_sided(counts) != 0)[1]
     return Attended(
-        describe(counts, mask, u),
+        _describe(counts, mask, u),
         every,
         some,
         documents,
         one_sided_share,
         final_from(counts, E, flow, mask),
-        limit_error(counts, mask, u, w),
+        _limit_error(counts, mask, u, w),
     )
 
 
@@ -111,10 +111,10 @@ def select(counts: Counts, scores: Floats, slack: float = 0.0) -> Selection:
             f"scores {scores.shape} must be {counts.n_types} finite numbers and the slack {slack} not negative"
         )
     behind = highest(counts, scores)[documents_of(counts)] - scores[counts.matrix.indices]
-    return describe(counts, behind <= slack, scores)
+    return _describe(counts, behind <= slack, scores)
 
 
-def describe(counts: Counts, mask: NDArray[np.bool_], scores: Floats) -> Selection:
+def _describe(counts: Counts, mask: NDArray[np.bool_], scores: Floats) -> Selection:
     """The figures of a selection.
 
     Args:
@@ -138,7 +138,7 @@ def one_sided(counts: Counts) -> Ints:
     return np.asarray(np.where(seen[0] == 0, 1, 0) - np.where(seen[1] == 0, 1, 0), dtype=np.int64)
 
 
-def important_selected(
+def _important_selected(
     counts: Counts, mask: NDArray[np.bool_], important: NDArray[np.bool_]
 ) -> tuple[float, float, int]:
     """Fractions of the documents with important types that select all, and any, of these; and the number of documents with any.
@@ -202,7 +202,7 @@ def final_from(counts: Counts, E: Floats, flow: Flow, mask: NDArray[np.bool_]) -
     return float(found)
 
 
-def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
+def _limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
     """Mean value of the selected tokens of each document, with multiplicity, shape (n,); zero without any."""
     document = documents_of(counts)
     weight = counts.matrix.data * mask
@@ -212,6 +212,6 @@ def limit_answers(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
     )
 
 
-def limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:
+def _limit_error(counts: Counts, mask: NDArray[np.bool_], u: Floats, w: Floats) -> float:
     """max_X |f_X − mean value of its selected tokens|: zero in the limit of Lemma 4.4 where nothing is tied."""
-    return float(np.abs(answers(counts.matrix, u, w)[:, 0] - limit_answers(counts, mask, w)).max())
+    return float(np.abs(answers(counts.matrix, u, w)[:, 0] - _limit_answers(counts, mask, w)).max())
