@@ -107,7 +107,7 @@ def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path
         (["audit", "good.csv", "--tokenizer", "fifo"], "not a regular file"),
         (["audit", "fifo"], "fifo"),
         (["audit", "zero.csv"], "zero.csv"),
-        (["audit", "good.csv", "good.csv"], "test documents go with --test SOURCE"),
+        (["predict", "m", "good.csv", "good.csv"], "it takes one source"),
         (["predict", "model", "good.csv", "good.csv"], "it takes one source"),
         (["explain", "model", "two", "words"], "put the text in quotes"),
         (["verify", "--d", "99999999999"], "GB of memory, and this machine has"),

@@ -15,13 +15,13 @@ from typing import Any
 from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import command, out_option, progress, quiet_option
 from tokensieve.cli.labels import audit_labels, labels_to_audit
-from tokensieve.cli.options import SOURCE, Splitting, advise_streaming, reading_of
+from tokensieve.cli.options import SOURCES, Splitting, advise_streaming, reading_of, sources
 from tokensieve.options import option
 
 
-@command(source=SOURCE)
+@command(source=SOURCES)
 def audit(
-    source: str,
+    source: list[str],
     settings: Settings,
     splitting: Splitting,
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
@@ -29,22 +29,23 @@ def audit(
     out: Path = out_option("tokensieve-audit"),
     quiet: bool = quiet_option(),
 ) -> int:
-    """Audit one source, or each of its labels."""
+    """Audit a source, or each of its labels."""
     from tokensieve.auditing.limits import exceeded_report
     from tokensieve.report.terminal import show as show_report
 
-    advise_streaming(source, settings, quiet)
-    asked, left_out = labels_to_audit(source, settings)
+    given, shown = sources(source)
+    advise_streaming(shown, settings, quiet)
+    asked, left_out = labels_to_audit(given, settings)
     how = {"splitting": splitting, "quiet": quiet, "draw": pictures, "card": card}
     if asked:
 
         def run(one: Any, folder: Path, name: str) -> Any:
-            return run_audit(source, one, folder, name=name, show=False, **how)  # type: ignore[arg-type]
+            return run_audit(given, one, folder, name=name, show=False, **how)  # type: ignore[arg-type]
 
-        return audit_labels(asked, left_out, source, out, quiet, run)
-    found = run_audit(source, settings, out, **how)  # type: ignore[arg-type]
+        return audit_labels(asked, left_out, shown, out, quiet, run)
+    found = run_audit(given, settings, out, **how)  # type: ignore[arg-type]
     if found.fails and not quiet:
-        show_report(exceeded_report(found, str(source), out))
+        show_report(exceeded_report(found, shown, out))
     return 3 if found.fails else 0
 
 

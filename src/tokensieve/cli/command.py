@@ -42,8 +42,6 @@ _SURPLUS = {  # command → where an argument too many goes
     "mask": "it takes one source; name the folder or file to write with --out",
     "verify": "it takes one source",
     "diagnose": "test documents go with --test SOURCE",
-    "train": "test documents go with --test SOURCE",
-    "audit": "test documents go with --test SOURCE",
 }
 
 

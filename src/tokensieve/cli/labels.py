@@ -11,7 +11,7 @@ from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 from tokensieve.text.settings import ReadSettings
 
-LISTS = (".jsonl", ".ndjson", ".json", ".parquet")  # files whose cells may be lists
+LISTS = (".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".ipc")  # files whose cells may be lists
 
 
 def folder_name(label: str) -> str:
@@ -19,14 +19,16 @@ def folder_name(label: str) -> str:
     return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
-def labels_to_audit(source: str, settings: ReadSettings) -> tuple[list[Any], dict[str, int]]:
+def labels_to_audit(source: str | list[str], settings: ReadSettings) -> tuple[list[Any], dict[str, int]]:
     """The audits to make, if there are several, and the labels that are left out; nothing for one ordinary label column.
 
     Raises:
         InputError: the source cannot be read, or an option does not apply to several labels.
     """
+    from tokensieve.text.formats import kind_of
+
     names = [settings.label] if isinstance(settings.label, str) else list(settings.label or [])
-    suffix = Path(source.removesuffix(".gz")).suffix.lower()
+    suffix = kind_of(source if isinstance(source, str) else source[0])
     if settings.pairs or not (len(names) > 1 or settings.label_separator or suffix in LISTS):
         return [], {}
     from tokensieve.text.multilabel import label_settings

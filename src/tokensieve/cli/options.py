@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
+SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 IGNORED = "label label_separator group drop"  # options of reading that commands without labels do not have
 
 
@@ -116,6 +118,11 @@ def reading_of(settings: ReadSettings) -> dict[str, Any]:
         "weight": settings.sample_weight,
         "pairs": ",".join(settings.columns_of_pairs) or None,
     }
+
+
+def sources(given: Sequence[str]) -> tuple[Any, str]:
+    """What is to be read: one source, or several files as a list; and how messages name it."""
+    return (given[0] if len(given) == 1 else list(given)), " ".join(given)
 
 
 def advise_streaming(source: str, settings: ReadSettings, quiet: bool) -> None:

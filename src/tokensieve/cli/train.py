@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from tokensieve.cli.command import command, out_option, progress, quiet_option, say
-from tokensieve.cli.options import SOURCE, Splitting, advise_streaming, reading_of
+from tokensieve.cli.options import SOURCES, Splitting, advise_streaming, reading_of, sources
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
 from tokensieve.progress import Clock
 
 
-@command(source=SOURCE)
+@command(source=SOURCES)
 def train(
-    source: str,
+    source: list[str],
     settings: TrainSettings,
     splitting: Splitting,
     formatting: bool | None = option(
@@ -30,28 +30,29 @@ def train(
     out: Path = out_option("tokensieve-model"),
     quiet: bool = quiet_option(),
 ) -> None:
-    """Train on one source and write the model."""
+    """Train on a source and write the model."""
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
     from tokensieve.task.training import train_corpus
     from tokensieve.text.corpus import read_corpus
 
     settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)
-    advise_streaming(source, settings, quiet)
+    given, shown = sources(source)
+    advise_streaming(shown, settings, quiet)
     tokenizer, clock = splitting.splitter(), Clock()
     if cluster is not None and settings.pairs:
         raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
     if cluster is not None:
         from tokensieve.cli.cluster import train_on_cluster
 
-        train_on_cluster(source, cluster, out, quiet, tokenizer, settings)
+        train_on_cluster(given, cluster, out, quiet, tokenizer, settings)
         return
     check_writable(out)
     if (out / "findings.json").exists():
         raise InputError(f"--out {str(out)!r} holds an audit, which already has a model; name another folder")
     with progress(quiet) as tell:
         tell("reading", 0.0)
-        corpus = read_corpus(source, settings)
+        corpus = read_corpus(given, settings)
         clock.lap("reading")
         learned = train_corpus(corpus, settings, tokenizer, tell, clock)
         tell("writing", 0.0)
