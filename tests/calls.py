@@ -42,7 +42,6 @@ EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
 def undrawn() -> Iterator[None]:
     """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
     from tokensieve.report import html, writer
-    from tokensieve.report.charts import Picture
 
     def nothing(pictures: Any, *also: str) -> dict[str, dict[str, bytes]]:
         return {picture.name: dict.fromkeys(("svg", *also), EMPTY) for picture in pictures}
@@ -50,5 +49,4 @@ def undrawn() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "draw", nothing)
         patch.setattr(writer, "draw", nothing)
-        patch.setattr(Picture, "_svg", '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
         yield

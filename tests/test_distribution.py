@@ -43,7 +43,7 @@ def test_metadata_is_complete_and_archives_hold_what_they_should(built: Path) ->
     assert checked.returncode == 0, checked.stdout + checked.stderr
     (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
     inside = set(zipfile.ZipFile(wheel).namelist())
-    for name in ("py.typed", "report/page.html", "report/base.css", "report/live/main.js", "model/attention.py"):
+    for name in ("py.typed", "report/page.jinja", "report/page.css", "report/live/main.js", "model/attention.py"):
         assert f"tokensieve/{name}" in inside
     assert not [name for name in inside if name.startswith(("tests", "docs", "benchmarks"))]
     with tarfile.open(source) as archive:

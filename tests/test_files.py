@@ -8,6 +8,9 @@ import errno
 import io
 import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,6 +132,59 @@ def test_an_interrupt_between_renames_leaves_no_mixture(
     with pytest.raises(KeyboardInterrupt):
         write_all(tmp_path / "out", NEW, ours="stale")
     assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("kills_at", range(1, 5))
+def test_the_next_run_finishes_what_a_killed_one_began(tmp_path: Path, kills_at: int) -> None:
+    out = tmp_path / "out"
+    write_all(out, {"a": "old", "sub/b": "old b", "stale": "", "mine": "mine"})
+    write_all(tmp_path / "expected", {**NEW, "mine": "mine"})
+    code = f"""
+import os, signal
+from pathlib import Path
+from tokensieve.files import write_all
+move, moves = os.replace, 0
+def killed(source, target):
+    global moves
+    moves += 1
+    if moves == {kills_at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    move(source, target)
+os.replace = killed
+write_all(Path({str(out)!r}), {NEW!r}, ours="stale")
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert list(out.glob(f"{STAGING}*"))
+    check_writable(out)
+    assert tree(out) == tree(tmp_path / "expected")
+
+
+def test_what_a_killed_run_left_unfinished_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    code = f"""
+import os, signal
+from pathlib import Path
+from tokensieve.files import write_all
+write_all(Path({str(tmp_path)!r}), {{"a": "new", "b": lambda path: os.kill(os.getpid(), signal.SIGKILL)}})
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert len(list(tmp_path.glob(f"{STAGING}*"))) == 1
+
+    def write(path: Path) -> None:
+        check_writable(tmp_path)
+        path.write_text("b")
+
+    write_all(tmp_path, {"a": "a", "b": write})
+    assert tree(tmp_path) == {"a": b"a", "b": b"b"}
+
+
+def test_a_journal_that_leads_outside_is_not_followed(tmp_path: Path) -> None:
+    staging = tmp_path / "out" / f"{STAGING}x"
+    (staging / "new").mkdir(parents=True)
+    (staging / "lock").touch()
+    (tmp_path / "precious").write_text("mine")
+    (staging / "journal.json").write_text('{"files": [], "stale": ["../precious"]}')
+    write_all(tmp_path / "out", {"a": "a"})
+    assert (tmp_path / "precious").read_text() == "mine"
 
 
 @pytest.mark.parametrize("problem", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
@@ -267,7 +323,8 @@ WRITES = {"wb", "O_WRONLY"}
 OWN_GUARDS = {
     "files.py",  # read_regular itself
     "text/formats.py", "text/sources.py", "text/spill.py",  # documents, in parts and with limits; files of our own making
-    "cli/command.py", "report/script.py", "report/html.py", "report/pictures/child.py",  # files of the package; a pipe of our own
+    "cli/command.py", "report/live/__init__.py", "report/html.py",  # files of the package
+    "report/pictures/child.py",  # a pipe of our own
 }  # fmt: skip
 LATER = ("diagnose/", "reproduce/")  # being rewritten
 

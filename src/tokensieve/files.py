@@ -8,12 +8,14 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -22,6 +24,7 @@ from tokensieve.errors import InputError
 Content = str | bytes | Callable[[Path], None]
 
 STAGING = ".tokensieve-"
+LOCK, JOURNAL = "lock", "journal.json"  # in such a folder
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
 _FORMULA = r"^[=+\-@\t\r']"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -101,6 +104,7 @@ def check_writable(folder: Path) -> None:
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} exists and is a file; name a folder with --out")
+        finish_earlier(folder)
         # a try says more than permission bits: read-only disks, quotas, root
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
 
@@ -110,7 +114,9 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
 
     The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
     appears with one rename, or, where the target exists and may be a mount point of its own, within it; then each file is
-    renamed, and an interrupt waits for the last one. Other files in the target are left alone.
+    renamed, and an interrupt waits for the last one. A journal is written before the first rename: if the process is killed
+    between two of them, the next run that writes there finishes the work (`finish_earlier`). Other files in the target are
+    left alone.
 
     Args:
         folder: the target, made if missing.
@@ -127,7 +133,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     """
     check_writable(folder)
     for name in files:
-        if Path(name).is_absolute() or ".." in Path(name).parts or (folder / name).is_dir():
+        if not _inside(name) or (folder / name).is_dir():
             raise InputError(
                 f"cannot write {name!r} in {str(folder)!r}: it is a folder, or lies outside; use another name"
             )
@@ -135,20 +141,72 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     with _writing(folder):
         home.mkdir(parents=True, exist_ok=True)
     room = sum(len(content) for content in files.values() if isinstance(content, str | bytes))
-    with _writing(folder, room), tempfile.TemporaryDirectory(prefix=STAGING, dir=home) as staging:
-        new = Path(staging, "new")
+    with _writing(folder, room), _staged(home) as staging:
+        new = staging / "new"
         new.mkdir()
         for name, content in files.items():
             _write(new / name, content)
         if home == folder:
+            _write(staging / "unfinished", json.dumps({"files": list(files), "stale": _stale(folder, files, ours)}))
+            os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
             try:
-                _move_in(new, folder, files, ours)
+                _finish(staging)
             except KeyboardInterrupt:
-                _move_in(new, folder, files, ours)
+                _finish(staging)
                 raise
         else:
             os.replace(new, folder)
     return [folder / name for name in files]
+
+
+def finish_earlier(folder: Path) -> None:
+    """Finish what an earlier run that was killed had begun to put into the folder, and remove what others left unfinished there.
+
+    A run holds a lock on what it writes as long as it lives, so that nothing is taken from under it.
+
+    Args:
+        folder: where results are written, or will be; it may be missing.
+    """
+    for home in (folder, folder.absolute().parent):
+        for staging in home.glob(f"{STAGING}*") if home.is_dir() else ():
+            if staging.is_symlink() or not (staging / LOCK).is_file():
+                continue
+            with suppress(OSError, ValueError, KeyError, TypeError), open(staging / LOCK, "rb+") as lock:
+                if not _locked(lock):
+                    continue
+                if (staging / JOURNAL).is_file():
+                    _finish(staging)
+                shutil.rmtree(staging)
+
+
+@contextmanager
+def _staged(home: Path) -> Iterator[Path]:
+    """A locked folder for files that are not in their place yet; gone at the end, unless the process is killed."""
+    staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=home))
+    try:
+        with open(staging / LOCK, "xb") as lock:
+            _locked(lock)
+            yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Lock the file for this process; false where another one holds it. The system releases it when the process ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks: what is older than a day belongs to nobody
+        return time.time() - os.fstat(file.fileno()).st_mtime > 86_400
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _inside(name: object) -> bool:
+    """Whether a name stays within the folder that it is used in."""
+    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
 def csv_table(frame: pl.DataFrame) -> bytes:
@@ -200,15 +258,26 @@ def _write(path: Path, content: Content) -> None:
         os.fsync(written.fileno())
 
 
-def _move_in(new: Path, folder: Path, files: Mapping[str, Content], ours: str | None) -> None:
-    """Move what is still in `new` to its place and remove what an earlier run left; may be called again after an interrupt."""
-    for name in files:
+def _stale(folder: Path, files: Mapping[str, Content], ours: str | None) -> list[str]:
+    """Names of files in the folder that an earlier run left and that this one does not write."""
+    if ours is None:
+        return []
+    names = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_file()]
+    return [name for name in names if name not in files and re.fullmatch(ours, name)]
+
+
+def _finish(staging: Path) -> None:
+    """Do what the journal says: move what is still in `new`, and remove what is stale; may be called any number of times."""
+    folder, new = staging.parent, staging / "new"
+    journal = parsed(read_regular(staging / JOURNAL))
+    if not all(map(_inside, [*journal["files"], *journal["stale"]])):
+        raise ValueError("a name in the journal leads out of its folder")
+    for name in journal["files"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (new / name).exists():
             os.replace(new / name, folder / name)
-    for path in [*folder.glob("*"), *folder.glob("*/*")] if ours is not None else []:
-        name = path.relative_to(folder).as_posix()
-        if name not in files and path.is_file() and re.fullmatch(str(ours), name):
-            path.unlink(missing_ok=True)
-            if path.parent != folder and not any(path.parent.iterdir()):
-                path.parent.rmdir()
+    for name in journal["stale"]:
+        path = folder / name
+        path.unlink(missing_ok=True)
+        if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
+            path.parent.rmdir()

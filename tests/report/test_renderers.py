@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -28,7 +29,7 @@ from tokensieve.blocks import (
 )
 from tokensieve.escape import shown
 from tokensieve.report.console import Console
-from tokensieve.report.html import page, snippet
+from tokensieve.report.html import page, render
 from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw
 from tokensieve.report.terminal import show
@@ -96,7 +97,7 @@ def test_hostile_text_stays_text_in_the_terminal_and_in_notebooks(text: str) -> 
     out = io.StringIO()
     show(report_with(text), console=Console(file=out, width=100))
     assert not set(TURNS + "\x00\x1b") & set(out.getvalue())
-    html = snippet(report_with(text))
+    html = render(SimpleNamespace(report=lambda: report_with(text)), notebook=True)
     assert "alert(1)</script>" not in html
     assert html.count("<script>") == 1
 

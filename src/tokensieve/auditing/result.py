@@ -19,7 +19,7 @@ from tokensieve.auditing.limits import rows_to_review
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.escape import html_table, shown
+from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.classifier import AttentionClassifier
@@ -323,10 +323,7 @@ class Audit:
         return self.tokens
 
     def _repr_html_(self) -> str:
-        """Findings, and the strongest predictors of each class, for notebooks."""
-        findings = [(one.level.value, one.title, one.headline, one.label, one.documents) for one in self.findings[:10]]
-        columns = "class token documents posterior_difference posterior_low posterior_high attention quadrant".split()
-        top = pl.concat([self.top(label, 5) for label in self.classes[:6]]).select(columns)
-        head = ("level", "kind", "what", "class", "documents")
-        found = html_table(f"{len(self.findings)} findings", head, findings) if findings else ""
-        return html_table(repr(self), columns, top.iter_rows()) + found
+        """The first screen and the findings, for notebooks."""
+        import tokensieve
+
+        return tokensieve.render(self, notebook=True)

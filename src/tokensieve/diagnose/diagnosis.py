@@ -76,8 +76,9 @@ class Diagnosis:
         )
 
     def _repr_html_(self) -> str:
-        columns = "token class status use use_low use_high share flipped documents posterior_difference".split()
-        return str(self.uses.head(10).select(columns)._repr_html_())
+        import tokensieve
+
+        return tokensieve.render(self, notebook=True)
 
     @property
     def used(self) -> pl.DataFrame:

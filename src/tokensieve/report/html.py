@@ -10,6 +10,7 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
@@ -62,16 +63,28 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
     return template.render(context | {"live_blocks": live.data_blocks(interactive.result, room)})
 
 
-def render(result: Any) -> str:
-    """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html."""
-    return page(result.report())
+def render(result: Any, notebook: bool = False) -> str:
+    """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html.
 
-
-def snippet(report: Report) -> str:
-    """The report for a notebook: its text in a shadow tree, which the notebook's styles cannot reach and whose styles stay inside.
-
-    Where scripts do not run, title and verdict stay.
+    Args:
+        result: with a method `report`.
+        notebook: instead of a page, its text as an element for a notebook.
     """
+    return _snippet(result.report()) if notebook else page(result.report())
+
+
+def _snippet(report: Report) -> str:
+    """The first screen and the first section for a notebook, whose styles cannot reach them and which theirs do not reach.
+
+    They are in a shadow tree that a script opens; where scripts do not run, title and verdict stay.
+    """
+    first = opening(report.blocks)
+    short = [
+        block
+        for block in (*first, *report.blocks[len(first) : len(first) + 1])
+        if not isinstance(block, blocks.Picture)
+    ]
+    report = replace(report, blocks=tuple(short))
     style = _ROOT.sub(":host", _read("page.css")) + ":host { display: block; } header { max-width: none; padding: 0; }"
     context = _context(report, {}) | {"whole": False}
     body = _environment().get_template("page.jinja").render(context)
