@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.score import confusion
+from tokensieve.blocks import Block, Column, Format, Section, Table, Text
+from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.decision import decide, probabilities
@@ -17,6 +19,7 @@ from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.wording import percent, plain
 
 BINS = 10
 LENGTHS = 5  # groups of documents of about equal size
@@ -161,3 +164,48 @@ def _lengths(tokens: Floats, right: Ints) -> pl.DataFrame:
     ]
     frame = [{"low": int(low), "high": int(high)} | row for (low, high), row in zip(ends, rows, strict=True)]
     return pl.DataFrame(frame).filter(pl.col("documents") > 0)
+
+
+def card_blocks(card: ModelCard, names: tuple[str, ...]) -> list[Block]:
+    """Precision and recall, confusion, calibration, length and learning curve."""
+    if not card.confusion.sum():
+        return []
+    order = sorted(range(len(names)), key=lambda k: card.recall[k].value if card.recall[k].of else 2.0)[:12]
+    rate = [Column(name, "rate", bar=name == "Recall") for name in ("Recall", "Precision")]
+    cells = [
+        (shown(names[k], 40), *((s.value, s.low, s.high) if s.of else None for s in (card.recall[k], card.precision[k])),
+         card.recall[k].of)
+        for k in order
+    ]  # fmt: skip
+    out: list[Block] = [
+        Table(
+            "By class, lowest recall first", (Column("Class", "text"), *rate, Column("Test documents", "count")), cells
+        )
+    ]
+    wrong = [
+        (int(card.confusion[i, j]), names[i], names[j])
+        for i in range(len(names))
+        for j in range(len(names))
+        if i != j and card.confusion[i, j]
+    ]
+    most = sorted(wrong, key=lambda row: -row[0])[:10]
+    columns = (Column("Label", "text"), Column("Predicted", "text"), Column("Test documents", "count"))
+    details: list[Block] = [
+        Table("Most frequent confusions", columns, [(shown(a, 40), shown(b, 40), n) for n, a, b in most])
+    ]
+    loss = f"Log loss {plain(card.log_loss, 3)} ({plain(card.base_log_loss, 3)} from class frequencies alone); "
+    details.append(Text(f"{loss}calibration error {percent(card.calibration_error)}."))
+    for title, name, frame, key in (
+        ("Calibration: accuracy by predicted probability", "Predicted probability", card.calibration, "confidence"),
+        ("Accuracy by length", "Known tokens", card.lengths, "low"),
+        ("Accuracy by number of training documents", "Training documents", card.curve, "documents"),
+    ):
+        if frame.height:
+            rows = [
+                (row[key], (row["accuracy"], row["accuracy_low"], row["accuracy_high"]))
+                for row in frame.iter_rows(named=True)
+            ]
+            kind: Format = "percent" if key == "confidence" else "count"
+            head = f"{name} from" if key == "low" else name
+            details.append(Table(title, (Column(head, kind), Column("Accuracy", "rate", bar=True)), rows))
+    return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
+from tokensieve.auditing.card import card_blocks
 from tokensieve.auditing.context import Passage
 from tokensieve.auditing.preferences import ALIKE
-from tokensieve.auditing.sentences import plural
+from tokensieve.auditing.sentences import TERMS, plural
 from tokensieve.blocks import (
     Block,
     Column,
     Command,
     Facts,
-    Format,
     Live,
     Mark,
     Medium,
@@ -54,33 +54,6 @@ MARKS: dict[str, Mark] = {
     Quadrant.NEITHER: "none",
     Quadrant.RARE: "dotted",
 }
-TERMS = (
-    (
-        "Effect",
-        "How much more a token is used in the class than elsewhere: the mean over documents of the sign of the class times the "
-        "token's fraction of the document, corrected for unequal classes. The interval counts documents, not occurrences.",
-    ),
-    (
-        "Posterior difference",
-        "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / all occurrences, from "
-        "−1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
-    ),
-    (
-        "q",
-        "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
-    ),
-    ("Score", "What attention is made of: a document's attention is the softmax of its tokens' scores."),
-    ("Value", "What a token adds to the logit when attended to; above zero it is evidence for the class."),
-    (
-        "Attention",
-        "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
-    ),
-    (
-        "Data and model",
-        "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than average attention. "
-        "Without evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
-    ),
-)
 
 
 def audit_report(audit: Audit) -> Report:
@@ -145,11 +118,12 @@ def mask_command(audit: Audit, tokens: Sequence[str]) -> str:
     """The command that cuts tokens out of the source, with the columns that the audit read."""
     corpus = audit.learned.train.corpus
     last = shown(file_name(audit.name))
-    source = shlex.quote(last) if "." in last and " " not in last else "SOURCE"
+    is_file = "." in last and " " not in last
+    source = shlex.quote(last) if is_file else "SOURCE"
     if audit.pairs is not None:
         columns = ["--pairs", ",".join(audit.pairs.columns)]
     else:
-        names = corpus.fields or (corpus.intake.columns[0],) * bool(corpus.intake.columns[0])
+        names = corpus.fields or (corpus.intake.columns[0],) * bool(corpus.intake.columns[0] and is_file)
         columns = [part for name in names for part in ("--text", name)]
     what = [part for token in tokens for part in ("--token", token)]
     if len(tokens) > MASKED:
@@ -494,53 +468,7 @@ def _accuracy(audit: Audit) -> list[Block]:
             f"attends to {count(both)} of them and ignores {count(ignored)}."
         )
     )
-    return out + _model_card(audit)
-
-
-def _model_card(audit: Audit) -> list[Block]:
-    """Precision and recall, confusion, calibration, length and learning curve."""
-    card, names = audit.card, audit.classes
-    if card is None or not card.confusion.sum():
-        return []
-    order = sorted(range(len(names)), key=lambda k: card.recall[k].value if card.recall[k].of else 2.0)[:12]
-    rate = [Column(name, "rate", bar=name == "Recall") for name in ("Recall", "Precision")]
-    cells = [
-        (shown(names[k], 40), *((s.value, s.low, s.high) if s.of else None for s in (card.recall[k], card.precision[k])),
-         card.recall[k].of)
-        for k in order
-    ]  # fmt: skip
-    out: list[Block] = [
-        Table(
-            "By class, lowest recall first", (Column("Class", "text"), *rate, Column("Test documents", "count")), cells
-        )
-    ]
-    wrong = [
-        (int(card.confusion[i, j]), names[i], names[j])
-        for i in range(len(names))
-        for j in range(len(names))
-        if i != j and card.confusion[i, j]
-    ]
-    most = sorted(wrong, key=lambda row: -row[0])[:10]
-    columns = (Column("Label", "text"), Column("Predicted", "text"), Column("Test documents", "count"))
-    details: list[Block] = [
-        Table("Most frequent confusions", columns, [(shown(a, 40), shown(b, 40), n) for n, a, b in most])
-    ]
-    loss = f"Log loss {plain(card.log_loss, 3)} ({plain(card.base_log_loss, 3)} from class frequencies alone); "
-    details.append(Text(f"{loss}calibration error {percent(card.calibration_error)}."))
-    for title, name, frame, key in (
-        ("Calibration: accuracy by predicted probability", "Predicted probability", card.calibration, "confidence"),
-        ("Accuracy by length", "Known tokens", card.lengths, "low"),
-        ("Accuracy by number of training documents", "Training documents", card.curve, "documents"),
-    ):
-        if frame.height:
-            rows = [
-                (row[key], (row["accuracy"], row["accuracy_low"], row["accuracy_high"]))
-                for row in frame.iter_rows(named=True)
-            ]
-            kind: Format = "percent" if key == "confidence" else "count"
-            head = f"{name} from" if key == "low" else name
-            details.append(Table(title, (Column(head, kind), Column("Accuracy", "rate", bar=True)), rows))
-    return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]
+    return out + ([] if audit.card is None else card_blocks(audit.card, audit.classes))
 
 
 def _data(audit: Audit) -> Section:

@@ -53,6 +53,35 @@ _CLAUSES = {
     "*asterisks*": "contain a word in *asterisks*",
 }
 
+# the columns of an audit's tables, for readers of a page
+TERMS = (
+    (
+        "Effect",
+        "How much more a token is used in the class than elsewhere: the mean over documents of the sign of the class times the "
+        "token's fraction of the document, corrected for unequal classes. The interval counts documents, not occurrences.",
+    ),
+    (
+        "Posterior difference",
+        "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / all occurrences, from "
+        "−1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
+    ),
+    (
+        "q",
+        "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
+    ),
+    ("Score", "What attention is made of: a document's attention is the softmax of its tokens' scores."),
+    ("Value", "What a token adds to the logit when attended to; above zero it is evidence for the class."),
+    (
+        "Attention",
+        "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
+    ),
+    (
+        "Data and model",
+        "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than average attention. "
+        "Without evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
+    ),
+)
+
 
 def form_clause(token: str) -> str:
     """What documents with a feature of formatting do: ⟨ends "!"⟩ → end in "!"."""

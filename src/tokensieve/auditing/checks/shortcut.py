@@ -363,7 +363,7 @@ def _details(label: str, signs: tuple[str, ...], e: dict[str, Share]) -> tuple[s
     where = f"{named(label)} documents" if label else "the documents of their classes"
     predicted = f"are {named(label)}" if label else "have the class that it points to"
     return (
-        f"{e['decides'].counted} training documents containing it {predicted} ({e['decides']})",
+        f"{e['decides'].counted} training documents containing it {predicted}: {e['decides']}",
         f"it appears in {e['class']} of {where}",
         *(_SIGNS[sign] for sign in signs),
     )

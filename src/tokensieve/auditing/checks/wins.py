@@ -88,7 +88,7 @@ class Wins(Check):
         "the conservative bound of the win rate beyond 60% for formatting and 75% for words."
     )
     action = (
-        "Ask whether a good answer needs this. If not, a reward trained on these pairs learns it anyway: balance it"
+        "Ask whether a good answer needs this. If not, a reward trained on these pairs learns it anyway: balance it."
     )
     tasks = (Preferences,)
     word = 0.75  # formatting is nobody's argument, a word may be one
@@ -152,7 +152,7 @@ class Wins(Check):
             rows=rows_of(documents, train.corpus, token=shown(tokens[0], 40)),
             examples=tuple(passage(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
             details=_details(tokens, wins, evidence),
-            action=f"{self.action}{', or mask it in both answers and audit again' * bool(words)}.",
+            action=f"{self.action.removesuffix('.')}{', or mask it in both answers and audit again' * bool(words)}.",
         )
 
 
@@ -203,7 +203,7 @@ def _details(tokens: list[str], wins: bool, e: dict[str, Share]) -> tuple[str, .
     verb = "wins" if wins else "loses"
     subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
     out = [
-        f"it {verb} {e['decides'].counted} training pairs in which the answers differ in this ({e['decides']})",
+        f"it {verb} {e['decides'].counted} training pairs in which the answers differ in this: {e['decides']}",
         f"at equal length {subject} {verb} {e['equal_length']}",
     ]
     if e["test"].of:

@@ -1,0 +1,77 @@
+"""Checks of other packages run like ours; the documentation's example is one, and its list of checks is complete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from tokensieve import Budget, Settings, audit
+from tokensieve.auditing import checks
+from tokensieve.errors import InputError
+from tokensieve.report.html import page
+
+PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
+QUICK = Settings(baseline=False, thorough=False)
+
+
+@pytest.fixture
+def shouting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example of the documentation, as an installed package would bring it."""
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert code is not None and len(code[1].splitlines()) <= 30
+    names: dict[str, object] = {}
+    exec(code[1], names)
+    entry = SimpleNamespace(load=lambda: names["Shouting"])
+    monkeypatch.setattr(checks, "entry_points", lambda group: [entry] if group == "tokensieve.checks" else [])
+    checks.registry.cache_clear()
+    yield
+    checks.registry.cache_clear()
+
+
+def documents(loud: int) -> pl.DataFrame:
+    texts = [f"text number {i} is {'good' if i % 2 else 'bad'}" for i in range(100)]
+    texts = [text.upper() if i < loud else text for i, text in enumerate(texts)]
+    return pl.DataFrame({"text": texts, "label": [i % 2 for i in range(100)]})
+
+
+@pytest.mark.usefixtures("shouting")
+def test_the_example_of_the_documentation_finds_is_shown_and_fails_on_demand() -> None:
+    limit = Budget.parse("shouting=5%,leak=0")
+    found = audit(documents(20), Settings(baseline=False, thorough=False, budget=limit), text="text", label="label")
+    one = next(finding for finding in found.findings if finding.kind == "shouting")
+    assert "are written in capitals alone" in one.headline and one.documents == one.rows.height > 10
+    assert found.exceeded == ("shouting",) and found.fails
+    assert one.headline in str(found.findings_dict()) and one.title == "Shouting"
+    assert one.headline in page(found.report(), {}) and one.action in page(found.report(), {})
+    quiet = audit(documents(0), QUICK, text="text", label="label")
+    assert not [finding for finding in quiet.findings if finding.kind == "shouting"]
+
+
+def test_without_the_package_its_name_is_unknown() -> None:
+    with pytest.raises(InputError, match="'shouting' is not a kind of finding"):
+        Budget.parse("shouting=0")
+
+
+def test_the_documentation_lists_every_check_as_it_is() -> None:
+    assert checks.glossary().strip() in PAGE.read_text()
+
+
+def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:
+    for check in checks.registry():
+        assert check.name.islower() and check.title and check.about.endswith(".") and check.action.endswith(".")
+    assert {
+        "shortcut",
+        "leak",
+        "contradiction",
+        "labels",
+        "imbalance",
+        "empty",
+        "drift",
+        "unstable",
+        "repeated",
+    } <= set(checks.check_names())
