@@ -222,9 +222,12 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
             else f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
         )
         return Limit(Fate.UNDECIDED, reason, flow, prediction=prediction)
-    if not prediction.trouble:
-        prediction.extend(FAR, deadline, progress)
-    limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
+    for far in (FAR, 4 * FAR, 16 * FAR):  # a direction may settle later
+        if not prediction.trouble:
+            prediction.extend(far, deadline, progress)
+        limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
+        if prediction.trouble or limit.fate is not Fate.UNDECIDED:
+            break
     if limit.fate is not Fate.UNDECIDED and not compared[2] <= ALLOWED:
         reason = f"the prediction from log t = {compared[0]:.4g} misses the flow by {compared[2]:.2g}; a longer flow would decide"
         return replace(limit, fate=Fate.UNDECIDED, reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")

@@ -15,6 +15,7 @@ An unselected type whose weight rises to e^{−8} ends the slow flow: from there
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -334,7 +335,11 @@ class Prediction:
     @property
     def changes(self) -> list[tuple[float, float, int]]:
         """Of each change of the selection ‖p‖, log t, and how many documents have another highest type."""
-        return [(float(np.linalg.norm(x.points[0])), float(x.log_time[0]), len(x.changed)) for x in self.phases[1:]]
+        return [
+            (float(np.linalg.norm(after.points[0])), float(after.log_time[0]), len(after.changed))
+            for before, after in itertools.pairwise(self.phases)
+            if len(after.changed) or not np.array_equal(after.face.mask, before.face.mask)
+        ]
 
     def extend(self, far: float, deadline: float = math.inf, progress: Progress | None = None) -> None:
         """Go on to a log t.
