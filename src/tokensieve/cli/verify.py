@@ -11,9 +11,11 @@ from pathlib import Path
 
 from tokensieve.cli.command import command, out_option, progress, quiet_option
 from tokensieve.errors import InputError
+from tokensieve.text.settings import ReadSettings, SourceSettings
 from tokensieve.theory.settings import VerifySettings
 
 _GENERATED = ("documents", "types", "relevant", "length")
+_READ = (*(field.name for field in fields(SourceSettings)), "ngrams", "min_documents")
 
 
 @command(source="As for audit; generated documents by default.")
@@ -32,13 +34,15 @@ def verify(
 
     start = time.perf_counter()
     _check_options(settings, source)
+    # The claims are about all labelled documents of a source: of reading, only the options of sources apply.
+    reading = ReadSettings(**{field.name: getattr(settings, field.name) for field in fields(SourceSettings)})
     check_writable(out)
     with progress(quiet) as tell:
         tell("reading", 0.0)
-        corpus = None if source is None else read_corpus(source, settings)
-        reading = time.perf_counter() - start
+        corpus = None if source is None else read_corpus(source, reading)
+        spent = time.perf_counter() - start
         found = run(corpus, settings, progress=tell)
-        found.seconds["reading"] = reading
+        found.seconds["reading"] = spent
         tell("writing", 0.0)
         save(found, out, start=start, for_print=True)
     if not quiet:
@@ -53,7 +57,7 @@ def _check_options(settings: VerifySettings, source: str | None) -> None:
         if notes is None or notes["flag"] == "" or getattr(settings, field.name) == field.default:
             continue
         flag = "--" + field.name.replace("_", "-")
-        if source is None and field.name in settings.of_reading():
+        if source is None and field.name in _READ:
             raise InputError(f"{flag} is for documents that are read: name a SOURCE")
         if source is not None and field.name in _GENERATED:
             raise InputError(f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}")

@@ -110,9 +110,12 @@ class Assumption:
     def to_dict(self) -> dict[str, Any]:
         """The hypothesis, ready for JSON."""
         return {
-            "name": self.name, "holds": self.holds, "detail": self.detail, "documents": list(self.documents),
+            "name": self.name,
+            "holds": self.holds,
+            "detail": self.detail,
+            "documents": list(self.documents),
             "types": list(self.types),
-        }  # fmt: skip
+        }
 
 
 def check_assumptions(counts: Counts, step: OneStep) -> list[Assumption]:

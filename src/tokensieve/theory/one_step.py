@@ -132,9 +132,22 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     step_norm = float(np.linalg.norm(_row_norms(eta, np.zeros_like(slope.a), signal, p, v)))
     fit = _fit(alpha.ravel(), alignment.ravel())
     return OneStep(
-        Start(E, p, v), float(eta), alpha, slope.a, b, alignment, fit[0], expected, fit[1], remainder, limit,
-        _ratio(float(np.linalg.norm(remainder)), step_norm), _ratio(float(np.linalg.norm(limit)), step_norm), U, F,
-    )  # fmt: skip
+        Start(E, p, v),
+        float(eta),
+        alpha,
+        slope.a,
+        b,
+        alignment,
+        fit[0],
+        expected,
+        fit[1],
+        remainder,
+        limit,
+        _ratio(float(np.linalg.norm(remainder)), step_norm),
+        _ratio(float(np.linalg.norm(limit)), step_norm),
+        U,
+        F,
+    )
 
 
 def first_step(counts: Counts, d: int = 512, seed: int = 0) -> Floats:

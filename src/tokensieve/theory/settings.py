@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
-from tokensieve.text.settings import Pairs, ReadSettings
+from tokensieve.text.settings import SourceSettings
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class FlowSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifySettings(FlowSettings, ReadSettings):
+class VerifySettings(FlowSettings, SourceSettings):
     """The claims.
 
     Attributes:
@@ -48,20 +46,6 @@ class VerifySettings(FlowSettings, ReadSettings):
         resume: file that keeps the flow; a flow found there is continued.
     """
 
-    # Options of reading that do not apply: the claims are about all labelled documents of a source, each once.
-    split: str | None = option(None, "", flag="")
-    test: Any = option(None, "", flag="")
-    by: str | None = option(None, "", flag="")
-    sample_weight: Any = option(None, "", flag="")
-    environments: str | None = option(None, "", flag="")
-    columns: Sequence[str] = option((), "", flag="")
-    stream: bool = option(False, "", flag="")
-    pairs: Sequence[str] | Pairs | None = option(None, "", flag="")
-    winner: str | None = option(None, "", flag="")
-    scores: Sequence[str] = option((), "", flag="")
-    ranks: Sequence[str] = option((), "", flag="")
-    ties: Literal["half", "drop"] = option("half", "", flag="")
-    duplicates: Literal["keep", "drop"] = option("keep", "", flag="")
     ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5)
     min_documents: int = option(20, "Ignore tokens that occur in fewer documents.", low=1)
     documents: int = option(200, "Number of generated documents.", low=1)
@@ -82,7 +66,3 @@ class VerifySettings(FlowSettings, ReadSettings):
             raise InputError(
                 f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
             )
-
-    def of_reading(self) -> list[str]:
-        """Names of the options that only documents that are read have."""
-        return [field.name for field in fields(ReadSettings)] + ["ngrams", "min_documents"]

@@ -178,11 +178,17 @@ class Flow:
         """Verdict and last figures, ready for JSON."""
         last = float(self.log_time[-1])
         return {
-            "verdict": self.verdict, "reason": self.reason, "norm": float(self.norm[-1]), "arc": float(self.track.arc[-1]),
-            "log_time": last if math.isfinite(last) else None, "loss": float(self.track.loss[-1]), "steps": len(self.track.arc) - 1,
-            "limit_norm": None if self.limit is None else float(np.linalg.norm(self.limit)), "rises": self.rises,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "norm": float(self.norm[-1]),
+            "arc": float(self.track.arc[-1]),
+            "log_time": last if math.isfinite(last) else None,
+            "loss": float(self.track.loss[-1]),
+            "steps": len(self.track.arc) - 1,
+            "limit_norm": None if self.limit is None else float(np.linalg.norm(self.limit)),
+            "rises": self.rises,
             "seconds": self.track.seconds,
-        }  # fmt: skip
+        }
 
 
 @dataclass
@@ -439,10 +445,15 @@ def _finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, 
 def _track(state: _State) -> _Track:
     points, arc, log_time = zip(*state.rows, strict=True)
     return _Track(
-        np.array([x.p for x in points]), np.array(arc), np.array(log_time), np.array([x.loss for x in points]),
-        np.array([x.log_gradient for x in points]), np.array([x.decay for x in points]), np.array([x.coherence for x in points]),
+        np.array([x.p for x in points]),
+        np.array(arc),
+        np.array(log_time),
+        np.array([x.loss for x in points]),
+        np.array([x.log_gradient for x in points]),
+        np.array([x.decay for x in points]),
+        np.array([x.coherence for x in points]),
         state.seconds + time.monotonic() - state.started,
-    )  # fmt: skip
+    )
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:

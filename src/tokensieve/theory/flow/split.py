@@ -139,8 +139,18 @@ class _SplitLandscape:
         live = np.zeros(m.nnz, bool)
         live[self._open[strong]] = True
         left, right = _project(
-            m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, live, self._own, self.face.group, self._A, self._F
-        )  # fmt: skip
+            m.indptr,
+            m.indices,
+            terms.q,
+            terms.t,
+            terms.g,
+            terms.bend,
+            live,
+            self._own,
+            self.face.group,
+            self._A,
+            self._F,
+        )
         half = left.T @ right
         H = half + half.T
         moved = np.flatnonzero(terms.a)

@@ -215,9 +215,14 @@ def equilibrium(counts: Counts, E: Floats, w: Floats, face: Face, z: Floats) -> 
     scale = math.exp(log_size) * share if log_size > -math.inf else share
     found = V @ x
     return Equilibrium(
-        found, _answers(counts, E @ found, w, face.mask), float(curvature[0]) * scale, float(curvature[0] / curvature[-1]),
-        size, moved, inner.n_documents,
-    )  # fmt: skip
+        found,
+        _answers(counts, E @ found, w, face.mask),
+        float(curvature[0]) * scale,
+        float(curvature[0] / curvature[-1]),
+        size,
+        moved,
+        inner.n_documents,
+    )
 
 
 def _answers(counts: Counts, u: Floats, w: Floats, mask: NDArray[np.bool_]) -> Floats:

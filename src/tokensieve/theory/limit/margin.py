@@ -323,9 +323,20 @@ def _certify(
     if status == "infeasible" or not len(support) or not z.any():
         farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
         return Margin(
-            status, np.zeros_like(p), 0.0, support, weights, math.inf, math.inf, math.nan, math.nan, math.nan, farkas,
-            len(pairs), *spent,
-        )  # fmt: skip
+            status,
+            np.zeros_like(p),
+            0.0,
+            support,
+            weights,
+            math.inf,
+            math.inf,
+            math.nan,
+            math.nan,
+            math.nan,
+            farkas,
+            len(pairs),
+            *spent,
+        )
     norm, smallest, total = float(np.linalg.norm(z)), problem.smallest_margin(z), float(weights.sum())
     primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
     dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2
@@ -338,11 +349,23 @@ def _certify(
     status = "stopped early" if status == "solved" and not (gap <= SOLVED and residual <= SOLVED) else status
     return Margin(
         status, p, 1 / norm, support, weights, primal, dual, gap, residual, smallest, math.nan, len(pairs), *spent
-    )  # fmt: skip
+    )
 
 
 def _empty(d: int, ties: int) -> Margin:
     return Margin(
-        "nothing to separate", np.zeros(d), math.inf, np.zeros((0, 2), np.int64), np.zeros(0), 0.0, 0.0, 0.0, 0.0, math.inf,
-        math.nan, 0, 0, ties,
-    )  # fmt: skip
+        "nothing to separate",
+        np.zeros(d),
+        math.inf,
+        np.zeros((0, 2), np.int64),
+        np.zeros(0),
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        math.inf,
+        math.nan,
+        0,
+        0,
+        ties,
+    )

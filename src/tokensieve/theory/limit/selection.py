@@ -41,9 +41,11 @@ class Selection:
         """Counts and gaps, ready for JSON."""
         other = self.closest_other if np.isfinite(self.closest_other) else None
         return {
-            "documents_with_ties": self.ties, "documents_that_select_everything": self.everything,
-            "widest_tie": self.widest_tie, "closest_other": other,
-        }  # fmt: skip
+            "documents_with_ties": self.ties,
+            "documents_that_select_everything": self.everything,
+            "widest_tie": self.widest_tie,
+            "closest_other": other,
+        }
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,12 @@ def _describe(counts: Counts, mask: NDArray[np.bool_], scores: Floats) -> Select
     chosen = np.bincount(document, mask, counts.n_documents)
     held = np.diff(m.indptr)
     return Selection(
-        mask, int(np.sum(chosen > 1)), int(np.sum((chosen == held) & (held > 0))),
-        float(behind[mask].max(initial=0.0)), float(behind[~mask].min(initial=np.inf)),
-    )  # fmt: skip
+        mask,
+        int(np.sum(chosen > 1)),
+        int(np.sum((chosen == held) & (held > 0))),
+        float(behind[mask].max(initial=0.0)),
+        float(behind[~mask].min(initial=np.inf)),
+    )
 
 
 def one_sided(counts: Counts) -> Ints:
