@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from calls import Run
-from tokensieve.cli.labels import folder_name
+from tokensieve.cli.audit import folder_name
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.multilabel import label_settings, labels_of

@@ -32,7 +32,7 @@ from tokensieve.blocks import (
     Tokens,
 )
 from tokensieve.blocks import Passage as Line
-from tokensieve.escape import shown
+from tokensieve.escape import printable, shown
 from tokensieve.wording import count, percent, plain
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ PAGE: tuple[Medium, ...] = ("html", "markdown")
 IN_TERMINAL, ON_PAGE = 5, 9  # findings
 CLASSES, PICTURED = 6, 8  # shown in the terminal and on the first screen; with pictures of their own
 ROWS, WINS = 10, 40
-MASKED = 60  # tokens in a command
 DOTS = 2_000  # of all pictures of tokens together: the page holds them
 DOCUMENTS = 10
 MARKS: dict[str, Mark] = {
@@ -115,21 +114,27 @@ def without_shortcuts(audit: Audit) -> str:
 
 
 def mask_command(audit: Audit, tokens: Sequence[str]) -> str:
-    """The command that cuts tokens out of the source, with the columns that the audit read."""
-    corpus = audit.learned.train.corpus
-    last = shown(file_name(audit.name))
-    is_file = "." in last and " " not in last
-    source = shlex.quote(last) if is_file else "SOURCE"
+    """The command that removes tokens from the source, read and split as the audit did."""
+    corpus, settings, more = audit.learned.train.corpus, audit.settings, audit.more
+    given = more.get("source")
+    words = ["tokensieve", "mask", given if isinstance(given, str) else "SOURCE"]
     if audit.pairs is not None:
-        columns = ["--pairs", ",".join(audit.pairs.columns)]
+        words += ["--pairs", ",".join(audit.pairs.columns)]
     else:
-        names = corpus.fields or (corpus.intake.columns[0],) * bool(corpus.intake.columns[0] and is_file)
-        columns = [part for name in names for part in ("--text", name)]
-    what = [part for token in tokens for part in ("--token", token)]
-    if len(tokens) > MASKED:
-        what = ["--audit", "FOLDER"]
-    words = [shlex.quote(shown(part, 200)) for part in (*columns, *what)]
-    return " ".join(["tokensieve mask", source, *words, "--out masked.csv"])
+        known = corpus.intake.columns[0] if isinstance(given, str) else None
+        names = corpus.fields or ((known,) if known else ())
+        words += [part for name in names for part in ("--text", name)]
+    for name in ("encoding", "separator"):
+        if getattr(settings, name) is not None:
+            words += [f"--{name}", getattr(settings, name)]
+    words += ["--no-header"] * (not settings.header) + ["--keep-case"] * bool(more.get("keep_case"))
+    for name in ("pattern", "stop_words"):
+        if more.get(name):
+            words += [f"--{name.replace('_', '-')}", str(more[name])]
+    if more.get("tokenizer", "words") != "words":
+        words += ["--tokenizer", str(more["tokenizer"])]
+    words += [part for token in tokens for part in ("--token", token)]
+    return " ".join([*(shlex.quote(printable(word)) for word in words), "--out masked.csv"])
 
 
 def _first_screen(audit: Audit) -> list[Block]:

@@ -3,20 +3,44 @@
 A shortcut is a token in at least 1% of a class's documents, with q < 0.05 and a conservative bound on its class association that is
 more than halfway to certainty, that also looks like an artefact of how the data was collected. A label is worth checking if the
 model predicts another class with a margin of 0.8. The glossary in the documentation lists all thresholds.
+
+If documents have several labels, each label gets an audit in a folder of its own, and an index leads to them.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.command import command, out_option, progress, quiet_option
-from tokensieve.cli.labels import audit_labels, labels_to_audit
+from tokensieve.cli.command import command, out_option, progress, quiet_option, say
 from tokensieve.cli.options import SOURCES, Splitting, advise_streaming, reading_of, sources
+from tokensieve.errors import InputError
 from tokensieve.options import option
+
+if TYPE_CHECKING:
+    from tokensieve.auditing.result import Audit
+    from tokensieve.text.sources import Source
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where the results of audits go, and how much of them.
+
+    Attributes:
+        splitting: how texts are split.
+        quiet: nothing on the terminal.
+        pictures: write every picture.
+        card: write card.md.
+    """
+
+    splitting: Splitting
+    quiet: bool
+    pictures: bool = True
+    card: bool = False
 
 
 @command(source=SOURCES)
@@ -29,69 +53,112 @@ def audit(
     out: Path = out_option("tokensieve-audit"),
     quiet: bool = quiet_option(),
 ) -> int:
-    """Audit a source, or each of its labels."""
+    """Audit one source, or each of its labels."""
     from tokensieve.auditing.limits import exceeded_report
-    from tokensieve.report.terminal import show as show_report
+    from tokensieve.report.terminal import show
 
-    given, shown = sources(source)
-    advise_streaming(shown, settings, quiet)
-    asked, left_out = labels_to_audit(given, settings)
-    how = {"splitting": splitting, "quiet": quiet, "draw": pictures, "card": card}
-    if asked:
-
-        def run(one: Any, folder: Path, name: str) -> Any:
-            return run_audit(given, one, folder, name=name, show=False, **how)  # type: ignore[arg-type]
-
-        return audit_labels(asked, left_out, shown, out, quiet, run)
-    found = run_audit(given, settings, out, **how)  # type: ignore[arg-type]
-    if found.fails and not quiet:
-        show_report(exceeded_report(found, shown, out))
+    writing = Writing(splitting, quiet, pictures, card)
+    given, named = sources(source)
+    advise_streaming(named, settings, quiet)
+    several, too_few = _several_labels(given, settings)
+    if several:
+        return _audit_labels(given, named, several, too_few, out, writing)
+    found = run_audit(given, settings, out, writing)
+    if not quiet:
+        show(found.report(), out, found.seconds["total"])
+        if found.fails:
+            show(exceeded_report(found, named, out))
     return 3 if found.fails else 0
 
 
-def run_audit(
-    source: Any,
-    settings: Settings,
-    out: Path,
-    splitting: Splitting,
-    quiet: bool,
-    draw: bool = True,
-    card: bool = False,
-    name: str = "",
-    show: bool = True,
-) -> Any:
-    """Read, audit, write everything or nothing, and show the result.
+def run_audit(source: Source, settings: Settings, out: Path, writing: Writing, name: str = "") -> Audit:
+    """Read, audit, and write everything or nothing.
 
     Args:
         source: to be read.
         settings: of reading and of the audit.
         out: folder for the results.
-        splitting: how texts are split.
-        quiet: nothing on the terminal.
-        draw: write every picture.
-        card: write card.md.
+        writing: what is written.
         name: of the corpus, if it is not that of its source.
-        show: show the result.
     """
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable
     from tokensieve.report.dataset_card import dataset_card
-    from tokensieve.report.terminal import show as show_report
     from tokensieve.report.writer import save
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
-    tokenizer = splitting.splitter()
+    tokenizer = writing.splitting.splitter()
     check_writable(out)
-    with progress(quiet) as tell:
+    with progress(writing.quiet) as tell:
         tell("reading", 0.0)
         corpus = read_corpus(source, settings)
         corpus = replace(corpus, name=name) if name else corpus
         result = run(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
-        result.more.update(reading_of(settings) | splitting.as_given())
+        result.more.update(reading_of(settings) | writing.splitting.as_given())
+        if isinstance(source, str | list):
+            result.more["source"] = source
         tell("writing", 0.0)
-        also = {"card.md": dataset_card(result)} if card else {}
-        save(result, out, draw, start, also=also)
-    if show and not quiet:
-        show_report(result.report(), out, result.seconds["total"])
+        also = {"card.md": dataset_card(result)} if writing.card else {}
+        save(result, out, writing.pictures, start, also=also)
     return result
+
+
+def folder_name(label: str) -> str:
+    """A safe name for the folder of a label: letters, digits, dot, dash and underscore."""
+    return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
+
+
+def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
+    """(label, settings) of each audit to make, if there are several, and the labels of too few documents.
+
+    Raises:
+        InputError: the source cannot be read, or an option does not apply to several labels.
+    """
+    from tokensieve.text.formats import kind_of
+    from tokensieve.text.multilabel import label_settings
+
+    named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
+    kind = kind_of(source if isinstance(source, str) else source[0])
+    lists = kind in (".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".ipc")  # cells may be lists
+    if settings.pairs or not (named or settings.label_separator or lists):
+        return [], {}
+    several, too_few = label_settings(source, settings)
+    if several and (settings.group or settings.drop):
+        raise InputError("--group and --drop need one label column with one value per document; leave them out")
+    return several, too_few
+
+
+def _audit_labels(
+    source: str | list[str],
+    name: str,
+    several: list[tuple[str, Settings]],
+    too_few: dict[str, int],
+    out: Path,
+    writing: Writing,
+) -> int:
+    """Audit each label, write its folder when it is done, and the index at the end."""
+    from tokensieve import __version__
+    from tokensieve.auditing.labels import LabelAudits, label_row
+    from tokensieve.files import check_writable
+    from tokensieve.report.terminal import show
+    from tokensieve.report.writer import save
+
+    check_writable(out)
+    out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    taken: set[str] = set()
+    for number, (label, settings) in enumerate(several, 1):
+        folder = folder_name(label)
+        folder = f"{folder}-{number}" if folder.lower() in taken else folder
+        taken.add(folder.lower())
+        say(writing.quiet, f"label {number} of {len(several)}: {label}")
+        rows.append(label_row(label, folder, run_audit(source, settings, out / folder, writing, f"{name}: {label}")))
+    index = LabelAudits(name, __version__, tuple(rows), too_few)
+    save(index, out, pictures=False)
+    if not writing.quiet:
+        show(index.report(), out)
+    over = [row["label"] for row in rows if row["exceeded"]]
+    if over:
+        say(writing.quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
+    return 3 if over else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.audit import run_audit
+from tokensieve.cli.audit import Writing, run_audit
 from tokensieve.cli.command import command, out_option, quiet_option
 from tokensieve.cli.options import Splitting
 from tokensieve.options import option
@@ -24,7 +24,13 @@ def demo(
 
     reviews = demo_reviews(seed=seed)
     names = ["negative" if label == 0 else "positive" for label in reviews.labels]
-    settings, name = Settings(seed=seed, ngrams=ngrams), "2,000 generated reviews"
-    result = run_audit((reviews.texts.to_list(), names), settings, out, Splitting(), quiet, name=name)
+    result = run_audit(
+        (reviews.texts.to_list(), names),
+        Settings(seed=seed, ngrams=ngrams),
+        out,
+        Writing(Splitting(), quiet),
+        name="2,000 generated reviews",
+    )
     if not quiet:
+        show(result.report(), out, result.seconds["total"])
         show(planted_truth(result, reviews))

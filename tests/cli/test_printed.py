@@ -1,0 +1,118 @@
+"""Whatever the program prints as a command works exactly as printed, on data with awkward names."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from calls import Run
+from tokensieve import demo_pairs, demo_reviews
+from tokensieve.blocks import Command, Section
+from tokensieve.report import terminal
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+TEXT, LABEL, SOURCE = "Ticket text (raw), v2", "Team; label's $HOME", "my tickets (2).csv"
+QUICK = ("--no-pictures", "--no-baseline")
+
+
+def commands_in(blocks: Any) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Command):
+            yield block.command
+        elif isinstance(block, Section):
+            yield from commands_in(block.blocks)
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every report that is shown."""
+    seen: list[Any] = []
+    show = terminal.show
+
+    def recording(report: Any, *rest: Any, **more: Any) -> None:
+        seen.append(report)
+        show(report, *rest, **more)
+
+    monkeypatch.setattr(terminal, "show", recording)
+    return seen
+
+
+def write_tickets(path: Path) -> None:
+    reviews = demo_reviews(600)
+    labels = ["up" if y else "down's" for y in reviews.labels]
+    pl.DataFrame({TEXT: reviews.texts, LABEL: labels, "Other text": reviews.texts}).write_csv(path)
+
+
+@pytest.mark.parametrize("options", [(), ("--fail-on", "0.5@1%"), ("--keep-case",)], ids=["plain", "limit", "case"])
+def test_commands_of_an_audit_work_as_printed(
+    run: Run, reports: list[Any], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    write_tickets(tmp_path / SOURCE)
+    out = "the results"
+    assert run("audit", SOURCE, "--text", TEXT, "--label", LABEL, "--out", out, *QUICK, *options)[0] in (0, 3)
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    assert any(command.startswith("tokensieve mask") for command in printed)
+    check(run, dict.fromkeys(printed))
+
+
+def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    frame = demo_pairs(300).frame.rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
+    frame.write_csv(tmp_path / SOURCE)
+    assert run("audit", SOURCE, "--pairs", "the chosen $1,it's rejected", *QUICK)[0] == 0
+    check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))
+
+
+def check(run: Run, printed: Any) -> None:
+    for command in printed:
+        program, *arguments = shlex.split(command)
+        status, _, err = run(*arguments)
+        assert program == "tokensieve" and status == 0, f"{command}\n{err}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", SOURCE, "--label", LABEL),
+        ("audit", SOURCE, "--text", TEXT, "--label", LABEL.lower()),
+        ("audit", SOURCE, "--text", "Ticket text", "--label", LABEL),
+        ("audit", "rare.csv"),
+        ("train", SOURCE, "--label", LABEL, "--text", TEXT.upper()),
+        ("mask", SOURCE, "--token", "tablet"),
+    ],
+    ids=lambda arguments: " ".join(arguments)[:40],
+)
+def test_options_that_an_error_suggests_work(run: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """The options in the message, in place of those of the same name, make the command succeed."""
+    write_tickets(tmp_path / SOURCE)
+    reviews = demo_reviews(60)
+    labels = ["Billing " if y else "rest" for y in reviews.labels]
+    pl.DataFrame({"text": reviews.texts, "label": ["billing's", *labels[1:]]}).write_csv(tmp_path / "rare.csv")
+    for _ in range(3):
+        status, _, err = run(*arguments, *(QUICK if arguments[0] == "audit" else ()))
+        if status == 0:
+            return
+        assert status == 2
+        suggested = re.search(r"(--(?:text|label|group) ('[^']*'(?:\"'\"'[^']*')*|\S+))", err)
+        if suggested:
+            flag, value = shlex.split(suggested[1].rstrip(";,."))[:2]
+        else:
+            name = re.search(r"did you mean (['\"].*?['\"])\?", err)
+            assert name, err
+            (value,) = shlex.split(name[1])
+            flag = "--label" if "for the label" in err else "--text"
+        arguments = replaced(arguments, flag, value)
+    raise AssertionError(err)
+
+
+def replaced(arguments: tuple[str, ...], flag: str, value: str) -> tuple[str, ...]:
+    if flag in arguments and flag != "--group":
+        at = arguments.index(flag)
+        return (*arguments[: at + 1], value, *arguments[at + 2 :])
+    return (*arguments, flag, value)
