@@ -1,7 +1,7 @@
 """What users would pick instead, side by side with ours: text classification, auditing, and the max-margin problem.
 
     python benchmarks/peers.py classify [--data imdb|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--methods NAME …]
-    python benchmarks/peers.py audit [--runs 3]
+    python benchmarks/peers.py audit [--runs 3] [--scattertext PYTHON]
     python benchmarks/peers.py margin [--seconds 120]
 
 `classify`: nine rows. TF-IDF + logistic regression, TF-IDF + linear SVM, NB-SVM (Wang & Manning 2012), fastText and Vowpal
@@ -327,22 +327,9 @@ def audit_ours() -> dict[str, Any]:
     import tokensieve
 
     with tempfile.TemporaryDirectory() as folder:
-        found = tokensieve.audit(DATA / "imdb_train.parquet", ngrams=2)
+        found = tokensieve.audit(DATA / "imdb_train.parquet", tokensieve.Settings(ngrams=2))
         tokensieve.save(found, folder)
     return {"what": "tokens, shortcuts, wrong labels, duplicates, page", "found": len(found.findings)}
-
-
-def audit_scattertext() -> dict[str, Any]:
-    import scattertext
-
-    frame = pl.read_parquet(DATA / "imdb_train.parquet").select("text", "label").to_pandas()
-    corpus = scattertext.CorpusFromPandas(
-        frame, category_col="label", text_col="text", nlp=scattertext.whitespace_nlp_with_sentences
-    ).build()
-    page = scattertext.produce_scattertext_explorer(
-        corpus, category="positive", category_name="positive", not_category_name="negative", minimum_term_frequency=5
-    )
-    return {"what": "a page of terms", "found": corpus.get_num_terms(), "megabytes": len(page) / 1e6}
 
 
 def audit_cleanlab() -> dict[str, Any]:
@@ -360,26 +347,30 @@ def audit_cleanlab() -> dict[str, Any]:
     return {"what": "wrong labels", "found": len(issues)}
 
 
-AUDITS = {"tokensieve": audit_ours, "scattertext": audit_scattertext, "cleanlab": audit_cleanlab}
+AUDITS = {"tokensieve": audit_ours, "cleanlab": audit_cleanlab}
 
 
 def audit(options: argparse.Namespace) -> None:
     """A row for each tool, each run in a process of its own, in turns."""
-    tools = [name for name in AUDITS if find_spec(name)]
+    commands = {name: [sys.executable, __file__, "audit-one", "--tool", name] for name in AUDITS if find_spec(name)}
+    if options.scattertext:
+        script = Path(__file__).with_name("scattertext_page.py")
+        commands["scattertext"] = [str(options.scattertext), str(script), str(DATA / "imdb_train.parquet")]
+    else:
+        print("scattertext is left out; scattertext_page.py says how to include it\n")
+    tools = list(commands)
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in tools}
     for k in range(options.runs):
         for name in tools if k % 2 == 0 else tools[::-1]:
-            done = subprocess.run(
-                [sys.executable, __file__, "audit-one", "--tool", name], stdout=subprocess.PIPE, text=True, check=True
-            )
+            done = subprocess.run(commands[name], stdout=subprocess.PIPE, text=True, check=True)
             runs[name].append(json.loads(done.stdout.splitlines()[-1]))
-    print(described("scattertext", "cleanlab", "scikit-learn") + "\n")
+    print(described("cleanlab", "scikit-learn") + "\n")
     print("| tool | what it finds | found | seconds | GB |\n|---|---|---|---|---|")
     for name, of in runs.items():
         seconds = [one["seconds"] for one in of]
         span = f"{statistics.median(seconds):.1f} ({min(seconds):.1f} … {max(seconds):.1f})"
         print(f"| {name} | {of[0]['what']} | {of[0]['found']:,} | {span} | {max(one['gigabytes'] for one in of):.2f} |")
-    store("peers-audit", runs, described("scattertext", "cleanlab", "scikit-learn"))
+    store("peers-audit", runs, described("cleanlab", "scikit-learn"))
 
 
 def audit_one(tool: str) -> dict[str, Any]:
@@ -444,6 +435,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--method", choices=METHODS)
+    parser.add_argument("--scattertext", type=Path, metavar="PYTHON", help="a Python that has scattertext")
     parser.add_argument("--tool", choices=AUDITS)
     parser.add_argument("--setting", type=json.loads, default={})
     parser.add_argument("--seconds", type=float, default=120.0)
