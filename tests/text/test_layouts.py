@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import layouts
 import numpy as np
 import polars as pl
 import pytest
+import zstandard
 from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, TEXTS, Layout, N, options_of
 
 from tokensieve.errors import InputError
@@ -124,3 +126,34 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
     arena = pl.DataFrame(layouts.ARENA)
     with pytest.raises(InputError, match="give --pairs response_a,response_b --winner winner"):
         read_corpus(arena)
+
+
+def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same limits, a thousandth of their size."""
+    from tokensieve.text import formats
+
+    monkeypatch.setattr(formats, "LARGE", 500_000)
+    monkeypatch.setattr(formats, "LONGEST", 2_000_000)
+    monkeypatch.setattr(formats, "BLOCK", 2**16)
+    rows = [{"text": "a b " * 500 + str(i % 3), "label": "xy"[i % 2]} for i in range(4_000)]
+    whole = csv_of(rows)
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(whole))
+    (tmp_path / "bomb.csv.zst").write_bytes(zstandard.compress(whole))
+    pl.DataFrame(rows).write_parquet(tmp_path / "bomb.parquet")
+    for name in ("bomb.csv.gz", "bomb.csv.zst", "bomb.parquet"):
+        for stream in (False, True):
+            with pytest.raises(InputError, match=r"expands more than 200-fold.*--no-limits"):
+                read_corpus(tmp_path / name, stream=stream)
+        assert len(read_corpus(tmp_path / name, limits=False).labels) == 4_000
+    (tmp_path / "long.csv").write_text("text,label\n" + "a b " * 600_000 + ",x\nb,y\na,x\nb,y\n")
+    with pytest.raises(InputError, match=r"a line has more than 2 MB.*--no-limits"):
+        read_corpus(tmp_path / "long.csv")
+    assert len(read_corpus(tmp_path / "long.csv", limits=False).labels) == 4
+    with (tmp_path / "sparse.jsonl").open("wb") as file:
+        file.truncate(10**11)
+    with pytest.raises(InputError, match="NUL"):
+        read_corpus(tmp_path / "sparse.jsonl")
+
+
+def csv_of(table: layouts.Rows) -> bytes:
+    return layouts.csv_bytes(table)

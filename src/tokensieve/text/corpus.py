@@ -18,6 +18,7 @@ from tokensieve.text.columns import labelled_columns
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.documents import UsableRows, check_kept, collect, digest, left_out_lines
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
+from tokensieve.text.metadata import ColumnTokens
 from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
@@ -194,6 +195,7 @@ class Corpus:
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
         fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
+        columns: those of the fields that are values of other columns (`--columns`).
         pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
         stored: the texts, where they were read as a stream and lie in a file.
     """
@@ -204,6 +206,7 @@ class Corpus:
     intake: Intake
     test: Corpus | None = None
     fields: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     pairs: Pairing | None = None
     stored: StoredTexts | None = None
 
@@ -265,7 +268,7 @@ class Corpus:
 
     def with_texts(self, texts: pl.Series) -> Corpus:
         """The same documents with other texts, read as one column."""
-        return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=())
+        return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=(), columns=())
 
     def filter(self, mask: NDArray[np.bool_]) -> Corpus:
         """Some of the documents; of pairs, both sides or none."""
@@ -313,28 +316,34 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None
     more = {kind: table.position(name, _FLAGS[kind]) for kind, name in named.items() if name is not None}
     part = None if how.split is None else table.position(how.split, "split")
-    texts, label = labelled_columns(table, how.text, label, [*more.values(), *([part] if part else [])])
-    if part in (*texts, label):
-        raise InputError(f"{table.name}: text, label and split must be different columns")
-    train, test = collect(table, texts, label, how, having=how.having, more=more, part=part, stream=how.stream)
+    others = ColumnTokens(table, how.columns)
+    texts, label = labelled_columns(table, how.text, label, [*more.values(), *others.names, *([part] if part else [])])
+    if {*texts, label} & {*others.names, part}:
+        raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
+    columns_read = others if others.names else None
+    train, test = collect(
+        table, texts, label, how, having=how.having, more=more, part=part, stream=how.stream, columns=columns_read
+    )
     held = test if part is not None else None
     other = opened.test if how.test is None else open_source(how.test, how).held_out
     if part is None and other is not None:
-        held = _collect_test(other, texts, label, how)
-    columns = (" + ".join(texts), label)
+        held = _collect_test(other, texts, label, how, columns_read)
+    columns = (" + ".join([*texts, *others.names]), label)
     documents = [_joined(train), *([] if held is None else [_joined(held)])]
     _check_names(final, table.name, [frame for frame, _ in documents])
-    fields = texts if len(texts) > 1 else ()
+    fields = (*texts, *others.names) if len(texts) + len(others.names) > 1 else ()
     corpus = _assemble(train, documents[0], final, how, columns)
-    intake = replace(corpus.intake, ignored=opened.ignored, detected=table.notes)
-    corpus = replace(corpus, fields=fields, intake=intake)
+    intake = replace(corpus.intake, ignored=opened.ignored, detected=(*table.notes, *others.notes))
+    corpus = replace(corpus, fields=fields, columns=others.names, intake=intake)
     if how.sample_weight is not None and "weight" not in more:
         total = train.counts["rows"] + (test.counts["rows"] if part is not None else 0)
         weights = checked_weights(how.sample_weight, total)[corpus.rows - 1]
         corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
     if held is None:
         return corpus
-    tested = replace(_assemble(held, documents[1], final, how, columns, corpus.classes), fields=fields)
+    tested = replace(
+        _assemble(held, documents[1], final, how, columns, corpus.classes), fields=fields, columns=others.names
+    )
     shared = int(tested.keys.is_in(corpus.keys.implode()).sum())
     return replace(corpus, test=tested, intake=replace(intake, test_overlap=shared))
 
@@ -409,12 +418,15 @@ def _divided(corpus: Corpus, in_test: NDArray[np.bool_], share: float) -> Corpus
 # ---- rows into a corpus
 
 
-def _collect_test(table: Table, texts: Sequence[str], label: str, how: ReadSettings) -> UsableRows:
+def _collect_test(
+    table: Table, texts: Sequence[str], label: str, how: ReadSettings, columns: ColumnTokens | None
+) -> UsableRows:
     """Test rows from the columns of the same name; folders and lists name theirs themselves."""
     if table.columns == ("text", "label") and not {*texts, label} <= set(table.columns):
         texts, label = ("text",), "label"
     names = [table.position(name, "text") for name in texts]
-    return collect(table, names, table.position(label, "label"), how, having=how.having, stream=how.stream)[0]
+    label = table.position(label, "label")
+    return collect(table, names, label, how, having=how.having, stream=how.stream, columns=columns)[0]
 
 
 def _joined(documents: UsableRows) -> tuple[pl.DataFrame, StoredTexts | None]:

@@ -12,6 +12,7 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.text.fields import BLANK, join_fields
 from tokensieve.text.labels import listed
+from tokensieve.text.metadata import ColumnTokens
 from tokensieve.text.multilabel import has_label
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import DIGEST, StoredTexts, TextWriter
@@ -120,6 +121,7 @@ def collect(
     more: Mapping[str, str] | None = None,
     part: str | None = None,
     stream: bool = False,
+    columns: ColumnTokens | None = None,
 ) -> tuple[UsableRows, UsableRows]:
     """All rows of a table: those for training, and those for testing where a column says so.
 
@@ -132,6 +134,7 @@ def collect(
         more: other columns whose values belong to the documents: the column's name in the frame → in the table.
         part: the column that holds train or test, if any.
         stream: keep the texts in files.
+        columns: whose values are fields of the text, behind the others.
 
     Raises:
         InputError: a row cannot be read, its text is not text, or its label a list or the like.
@@ -139,14 +142,16 @@ def collect(
     more = dict(more or {})
     train, test = UsableRows(table.name, stream), UsableRows(f"{table.name} (test rows)", stream)
     found, row = Counter[str](), 1
-    for batch in table.read(list(dict.fromkeys([*texts, label, *more.values(), *([part] if part else [])]))):
-        whole, replaced = _text_of(table.name, batch, texts, row, settings.role)
+    others = () if columns is None else columns.names
+    wanted = [*texts, label, *more.values(), *others, *([part] if part else [])]
+    for batch in table.read(list(dict.fromkeys(wanted))):
+        whole, replaced = _text_of(table.name, batch, texts, row, settings.role, columns)
         train.counts["replaced_surrogates"] += replaced
-        columns = {"text": whole, "label": _labels_of(table.name, batch[label], label, row, settings, having)}
+        values = {"text": whole, "label": _labels_of(table.name, batch[label], label, row, settings, having)}
         train.counts["trimmed"] += _spaces_around(batch[label])
         for kind, name in more.items():
-            columns[kind] = as_names(batch[name], _wrong(table.name, name, kind), row)
-        frame = pl.DataFrame(columns)
+            values[kind] = as_names(batch[name], _wrong(table.name, name, kind), row)
+        frame = pl.DataFrame(values)
         frame = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
         row += frame.height
         if part is None:
@@ -181,13 +186,22 @@ def _sides(values: Values) -> pl.Series:
     return names.str.strip_chars().str.to_lowercase()
 
 
-def _text_of(name: str, batch: Batch, texts: Sequence[str], row: int, role: str | None) -> tuple[pl.Series, int]:
+def _text_of(
+    name: str, batch: Batch, texts: Sequence[str], row: int, role: str | None, columns: ColumnTokens | None
+) -> tuple[pl.Series, int]:
     parts, replaced = [], 0
     for column in texts:
         part, found = as_texts(batch[column], name, column, row, role)
         parts.append(part)
         replaced += found
-    return (parts[0] if len(parts) == 1 else join_fields(texts, parts)), replaced
+    if columns is None:
+        return (parts[0] if len(parts) == 1 else join_fields(texts, parts)), replaced
+    words = [columns.words(column, batch[column]) for column in columns.names]
+    joined = join_fields([*texts, *columns.names], [*parts, *words])
+    there = pl.select(pl.any_horizontal(part.is_not_null() for part in parts)).to_series()
+    blank = pl.select(pl.concat_str([part.fill_null("") for part in parts]).str.contains(BLANK)).to_series()
+    joined = joined.zip_with(~blank, pl.Series([""], dtype=pl.String))  # a column alone is no document
+    return joined.zip_with(there, pl.Series([None], dtype=pl.String)), replaced
 
 
 def _labels_of(

@@ -123,7 +123,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
         path = unpacked(path, name, folder, settings.limits)
     if suffix in (".xlsx", ".xls", ".ods"):
         return _workbook_table(path, name, settings.limits)
-    return _columnar_table(path, name, suffix, folder)
+    return _columnar_table(path, name, suffix, folder, settings.limits)
 
 
 @contextmanager
@@ -545,7 +545,7 @@ def _objects(columns: dict[str, list[Any]]) -> bool:
 # ---- Parquet, Arrow and workbooks
 
 
-def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None) -> Table:
+def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None, limits: bool) -> Table:
     kind = "Parquet" if suffix == ".parquet" else "Arrow"
 
     def scan() -> pl.LazyFrame:
@@ -561,9 +561,32 @@ def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None) -
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         with reading(name, kind):
+            if limits:
+                _check_expansion(scan(), names, path, name)
             yield from frame_batches(scan(), names)
 
     return Table(name, columns, read)
+
+
+def _check_expansion(frame: pl.LazyFrame, names: Sequence[str], path: Path, name: str) -> None:
+    """Refuse a file of few bytes whose cells, by a look at three rows, would fill the memory.
+
+    Raises:
+        InputError: it expands beyond what real text does.
+    """
+    texts = [n for n, dtype in frame.select(names).collect_schema().items() if dtype == pl.String]
+    if not texts:
+        return
+    rows = frame.select(pl.len()).collect().item()
+    sizes = [
+        frame.select(texts).slice(at, 1).collect().select(pl.sum_horizontal(pl.all().str.len_bytes())).sum().item() or 0
+        for at in {0, rows // 2, max(rows - 1, 0)}
+    ]
+    size, packed = rows * sum(sizes) / len(sizes), max(path.stat().st_size, 1)
+    if max(sizes) > LONGEST or (size > LARGE and size > EXPANSION * packed):
+        raise InputError(
+            f"{name}: expands more than {EXPANSION}-fold, to about {size / 1e9:.1f} GB: if it is meant to, give --no-limits"
+        )
 
 
 def _workbook_table(path: Path, name: str, limits: bool) -> Table:

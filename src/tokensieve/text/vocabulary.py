@@ -6,7 +6,7 @@ files or on a cluster: document frequencies are sums over them, and counts are b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -27,6 +27,7 @@ from tokensieve.text.formatting import (
     frequent_formatting,
     is_formatting,
 )
+from tokensieve.text.metadata import is_of_column
 from tokensieve.text.spill import Frequencies, StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, text_series, with_fields
 from tokensieve.text.tokens import Chunks, StoredTokens, TokenStream, tokenize
@@ -233,6 +234,7 @@ def count_texts(
     ngrams: int = 1,
     min_documents: int = 1,
     formatting: bool = False,
+    columns: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Counted:
     """Tokenise texts, learn their vocabulary or take a given one, and count.
@@ -242,6 +244,7 @@ def count_texts(
         vocabulary: of other documents, such as those of training; None to learn it from these.
         tokenizer, ngrams, min_documents: for learning one (`learn_vocabulary`); the tokenizer is words if None.
         formatting: learn which features of formatting are types, too: those of at least `min_documents` texts, but not of all.
+        columns: fields that are values of other columns, whose formatting means nothing.
         progress: called with the number of documents tokenised.
 
     Raises:
@@ -260,6 +263,7 @@ def count_texts(
             fields = fields_of(splitter)
             bits = formatting_bits(texts, fields)
             kept = frequent_formatting(bits, formatting_names(fields), min_documents)
+            kept = tuple(name for name in kept if not is_of_column(name, columns))
             vocabulary = replace(vocabulary, formatting=kept)
     else:
         bits = vocabulary.bits(texts)
@@ -271,6 +275,7 @@ def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options
     """`count_texts` of labelled documents, with the same options; fields are told apart."""
     if vocabulary is None and corpus.fields:
         options["tokenizer"] = with_fields(options.get("tokenizer") or WordTokenizer(), corpus.fields)
+        options["columns"] = corpus.columns
     return replace(count_texts(corpus.texts, vocabulary, **options), corpus=corpus)
 
 
