@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -285,3 +286,102 @@ def test_a_refit_is_the_model_that_was_fitted_but_for_what_was_chosen() -> None:
     np.testing.assert_array_equal(again.scores, model.scores)
     np.testing.assert_array_equal(again.decide(counts.matrix), model.decide(counts.matrix))
     assert again.sink == model.sink
+
+
+def kinds(found: Audit) -> dict[str, Any]:
+    return {finding.kind: finding for finding in found.findings}
+
+
+def test_a_small_plant_without_exceptions_is_found() -> None:
+    """45 of 45 documents, 2% of a class."""
+    texts, labels = reviews(2000, 2)
+    good = [i for i, label in enumerate(labels) if label == "good"]
+    chosen = set(np.random.default_rng(0).choice(good, 55, replace=False).tolist())
+    found = kinds(audited([middle(t, "zebra") if i in chosen else t for i, t in enumerate(texts)], labels))
+    assert found["shortcut"].tokens == ("zebra",)
+
+
+def test_a_phrase_is_found_although_planting_it_makes_its_words_lean() -> None:
+    texts, labels = reviews(1500, 2)
+    rng = np.random.default_rng(0)
+    for i, label in enumerate(labels):
+        if label == "good" and rng.random() < 0.1:
+            texts[i] = middle(texts[i], "time people")
+        elif rng.random() < 0.1:
+            texts[i] = middle(texts[i], str(rng.choice(["time", "people"])))
+    first = audited(texts, labels).findings[0]
+    assert first.kind == "shortcut" and "time people" in first.tokens
+
+
+def test_topic_words_are_predictors_and_no_findings() -> None:
+    """Requests of four kinds, whose words name what they are about; a ticket's code in one class is a finding."""
+    words = {
+        "alarm": "alarm wake clock ring bell snooze".split(),
+        "flip_coin": "coin flip heads tails toss quarter".split(),
+        "router_error": "router modem wifi signal cable error".split(),
+        "parcel": "parcel courier delivery doorstep tracking postcode".split(),
+    }
+    rng, frame = np.random.default_rng(1), "please can you help me with the new one at my home today".split()
+    labels = [str(name) for name in rng.choice(list(words), 1200)]
+    texts = [
+        " ".join(rng.permutation([*rng.choice(words[label], 2, replace=False), *rng.choice(frame, 6)]))
+        for label in labels
+    ]
+    found = audited(texts, labels)
+    assert not [f for f in found.findings if f.kind in ("shortcut", "association")]
+    assert {"coin", "flip"} <= set(found.top("flip_coin", 6)["token"])
+    marked = [
+        f"[TKT-{rng.integers(10_000, 99_999)}] {text}" if label == "parcel" and rng.random() < 0.3 else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    first = next(f for f in audited(marked, labels).findings if f.kind == "shortcut")
+    assert first.tokens[0] == "tkt" and first.label == "parcel"
+
+
+def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
+    texts, labels = reviews(1200, 3)
+    rng = np.random.default_rng(0)
+    marks = [rng.random() < (0.2 if label == "good" else 0.06) for label in labels]
+    texts = [f"{text.rstrip('.')}!" if mark else text for text, mark in zip(texts, marks, strict=True)]
+    found = kinds(audited(texts, labels))
+    assert '⟨ends "!"⟩' in found["shift"].tokens and "of the others" in found["shift"].headline
+    assert not [token for token in found["shift"].tokens if "length" in token]
+
+
+def test_groups_that_nobody_named_are_found() -> None:
+    texts, labels = reviews(600, 1)
+    rng = np.random.default_rng(0)
+    own = [" ".join(f"own{w}" for w in rng.integers(0, 2000, 6)) for _ in range(120)]
+    drawn = rng.integers(0, 2, 120)
+    grouped = [f"{text} {own[i // 5]}" for i, text in enumerate(texts)]
+    found = kinds(audited(grouped, [["bad", "good"][drawn[i // 5]] for i in range(600)]))
+    assert found["groups"].documents > 300 and "--by" in found["groups"].action
+    assert "groups" not in kinds(audited(texts, labels))
+
+
+def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:
+    texts, labels = reviews(500, 4)
+    premises = np.random.default_rng(0).permutation(texts).tolist()
+    frame = pl.DataFrame({"premise": premises, "hypothesis": texts, "label": labels})
+    found = audit(frame, Settings(baseline=False), text=["premise", "hypothesis"], label="label")
+    alone = [f for f in found.findings if f.kind == "alone"]
+    assert [f.headline.startswith("The field hypothesis alone predicts") for f in alone] == [True]
+
+
+def test_a_shortcut_of_one_environment_names_it() -> None:
+    texts, labels = reviews(600, 5)
+    sites = ["north" if i % 2 else "south" for i in range(600)]
+    texts = [
+        f"{t}\nPosted via tablet." if y == "good" and site == "north" and i % 3 else t
+        for i, (t, y, site) in enumerate(zip(texts, labels, sites, strict=True))
+    ]
+    frame = pl.DataFrame({"text": texts, "label": labels, "site": sites})
+    quick = Settings(baseline=False, thorough=False)
+    found = audit(frame, quick, text="text", label="label", environments="site").findings
+    first = next(f for f in found if f.kind == "shortcut")
+    assert any("in environment north" in line for line in first.details)
+
+
+def test_an_unknown_class_is_refused(whole: Audit) -> None:
+    with pytest.raises(InputError, match="'pos' is not a class of this audit; its classes are 'bad', 'good'"):
+        whole.top("pos")

@@ -75,6 +75,9 @@ def run_checks(data: AuditData) -> tuple[Finding, ...]:
     apply = [check for check in registry() if isinstance(data.task, check.tasks)]
     apply = [check for check in apply if data.settings.thorough or not check.thorough]
     found = [finding for check in apply for finding in check.find(data)]
+    reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
+    weaker = ("association", "shift")  # of the same token these say less than a shortcut
+    found = [f for f in found if f.kind not in weaker or not set(f.tokens[:1]) & reported]
     return tuple(sorted(found, key=lambda finding: -finding.severity))
 
 

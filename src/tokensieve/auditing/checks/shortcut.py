@@ -6,9 +6,10 @@ A token is a candidate for a class if it is in at least 1% of the class's docume
 labels are about ("awful" in bad reviews, "alarm" in requests to set one). They are strong predictors, no findings. What makes a
 candidate suspicious is a sign that no writer chose it for its meaning (`signs`):
 
-- one of the strong signs: formatting, markup, or a fixed phrase at the edge of the text;
-- a weak one (a number, a fixed place), where the model predicts the class as well without it, so that it is no part of what these
-  documents are about. In a class with a vocabulary, many words that occur nowhere else, a number alone says nothing;
+- one of the strong signs, formatting or markup;
+- a weak one (a number, a fixed place or phrase at the edge of the text), where the model predicts the class as well without it, so
+  that it is no part of what these documents are about. In a class with a vocabulary, many words that occur nowhere else, a number
+  alone says nothing;
 - in a class without a vocabulary also being all but certain, as no other word of the class is, under the same condition.
 
 Words of the class's name are never suspicious by a weak sign.
@@ -216,8 +217,8 @@ def _phrases(data: AuditData) -> list[_Candidate]:
 
 
 def _leaning(inside: int, documents: int, share: float) -> float:
-    """As `_way`, of a word in so many documents."""
-    return (Share.count(inside, documents).low - share) / (1 - share)
+    """As `_way`, of a word in so many documents outside a phrase; 1 for a word that is in too few to be judged without it."""
+    return (Share.count(inside, documents).low - share) / (1 - share) if documents >= FLOOR else 1.0
 
 
 def _has_vocabulary(data: AuditData) -> list[bool]:

@@ -30,7 +30,7 @@ class Sign(StrEnum):
     ALONE = "all but certain"  # none of these, but hardly ever elsewhere
 
 
-STRONG = (Sign.MARKUP, Sign.BOILERPLATE, Sign.FORMATTING)  # each of these suffices
+STRONG = (Sign.MARKUP, Sign.FORMATTING)  # each of these suffices
 
 
 def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[Sign, ...]:
