@@ -20,6 +20,8 @@ class Settings(TrainSettings):
     """The audit.
 
     Attributes:
+        min_documents: a type must occur in that many training documents: rarer ones cannot be significant, and testing them costs
+            the others some of their significance.
         formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
         baseline: whether TF-IDF + logistic regression is trained for comparison.
         budget: what no token and no finding may exceed (`Audit.over_budget`, `Audit.exceeded`), or None.
@@ -27,6 +29,7 @@ class Settings(TrainSettings):
             trainings.
     """
 
+    min_documents: int | None = option(3, "A token must occur in at least this many documents.", low=1)
     formatting: bool = option(True, "Treat formatting and length as tokens.")
     baseline: bool = option(True, "Train TF-IDF + logistic regression for comparison.")
     budget: Any = option(

@@ -47,7 +47,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         ngrams: longest run of words that is a token type (text input only).
-        min_documents: a type must occur in that many training documents (text input only).
+        min_documents: a type must occur in that many training documents; if None, in 1 of up to 2,000 documents, in 3 of more (text
+            input only).
         tokenizer: None for words; a `tokenizers.Tokenizer` or the path of its file for word pieces; or a `WordTokenizer` with
             other settings (text input only).
         formatting: what a text looks like is a token type, too, such as ⟨3+ spaces⟩ or ⟨no final stop⟩ (text input only).
@@ -56,8 +57,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: share of the training documents on which the length of training is chosen; the model is then
-            trained on all of them for that long. With fewer than 5 documents in a class (10 of more than 2,000)
-            the full length is used.
+            trained on all of them for that long. If a class has fewer than 5 documents (10 of more than 2,000), nothing is chosen:
+            a quarter of the full length is taken, of more than 2,000 documents all of it.
         class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), so that every class weighs the same; multiplied
             with `sample_weight`. It is no part of a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.
@@ -69,6 +70,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prior_: answer for a document without known tokens, and value of the sink, shape (1,) or (K,).
         sink_: score of the sink, which takes part in every document's softmax; None for a model without one.
         vocabulary_: token types of text input, else None.
+        min_documents_: in how many training documents a type had to occur.
         n_steps_: training steps taken.
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
     """
@@ -79,7 +81,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         ngrams: int = 1,
-        min_documents: int = 3,
+        min_documents: int | None = None,
         tokenizer: Any = None,
         formatting: bool = False,
         batch_size: int = 64,
@@ -129,12 +131,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, settings = np.asarray(y), self._settings()
         if _is_text(X):
             texts = text_series(X)
+            settings = settings.of_documents(len(texts))
             _check_labels(labels)
             counted = count_texts(
                 texts,
                 tokenizer=self._tokenizer(),
                 ngrams=settings.ngrams,
-                min_documents=settings.min_documents,
+                min_documents=settings.min_documents or 1,
                 formatting=settings.formatting,
             )
             matrix, vocabulary = counted.matrix, counted.vocabulary
@@ -190,6 +193,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
         self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
         self.sink_, self.n_steps_, self.validation_ = model.sink, model.steps, model.validation
+        self.min_documents_ = model.settings.get("min_documents", self.min_documents)
         self.pairs_ = model.pairs
         return self
 
@@ -207,7 +211,8 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             steps=self.n_steps_,
             validation=self.validation_,
             sink=self.sink_,
-            settings={name: _plain(value) for name, value in self.get_params().items() if name not in UNSAVED},
+            settings={name: _plain(value) for name, value in self.get_params().items() if name not in UNSAVED}
+            | {"min_documents": self.min_documents_},
             pairs=self.pairs_,
         )
 

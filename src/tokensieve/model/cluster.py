@@ -166,9 +166,10 @@ def learn_on(
         for side in ("train", "test") if split else ("train",) if i < given else ("test",):
             sides[side].append(cluster.run(_side_of, part, side if split else None, rule, splitter.to_dict()))
     intake, classes, sizes = _intake(cluster, sides, reader)
+    how = how.of_documents(int(sizes[0].sum()))
     tell("vocabulary", 0.0)
     streams = _Partitions(cluster, cluster.each(_stream, sides["train"]))
-    vocabulary = learn_vocabulary(streams, splitter, how.ngrams, how.min_documents)
+    vocabulary = learn_vocabulary(streams, splitter, how.ngrams, how.min_documents or 1)
     sent = cluster.run(_same, vocabulary)
     counts = _Partitions(cluster, cluster.each(_counted, sides["train"], sent, classes))
     tell("importance", 0.0)
@@ -177,6 +178,7 @@ def learn_on(
     state, rounds, validation = _train(counts, sizes[0], model, how.seed, tell)
     tell("attention", 0.0)
     received = counts.total(_received, state, then=_same) / np.maximum(importance.documents, 1)
+    model.min_documents_ = how.min_documents
     model.classes_, model.vocabulary_, model.n_features_in_ = np.asarray(classes), vocabulary, vocabulary.n_types
     correct, unknown, words = np.zeros(len(classes), np.int64), 0, 0
     if sides["test"]:

@@ -19,7 +19,7 @@ from joblib import cpu_count
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, loss_and_slope
-from tokensieve.model.settings import TrainSettings
+from tokensieve.model.settings import FEW, TrainSettings
 from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
@@ -29,11 +29,15 @@ from tokensieve.text.vocabulary import Vocabulary
 
 Table: TypeAlias = tuple[Floats, Floats]
 LEAST_STEPS = 500
-FEW, FOLDS = 2_000, 5  # up to FEW documents (or pairs) are each held out once, in FOLDS parts
+FOLDS = 5  # parts in which few documents are each held out once
 HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
 LEAST_PER_CLASS = (
     10  # of many documents, of which a share is held out once; of few, a part of each class is in every fold
 )
+CAUTIOUS = (
+    4,
+    0.5,
+)  # if a class has too few for folds: part of the full length, strength of the start; least log loss of nine settings
 LEAST_PAIRS, FOLDED_PAIRS = 20, 20_000  # with fewer nothing is chosen; up to so many each is held out once
 CHECKS, PATIENCE = 8, 3  # looks at the held-out documents, and how many without a smaller loss end a training
 STRENGTHS = (0.25, 0.5, 1.0)
@@ -80,7 +84,7 @@ def fit(
     Raises:
         InputError: the weights leave no document of a class.
     """
-    settings, tell = settings or TrainSettings(), progress or silent
+    settings, tell = (settings or TrainSettings()).of_documents(counts.n_documents), progress or silent
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
         raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
     if counts.weights is not None:
@@ -88,7 +92,7 @@ def fit(
     prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])
     schedule = _schedule(counts.n_documents, settings, pairs)
     held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
-    choice = _choose(counts, prior, schedule, held_out, tell)
+    choice = _choose(counts, prior, schedule, settings, held_out, tell)
     tell("training", 0.0)
     table = choice.table
     if table is None:
@@ -228,11 +232,18 @@ def _held_out_pairs(counts: Counts, settings: TrainSettings, units: Ints | None)
 
 
 def _choose(
-    counts: Counts, prior: Floats, schedule: Schedule, parts: list[tuple[Ints, Ints]], tell: Progress
+    counts: Counts,
+    prior: Floats,
+    schedule: Schedule,
+    settings: TrainSettings,
+    parts: list[tuple[Ints, Ints]],
+    tell: Progress,
 ) -> _Choice:
     """Length, strength and scale of smallest loss on held-out documents or pairs; a strength is left after three checks without a
     smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
     if not parts:
+        if settings.validation_share > 0 and counts.n_documents <= FEW and not schedule.pairs:
+            return _Choice(math.ceil(schedule.steps / CAUTIOUS[0]), CAUTIOUS[1])
         return _Choice(schedule.steps)
     pairs = schedule.pairs
     held = [(inside, counts.rows(_documents(outside, pairs))) for inside, outside in parts]

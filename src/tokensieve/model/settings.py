@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import ReadSettings
+
+FEW = 2_000  # documents (or pairs): up to so many are each held out once, and rare types count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +18,8 @@ class TrainSettings(ReadSettings):
 
     Attributes:
         ngrams: longest run of words that is a token type.
-        min_documents: a type must occur in that many training documents.
+        min_documents: a type must occur in that many training documents; if None, in 1 of up to 2,000 documents, in 3 of more. Rare
+            types are half of what few documents have to say, and noise of many.
         formatting: what a text looks like is a token type, too (`tokensieve.text.formatting`).
         test_share: fraction of the documents set aside for testing if the corpus has no test set.
         value_rate: initial step size of Adam for the values w.
@@ -26,15 +29,20 @@ class TrainSettings(ReadSettings):
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: fraction of the documents on which the length of training is chosen; the model is then trained on all
             of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
-            start is chosen, too. With fewer than 5 documents in a class (10 of many documents), or a fraction of 0, nothing is
-            chosen.
+            start is chosen, too. If a class has fewer than 5 documents, a quarter of the full length and half of the full start
+            are taken; with fewer than 10 of many documents, or a fraction of 0, the full length.
 
     Raises:
         InputError: a value is outside its range.
     """
 
     ngrams: int = option(1, "Longest run of words that is a token.", low=1, high=100)
-    min_documents: int = option(3, "A token must occur in at least this many documents.", low=1)
+    min_documents: int | None = option(
+        None,
+        "A token must occur in at least this many documents.",
+        low=1,
+        default_text="1 for up to 2,000 documents, else 3",
+    )
     formatting: bool = option(False, "What a text looks like (length, spaces, marks) is a token, too.")
     value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
     seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1)
@@ -48,6 +56,8 @@ class TrainSettings(ReadSettings):
         super().__post_init__()
         for name in ("ngrams", "min_documents", "batch_size", "max_epochs"):
             value = getattr(self, name)
+            if name == "min_documents" and value is None:
+                continue
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
         for name in ("score_rate", "value_rate"):
@@ -56,6 +66,12 @@ class TrainSettings(ReadSettings):
                 raise InputError(f"{name} must be a number of at least 0, not {value!r}")
         if not 0 <= self.validation_share < 1:
             raise InputError(f"validation_share must be at least 0 and below 1, not {self.validation_share!r}")
+
+    def of_documents(self, documents: int) -> Self:
+        """The same for so many training documents: `min_documents` is a number."""
+        if self.min_documents is not None:
+            return self
+        return replace(self, min_documents=1 if documents <= FEW else 3)
 
     def to_dict(self) -> dict[str, Any]:
         """What a summary reports of them: all but how the source is read, and what has no option and its default value."""

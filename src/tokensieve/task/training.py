@@ -111,6 +111,7 @@ def train_corpus(
     else:
         corpus = task.split(corpus, settings.test_share, settings.seed)
     notes += _group_notes(corpus) + _weight_notes(corpus)
+    settings = settings.of_documents(len(corpus.texts))
     train, test, vocabulary = _count(corpus, settings, tokenizer, tell)
     clock.lap("tokenizing")
     model = task.fit(train, settings, vocabulary, tell)
@@ -128,7 +129,7 @@ def _count(
         corpus,
         tokenizer=tokenizer,
         ngrams=settings.ngrams,
-        min_documents=settings.min_documents,
+        min_documents=settings.min_documents or 1,
         formatting=settings.formatting,
         progress=lambda read: tell("tokenizing", read / total),
     )
