@@ -496,3 +496,25 @@ def test_groups_are_held_out_whole() -> None:
     assert spread[1] < 0.5 * spread[0]
     with pytest.raises(ValueError, match="1200 documents, but 2 groups"):
         AttentionClassifier().fit(texts, labels, groups=[1, 2])
+
+
+def test_of_few_documents_every_token_counts_and_of_many_only_those_in_three() -> None:
+    texts, labels = reviews(3, (30, 30))
+    texts = [f"{text} only{i}" for i, text in enumerate(texts)]
+    few = AttentionClassifier().fit(texts, labels)
+    assert few.min_documents is None and few.min_documents_ == 1 and "only3" in few.tokens_
+    assert few.trained_.settings["min_documents"] == 1
+    many = AttentionClassifier(max_epochs=1).fit(texts * 40, labels * 40)
+    assert many.min_documents_ == 3 and AttentionClassifier(min_documents=2).fit(texts, labels).min_documents_ == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_with_few_documents_makes_nobody_overconfident(seed: int) -> None:
+    """Forty-five documents of chance, three of them of one class: hardly worse than the class frequencies on new ones."""
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(rng.choice(FILLER, 12)) for _ in range(1045)]
+    labels = np.r_[np.arange(45) < 3, rng.random(1000) < 3 / 45].astype(np.int64)
+    model = AttentionClassifier().fit(texts[:45], labels[:45])
+    p = model.predict_proba(texts[45:])[np.arange(1000), labels[45:]]
+    frequencies = np.where(labels[45:] == 1, 3 / 45, 42 / 45)
+    assert -np.log(p).mean() < -np.log(frequencies).mean() + 0.05

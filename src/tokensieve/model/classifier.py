@@ -56,9 +56,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         score_rate: initial step size of Adam for the scores u.
         value_rate: initial step size of Adam for the values w.
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
-        validation_share: share of the training documents on which the length of training is chosen; the model is then
-            trained on all of them for that long. If a class has fewer than 5 documents (10 of more than 2,000), nothing is chosen:
-            a quarter of the full length is taken, of more than 2,000 documents all of it.
+        validation_share: share of the training documents on which the length of training is chosen; the model is then trained
+            on all of them for that long. If a class has fewer than 2 documents (5 of less than 40, 10 of more than 2,000), nothing
+            is chosen: a quarter of the full length is taken, of more than 2,000 documents all of it.
         class_weight: None, a dict class → weight, or "balanced" for n/(K n_k), so that every class weighs the same; multiplied
             with `sample_weight`. It is no part of a saved model.
         random_state: an integer seed, None or a NumPy RandomState; the same seed gives the same bits.

@@ -34,10 +34,9 @@ HELD_OUT = 50_000  # more documents than that add nothing to the choice of when 
 LEAST_PER_CLASS = (
     10  # of many documents, of which a share is held out once; of few, a part of each class is in every fold
 )
-CAUTIOUS = (
-    4,
-    0.5,
-)  # if a class has too few for folds: part of the full length, strength of the start; least log loss of nine settings
+# if a class has too few for folds: part of the full length, strength of the start; least log loss of nine settings
+CAUTIOUS = 4, 0.5
+LEAST_FOLDED = 40  # documents, from which folds may lack a class: the scale that they choose is still better than none
 LEAST_PAIRS, FOLDED_PAIRS = 20, 20_000  # with fewer nothing is chosen; up to so many each is held out once
 CHECKS, PATIENCE = 8, 3  # looks at the held-out documents, and how many without a smaller loss end a training
 STRENGTHS = (0.25, 0.5, 1.0)
@@ -203,7 +202,8 @@ def _weighed(counts: Counts, units: Ints | None, pairs: bool) -> tuple[Counts, I
 def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
-    if settings.validation_share <= 0 or counts.class_sizes.min() < (FOLDS if n <= FEW else LEAST_PER_CLASS):
+    least = LEAST_PER_CLASS if n > FEW else 2 if n >= LEAST_FOLDED else FOLDS
+    if settings.validation_share <= 0 or counts.class_sizes.min() < least:
         return []
     if units is not None and len(np.unique(units)) < 2:
         return []

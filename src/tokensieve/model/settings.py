@@ -29,8 +29,8 @@ class TrainSettings(ReadSettings):
         max_epochs: longest training, in passes over the data (at least 500 steps are allowed on small data).
         validation_share: fraction of the documents on which the length of training is chosen; the model is then trained on all
             of them for that long. Of at most 2,000 documents each is held out once, in five parts, and the strength of the
-            start is chosen, too. If a class has fewer than 5 documents, a quarter of the full length and half of the full start
-            are taken; with fewer than 10 of many documents, or a fraction of 0, the full length.
+            start is chosen, too. If a class has fewer than 2 documents (5 of less than 40), a quarter of the full length and half
+            of the full start are taken; with fewer than 10 of many documents, or a fraction of 0, the full length.
 
     Raises:
         InputError: a value is outside its range.

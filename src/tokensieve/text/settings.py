@@ -216,6 +216,9 @@ class ReadSettings(SourceSettings):
                     f"{flag} is for labelled documents: --pairs names the columns that pairs need; beside it --by, --split and "
                     "--test"
                 )
+        for flag, value in (("--weight", self.sample_weight), ("--environments", self.environments)):
+            if value is not None:
+                raise InputError(f"{flag} is for labelled documents: leave it out beside --pairs")
         if self.duplicates != "keep":
             raise InputError("--duplicates is for labelled documents: leave it out beside --pairs")
 
