@@ -504,7 +504,7 @@ def test_of_few_documents_every_token_counts_and_of_many_only_those_in_three() -
     few = AttentionClassifier().fit(texts, labels)
     assert few.min_documents is None and few.min_documents_ == 1 and "only3" in few.tokens_
     assert few.trained_.settings["min_documents"] == 1
-    many = AttentionClassifier(max_epochs=1).fit(texts * 40, labels * 40)
+    many = AttentionClassifier(max_epochs=1).fit(texts * 40, list(labels) * 40)
     assert many.min_documents_ == 3 and AttentionClassifier(min_documents=2).fit(texts, labels).min_documents_ == 2
 
 
