@@ -9,11 +9,13 @@ its pictures beside it, and benchmarks/results/reproduced.json keeps every figur
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from machine import DATA, described, store
+from table_a import best, factor, settings_searched
 from tokensieve import __version__
 from tokensieve.blocks import Picture, Report, Section, Text
 from tokensieve.report.markdown import markdown, safe
@@ -24,6 +26,7 @@ from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
 from tokensieve.reproduce.run import _Task
 from tokensieve.wording import subscripts
 
+RESULTS = Path(__file__).resolve().parent / "results"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 HEAD = """# The paper reproduced
 
@@ -108,11 +111,52 @@ def sections(studies: list[Reproduction]) -> tuple[str, list[Picture]]:
                     what, verdict = seen(other)
                     said = f"At {study.settings['scale']} scale: {verdict}. We see {what}."
                     blocks.insert(3, Text(subscripts(said)))
+        blocks += [
+            Text(said) for said in (*restarts(result.id), *(scale_of_table_a() if result.id == "key-query" else []))
+        ]
         out.append(Section(section.title, tuple(blocks)))
     out.append(wording._reviewers(studies[0]))
     out.append(Section("How to read this page", tuple(Text(subscripts(text)) for text in wording._HOW_TO_READ)))
     text = markdown(Report("reproduce", "", "", tuple(out)))
     return text[text.index("## ") :], pictures
+
+
+def restarts(id: str) -> list[str]:
+    """What benchmarks/restarts.py found, where it has been run."""
+    if not (RESULTS / "restarts.json").exists():
+        return []
+    rows = [one for one in json.loads((RESULTS / "restarts.json").read_text())["figures"] if one["experiment"] == id]
+    out = []
+    for scale, seed in sorted({(one["scale"], one["seed"]) for one in rows}):
+        these = [one for one in rows if (one["scale"], one["seed"]) == (scale, seed)]
+        met = sum(one["passed"] for one in these)
+        said = f"{len(these)} restarts of seed {seed} at {scale} scale that differ in the order of sums alone:"
+        out.append(f"{said} {met} meet every criterion.")
+    return out
+
+
+def scale_of_table_a() -> list[str]:
+    """What benchmarks/table_a.py found, where it has been run."""
+    if not (RESULTS / "table_a.json").exists():
+        return []
+    kept = json.loads((RESULTS / "table_a.json").read_text())["runs"]
+    searched = [one for one in settings_searched() if any(one == run["setting"] and run["seed"] == 100 for run in kept)]
+    chosen = best(kept)
+    if chosen is None or not searched:
+        return []
+    setting, row = chosen
+    confirmed = [run["epochs"][row["epoch"] - 1] for run in kept if run["setting"] == setting and run["seed"] != 100]
+    held = sum(there["shape"] and factor(there) <= 2 for there in confirmed)
+    others = f" With other seeds {held} of {len(confirmed)} match." if confirmed else ""
+    found = "matches shape and scale" if factor(row) <= 2 else "has the shape, not the scale"
+    how = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in setting.items()
+    )
+    run_so_far = f"{len(searched)} of {len(settings_searched())} run"
+    return [
+        f"Scale: a search over training settings, written down beforehand ({run_so_far}), {found}: the nearest setting "
+        f"({how}, epoch {row['epoch']}) is off by a factor of {factor(row):.1f} in the range that is further off.{others}"
+    ]
 
 
 def main() -> None:
