@@ -372,8 +372,9 @@ def _scanned(text: PlainText, mark: str) -> tuple[pl.LazyFrame, list[str]]:
 def _polars_agrees(text: PlainText, mark: str, width: int) -> bool:
     """Whether Polars reads the file as strictly as `_delimited_records`: see the top of this module.
 
-    Polars itself refuses broken quotes and long rows. With that given, all rows have `width` fields if the separators outside
-    quotes are (width − 1) times the rows.
+    Polars itself refuses long rows and most broken quotes. Quotes are sound if each one that opens follows a separator, a line's
+    end or a quote, and each one that closes precedes one. Then all rows have `width` fields if the separators outside quotes are
+    (width − 1) times the rows.
     """
     if not text.sound or text.lone_returns or not mark.isascii() or width > 1_000:
         return False
@@ -388,18 +389,24 @@ def _polars_agrees(text: PlainText, mark: str, width: int) -> bool:
         rows, empty, *_ = frame.select(pl.len(), empty, *all_of_it).collect(engine="streaming").row(0)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return False
-    if not empty:
-        return True
-    if width == 1:  # an empty row or an empty field
+    if width == 1 and empty:  # an empty row or an empty field
         return False
-    separators, inside = 0, False
+    separators, quotes = 0, 0
     content = np.memmap(text.path, np.uint8, "r")
+    ends = np.frombuffer(f'{mark}\n\r"'.encode(), np.uint8)
     for start in range(0, len(content), BLOCK):
         block = content[start : start + BLOCK]
-        quoted = np.bitwise_xor.accumulate(block == ord('"')) ^ inside
-        separators += int(((block == ord(mark)) & ~quoted).sum())
-        inside = bool(quoted[-1])
-    return bool(separators == (width - 1) * rows)
+        places = np.flatnonzero(block == ord('"')) + start
+        closing = (np.arange(len(places)) + quotes) % 2 == 1
+        before = np.where(places > 0, content[np.maximum(places - 1, 0)], ord("\n"))
+        after = np.where(places < len(content) - 1, content[np.minimum(places + 1, len(content) - 1)], ord("\n"))
+        if not np.isin(np.where(closing, after, before), ends).all():
+            return False
+        if empty:
+            quoted = np.bitwise_xor.accumulate(block == ord('"')) ^ (quotes % 2 == 1)
+            separators += int(((block == ord(mark)) & ~quoted).sum())
+        quotes += len(places)
+    return not empty or bool(separators == (width - 1) * rows)
 
 
 def _detected_separator(text: PlainText, usual: str) -> str:

@@ -170,6 +170,8 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
     Raises:
         InputError: ngrams or min_documents below one, or nothing is frequent enough.
     """
+    if not all(isinstance(number, int | np.integer) for number in (ngrams, min_documents)):
+        raise InputError(f"n-grams and minimum documents must be whole numbers, not {ngrams!r} and {min_documents!r}")
     if ngrams < 1 or min_documents < 1:
         raise InputError(f"n-grams and minimum documents must be at least 1, not {ngrams} and {min_documents}")
     frequent = partial(Frequencies.frequent, minimum=min_documents)
