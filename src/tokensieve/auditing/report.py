@@ -243,7 +243,7 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
         first = lines.pop(0)
         head = f"{first[:1].upper()}{first[1:]}."
     blocks: list[Block] = [Text(head)]
-    if len(finding.tokens) > 1:
+    if finding.tokens:
         blocks.append(Tokens("", finding.tokens[:12], max(0, len(finding.tokens) - 12), only=PAGE))
     blocks += [Text(f"{line[:1].upper()}{line[1:]}.", style="note", only=PAGE) for line in lines]
     if finding.examples:

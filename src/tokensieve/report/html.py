@@ -110,7 +110,7 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     for block in report.blocks:
         if isinstance(block, blocks.Live):
             links += live.LINKS
-        elif isinstance(block, Section) and for_medium(block, "html"):
+        elif isinstance(block, Section) and _visible(block):
             links.append((anchors[id(block)], _short(block.title)))
     about = {name: value for name, value in report.about.items() if value not in (None, "", [], {})}
     return {
@@ -160,11 +160,16 @@ def _anchors(these: Sequence[Block]) -> dict[int, str]:
     return out
 
 
+def _visible(block: Block) -> bool:
+    """Whether a page shows the block: a section only with something in it."""
+    return for_medium(block, "html") and (not isinstance(block, Section) or any(map(_visible, block.blocks)))
+
+
 def _grouped(these: Sequence[Block]) -> list[dict[str, Any]]:
     """Neighbours that are drawn together: findings as cards, pictures side by side."""
     out: list[dict[str, Any]] = []
     for block in these:
-        if not for_medium(block, "html"):
+        if not _visible(block):
             continue
         kind = "other"
         if isinstance(block, Section):

@@ -17,7 +17,7 @@ const Panel = {
     for (const [i, token] of State.tokens.entries()) for (const limit of [40, 80]) places.set(Format.shown(token, limit), i);
     for (const written of document.querySelectorAll("main bdi.token, header bdi.token")) {
       const place = places.get(written.textContent);
-      if (place === undefined) continue;
+      if (place === undefined || written.closest("button")) continue;
       const button = Dom.make("button", { type: "button", class: "pick", onclick: () => State.set({ chosen: place }) });
       written.replaceWith(button);
       button.append(written);
