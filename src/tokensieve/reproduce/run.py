@@ -21,7 +21,7 @@ from joblib import Parallel, delayed, parallel_config
 from tokensieve import __version__
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.files import Content, csv_table, write_all
+from tokensieve.files import Content, csv_table, parsed, read_regular, write_all
 from tokensieve.progress import Progress, silent
 from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.data import Data
@@ -78,7 +78,7 @@ class _Task:
     def kept(self) -> SeedRun | None:
         """An earlier run, if it is of the same experiment with the same settings and data."""
         try:
-            kept = json.loads((self.place / "finding.json").read_text(encoding="utf-8"))
+            kept = parsed(read_regular(self.place / "finding.json"))
             if kept["mark"] != self.mark:
                 return None
             tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}

@@ -5,13 +5,13 @@ Whatever is wrong is reported in one line before any document is read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tokensieve.diagnose.subjects.weights import check_weights, find_device, quietly, transformers_library
 from tokensieve.errors import InputError
+from tokensieve.files import read_regular
 
 Words = Mapping[str, str] | None
 
@@ -113,7 +113,7 @@ def _load_adapters(source: str, place: Any, words: tuple[Any, str | None] | None
         ) from None
     if not (folder / "adapter_model.safetensors").exists():
         raise InputError(f"{source!r} holds no adapter_model.safetensors: save the adapters as safetensors")
-    base = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8")).get("base_model_name_or_path") or ""
+    base = json.loads(read_regular(folder / "adapter_config.json", links=True)).get("base_model_name_or_path") or ""
     head = None if words is not None else _adapted_outputs(folder)
     with quietly() as transformers:
         try:
@@ -155,7 +155,7 @@ def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
     """A folder with config.json, a tokenizer and one .onnx file (as `optimum` writes it)."""
     from tokensieve.diagnose.subjects.onnx import OnnxClassifier
 
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = json.loads(read_regular(folder / "config.json", links=True))
     names = [
         name
         for _, name in sorted(config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"}).items(), key=lambda x: int(x[0]))
@@ -205,7 +205,7 @@ def _check_folder(source: str) -> None:
     if not (folder / "config.json").exists():
         raise InputError(f"{source!r} holds no model: there is no config.json; save one there with save_pretrained")
     try:
-        json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        json.loads(read_regular(folder / "config.json", links=True))
     except (OSError, ValueError) as error:
         raise InputError(f"{source!r}: config.json cannot be read ({error}); save the model again") from None
     if not any(folder.glob("*.safetensors")):
@@ -219,7 +219,7 @@ def _check_folder(source: str) -> None:
 def _best(saved: list[Path]) -> Path:
     """The checkpoint that the Trainer thought best, if it says so, else the last."""
     try:
-        state = json.loads((saved[-1] / "trainer_state.json").read_text(encoding="utf-8"))
+        state = json.loads(read_regular(saved[-1] / "trainer_state.json", links=True))
         best = Path(str(state["best_model_checkpoint"])).name
     except (OSError, ValueError, KeyError):
         return saved[-1]
