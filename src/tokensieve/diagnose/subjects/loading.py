@@ -5,6 +5,7 @@ Whatever is wrong is reported in one line before any document is read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
