@@ -388,7 +388,7 @@ class _Smooth(torch.autograd.Function):
 
     With G = ∂/∂(A R): ∂/∂R = AᵀG, and the gradient of the logits is D = A ∘ (G Rᵀ − rowsum(G ∘ A R)), so that ∂/∂L = D X and
     ∂/∂X = DᵀL. Where L is X itself one product (D + Dᵀ)X gives both. The m × m arrays are A and D and nothing else, which
-    takes two thirds of the time of PyTorch's own chain of operations.
+    takes about a tenth less time than PyTorch's own chain of operations (an epoch on 2,700 reviews).
     """
 
     @staticmethod
