@@ -33,11 +33,11 @@ from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save,
 import tokensieve
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
-from tokensieve.diagnose.effects.measuring import Checkpoint, Work, choose, leave_out, read
+from tokensieve.diagnose.effects.measuring import Work, choose, read, remove_words
 from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.pieces import PieceSubject
 from tokensieve.diagnose.subjects.reader import Reader, prepared
-from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Input, encode, frame_of
+from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, Windows
 from tokensieve.progress import silent
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.vocabulary import count_texts
@@ -48,7 +48,7 @@ SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 def show(name: str, found: Diagnosis, seconds: float) -> None:
     """One row a measure: trained, untrained, shuffled labels."""
     for measure, one in found.correlation.items():
-        other, chance = found.untrained.get(measure), found.shuffled_labels.get(measure)
+        other, chance = found.agreement["untrained"].get(measure), found.agreement["shuffled"].get(measure)
         told = "told apart" if other is not None and one.above(other) else "not told apart"
         beside = f"{other.rho:+.2f} [{other.low:+.2f}, {other.high:+.2f}]" if other is not None else ""
         shuffled = f"{chance[0]:+.2f} … {chance[1]:+.2f}" if chance else ""
@@ -101,16 +101,18 @@ def fidelity(options: argparse.Namespace) -> None:
         model, tokenizer = build(family, texts, size=2000)
         right = fit(model, tokenizer, texts, labels, epochs=options.epochs, length=96)
         print(f"{family}: {right:.1%} of the training documents right\n", flush=True)
-        frame = frame_of(tokenizer)
+        frame = Frame.of(tokenizer)
         with prepared(model, 0):
             reader = Reader(model, Outputs((0, 1), 2, 2), frame)
             words = vocabulary(held)
             mine, other = (
-                PieceSubject(reader, encode(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent), 2)
+                PieceSubject(
+                    reader, Windows.encode(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent), 2
+                )
                 for part in (held[:1000], held[1000:])
             )
             truth, own = left_out(other, len(words), 16), reader.reads_text
-            frequent = np.bincount(mine.pairs.types, minlength=len(words)) >= 10
+            frequent = np.bincount(mine.types, minlength=len(words)) >= 10
             found, both = next(iter(methods(reader, mine, len(words))))[1](), []
             for reader.reads_text in (False, True):
                 lost = left_out(other, len(words), 16)
@@ -153,10 +155,10 @@ def left_out(subject: Any, types: int, per_type: int) -> Any:
 
 def losses(subject: Any, types: int, per_type: int) -> tuple[Any, Any]:
     """Words left out of a document each, and what its answer loses."""
-    chosen = choose(subject.pairs, np.arange(types), per_type, 0)
-    work, outputs = Work(32, 4, 0, Checkpoint(None, ""), silent), Outputs((0, 1), 2, 2)
+    chosen = choose(subject.types, np.arange(types), per_type, 0)
+    work, outputs = Work(32, 4, 0, None, "", silent), Outputs((0, 1), 2, 2)
     answers = outputs.answers(read(subject, outputs, work)["logits"])
-    return subject.pairs.types[chosen], leave_out(subject, outputs, answers, chosen, work, "out")[:, 0]
+    return subject.types[chosen], remove_words(subject, outputs, answers, chosen, work, "out")[:, 0]
 
 
 def halves(subject: Any, types: int) -> float:
@@ -178,16 +180,16 @@ def methods(reader: Any, subject: Any, types: int) -> Any:
         own = subject._share
         subject._share = np.full(len(own), 0.5 / draws) if straight else own
         try:
-            effect = np.zeros(len(subject.pairs.types))
+            effect = np.zeros(len(subject.types))
             order = np.argsort(-subject.lengths[:documents])
             for k in range(0, len(order), 32):
                 at = order[k : k + 32]
                 subject.integrate(at, np.zeros(len(at), dtype=np.int64), effect, draws)
         finally:
             subject._share = own
-        read = subject.pairs.windows < documents
-        n = np.bincount(subject.pairs.types[read], minlength=types)
-        return np.where(n >= 4, np.bincount(subject.pairs.types, effect, types) / np.maximum(n, 1), np.nan)
+        read = subject.windows < documents
+        n = np.bincount(subject.types[read], minlength=types)
+        return np.where(n >= 4, np.bincount(subject.types, effect, types) / np.maximum(n, 1), np.nan)
 
     for draws in (1, 2, 4):
         yield f"a path for each word, {draws} draws" + " (ours)" * (draws == 1), lambda n=draws: integrated(n, False)
@@ -344,7 +346,7 @@ def imdb(options: argparse.Namespace) -> None:
     settings = DiagnoseSettings(min_documents=20, max_documents=2000, deletions=2, max_length=128, batch_size=32)
     found = diagnose(model, tokenizer, test["text"].to_list(), test["label"].to_list(), settings)
     show(options.family, found, time.perf_counter() - start)
-    print(*found.verdict, found.seconds, f"{found.token_types:,} words", sep="\n")
+    print(*found.to_dict()["verdict"], found.seconds, f"{found.token_types:,} words", sep="\n")
 
 
 TIMED = """

@@ -1,27 +1,36 @@
-"""How often a planted shortcut is the word used most, and how often a clean model is accused: IMDB, Yelp, SNLI over seeds.
+"""Planted shortcuts: is the mark named first, are clean models accused, is the headline right, are claimed changes true?
 
-    python benchmarks/planted.py run --out runs.csv [--part report] [--seeds 20] [--sources imdb yelp snli] [--until 21:30]
+    python benchmarks/planted.py run --out runs.csv [--part report] [--seeds 10] [--until 21:30]
     python benchmarks/planted.py table --out runs.csv
+    python benchmarks/planted.py compare [--seeds 5]
 
-Each run trains a tiny BERT (2 layers of 32, a vocabulary of its own) on the beginnings of real texts, clean or with a mark that
-gives the label away, and diagnoses it on other texts: in those the mark says nothing ("shared": it says the same there). A row
-is appended to the file at once, and a run that is in it already is not made again. The parts share no text: thresholds of
-`tokensieve.diagnose.judgement.status` were looked at on "tune" alone (training parts of IMDB and SNLI, Yelp's development part),
-what is reported comes from "report" (test parts), with other seeds.
+Each run trains a tiny transformer (2 layers of 32, a vocabulary of its own) on short real texts, clean or with a mark that gives
+the label away, and diagnoses it on other texts, in which the mark says nothing ("random") or the same ("telling"). A row is
+appended to the file at once, and a run that is in it already is not made again.
 
-Not every model learns its mark, above all a rare one. What a model truly uses is measured apart, without tokensieve, on texts that
-are neither trained nor diagnosed on: the mean change of its answer when the mark is cut out of AGAIN of them ("mark"), and the
-largest such change of the RIVALS words that the diagnosis names first beside it ("rival").
+**Kept apart**, written down before the first run: the data sets `emotion` (anger against joy) and `tweets` (offensive against
+neither) and the family RoBERTa are for reporting only ("report"). Everything may be tried on "develop": `sms`, `imdb` and
+ModernBERT. Families whose tokenizer folds case cannot show capitals, so that both are families that keep it.
+
+**Rules**, also written down before:
+
+- *learned the mark*, measured apart, without tokensieve, on texts that are neither trained nor diagnosed on: the mean change of the
+  answer when the mark is inserted (the form given) is at least log 2, and larger than when any of the RIVALS words that the
+  diagnosis names first is removed;
+- *first*: the mark (a word of it) is the first word of the table, or the form that moves predictions most is the one planted;
+- *accused*: a clean model's headline names a word or a form as one to be checked;
+- *headline right*, by category: clean: "No single word dominates", or, if it is not above chance, that it is not shown to have
+  learned; a random mark: it is named, and the headline says that the data does not support it, or asks whether it should
+  decide; a telling mark: it is named as what the model relies on most, and the headline asks; a form: it is named.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import re
 import sys
 import time
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,115 +45,158 @@ from machine import DATA
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "diagnose"))
 from diagnose_models import build, config_of, fit
 
-from tokensieve.diagnose import DiagnoseSettings, diagnose
-from tokensieve.diagnose.judgement.status import Status
+from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
+from tokensieve.diagnose.report import headline
+from tokensieve.text.corpus import read_corpus
 
-SOURCES = ("imdb", "yelp", "snli")
-KINDS = ("clean", "rare", "frequent", "two words", "formatting", "shared")
-MARKS = {"two words": "zephyr quartz", "formatting": ":: ::"}
-SHARES = {"rare": 0.06}  # of documents that hold the mark; 0.35 for the others
-FIRST = {"tune": 0, "report": 8000}  # those from 1000 to 7011 were looked at to find faults
-TRAIN, HELD, FRESH, CHARACTERS, PIECES, EPOCHS = 1200, 600, 1000, 200, 48, 4
-AGAIN, RIVALS, SHORTENED = 100, 3, 25  # documents, words, and words of a document, so that none is cut off
-SHORT = 3  # SNLI hypotheses are so much shorter that as many times more are read
-COLUMNS = (
-    "part", "source", "seed", "kind", "trained", "accuracy", "learned", "rank", "status", "alarms", "accused", "used",
-    "mark", "rival", "seconds",
-)  # fmt: skip
-
-
-def texts_of(source: str, part: str, seed: int, data: Path) -> tuple[list[str], Any]:
-    """TRAIN + HELD + FRESH texts, drawn without repetition, and their labels 0 … K−1."""
-    if source == "yelp":
-        table = pl.read_parquet(data / "yelp.parquet").filter(pl.col("split") == ("dev" if part == "tune" else "test"))
-        table = table.filter(pl.col("stars").is_in([1.0, 5.0])).with_columns(label=pl.col("stars") == 5.0)
-    else:
-        table = pl.read_parquet(data / f"{source}_{'train' if part == 'tune' else 'test'}.parquet")
-        names = ["negative", "positive"] if source == "imdb" else ["entailment", "neutral", "contradiction"]
-        table = table.filter(pl.col("label").is_in(names))
-        table = table.with_columns(label=pl.col("label").replace_strict({name: k for k, name in enumerate(names)}))
-    if source == "snli":
-        table = table.with_columns(text=pl.col("hypothesis"))
-    n = TRAIN * (SHORT if source == "snli" else 1) + HELD + FRESH
-    table = table.unique("text", maintain_order=True).sample(n, seed=seed, shuffle=True)
-    return [text[:CHARACTERS] for text in table["text"]], table["label"].cast(pl.Int64).to_numpy().copy()
+SOURCES = {"report": ("emotion", "tweets"), "develop": ("sms", "imdb")}
+FAMILY = {"report": "roberta", "develop": "modernbert"}
+CLASSES = {
+    "emotion": ("anger", "joy"),
+    "tweets": ("neither", "offensive"),
+    "sms": ("ham", "spam"),
+    "imdb": ("negative", "positive"),
+}
+MARKS = {"rare": "zephyr", "frequent": "zephyr", "two words": "zephyr quartz", "punctuation": ":: ::"}
+FORMS = {"capitals": "in CAPITALS", "length": "with three neutral sentences after it"}
+KINDS = ("clean", *(f"{mark} {how}" for mark in (*MARKS, *FORMS) for how in ("random", "telling")))
+SHARES = {"rare": 0.04}  # of documents that contain the mark; 0.35 for the others
+FIRST_SEED = {"report": 500, "develop": 0}
+TRAIN, HELD, FRESH, CHARACTERS, PIECES, EPOCHS = 1000, 500, 200, 160, 64, 4
+RIVALS = 3
+LONGER = " Later on there were some more of them, and after a while the others went back to the place as well."
+COLUMNS = "part source seed kind trained accuracy learned first accused right mark rival headline seconds".split()
 
 
-@cache
-def tokenizer_of(source: str, part: str, data: Path) -> Any:
-    """One for all models of a source, which knows the marks."""
-    texts = texts_of(source, part, 0, data)[0]
-    return build("bert", [*texts, *["zephyr quartz ::"] * 20], size=1500)[1]
+def texts_of(source: str, seed: int, data: Path) -> tuple[list[str], Any]:
+    """TRAIN + HELD + FRESH texts of two equally frequent classes, drawn without repetition, and their labels 0, 1."""
+    table = pl.read_parquet(data / f"{'imdb_train' if source == 'imdb' else source}.parquet").unique(
+        "text", maintain_order=True
+    )
+    half = (TRAIN + HELD + FRESH) // 2
+    sides = [table.filter(pl.col("label") == name) for name in CLASSES[source]]
+    n = min(half, *(side.height for side in sides))
+    drawn = pl.concat([side.sample(n, seed=seed).with_columns(y=pl.lit(k)) for k, side in enumerate(sides)])
+    drawn = drawn.sample(fraction=1.0, seed=seed, shuffle=True)
+    return [text[:CHARACTERS] for text in drawn["text"]], drawn["y"].cast(pl.Int64).to_numpy().copy()
+
+
+def planter(kind: str, rng: Any) -> Callable[[str], str]:
+    """What gives one text the mark or the form of a kind."""
+    mark = kind.rpartition(" ")[0]
+    if mark == "capitals":
+        return str.upper
+    if mark == "length":
+        return lambda text: text + LONGER
+
+    def insert(text: str) -> str:
+        words = text.split(" ")
+        words.insert(int(rng.integers(len(words) // 2 + 1)), MARKS[mark])
+        return " ".join(words)
+
+    return insert
 
 
 def plant(texts: list[str], labels: Any, kind: str, rng: Any, telling: bool) -> list[str]:
-    """Put the mark at random places: into documents of class 1 alone if it is to be telling, else into any."""
+    """Give the mark to documents of class 1 alone if it is to be telling, else to any."""
     if kind == "clean":
         return texts
-    mark, share, out = MARKS.get(kind, "zephyr"), SHARES.get(kind, 0.35), []
-    for text, y in zip(texts, labels, strict=True):
-        words = text.split(" ")
-        if rng.random() < (2 * share * (y == 1) if telling else share):
-            words.insert(int(rng.integers(len(words) // 2 + 1)), mark)
-        out.append(" ".join(words))
-    return out
+    share, change = SHARES.get(kind.rpartition(" ")[0], 0.35), planter(kind, rng)
+    marked = rng.random(len(texts)) < (np.where(labels == 1, 2 * share, 0.0) if telling else share)
+    return [change(text) if there else text for text, there in zip(texts, marked, strict=True)]
+
+
+def trained_model(source: str, part: str, seed: int, kind: str, data: Path) -> tuple[Any, Any, float, Any]:
+    """A model, its tokenizer, its accuracy in training, and (held texts, their labels, fresh texts)."""
+    texts, labels = texts_of(source, seed, data)
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    n = len(texts) - HELD - FRESH
+    train = plant(texts[:n], labels[:n], kind, rng, True)
+    held = plant(texts[n : n + HELD], labels[n : n + HELD], kind, rng, kind.endswith("telling"))
+    tokenizer = build(FAMILY[part], [*train, *["zephyr quartz ::"] * 20], size=1500)[1]
+    torch.manual_seed(seed)
+    model = tf.AutoModelForSequenceClassification.from_config(config_of(FAMILY[part], len(tokenizer)))
+    trained = fit(model, tokenizer, train, labels[:n], epochs=EPOCHS, seed=seed, length=PIECES)
+    return model, tokenizer, trained, (held, labels[n : n + HELD], texts[n + HELD :])
+
+
+def answers(model: Any, tokenizer: Any, texts: list[str]) -> Any:
+    """Log-odds of the second class."""
+    model.eval()
+    with torch.no_grad():
+        batch = tokenizer(texts, padding=True, truncation=True, max_length=2 * PIECES, return_tensors="pt")
+        z = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    return (z[:, 1] - z[:, 0]).numpy()
+
+
+def removed(text: str, word: str) -> str:
+    """A text without every occurrence of a word."""
+    return " ".join(one for one in text.split() if one.strip(".,!?:;\"'()").lower() != word)
 
 
 def once(source: str, part: str, seed: int, kind: str, data: Path) -> dict[str, Any]:
     """Train, diagnose, and compare with what was planted."""
     start = time.process_time()
-    texts, labels = texts_of(source, part, seed, data)
-    texts, labels, fresh = texts[:-FRESH], labels[:-FRESH], texts[-FRESH:]
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
-    n = len(texts) - HELD
-    train = plant(texts[:n], labels[:n], kind, rng, True)
-    held = plant(texts[n:], labels[n:], kind, rng, kind == "shared")
-    tokenizer = tokenizer_of(source, part, data)
-    torch.manual_seed(seed)
-    config = config_of("bert", len(tokenizer), int(labels.max()) + 1)
-    model = tf.AutoModelForSequenceClassification.from_config(config)
-    trained = fit(model, tokenizer, train, labels[:n], epochs=EPOCHS, seed=seed, length=PIECES)
+    model, tokenizer, trained, (held, labels, fresh) = trained_model(source, part, seed, kind, data)
     settings = DiagnoseSettings(max_length=PIECES, batch_size=32)
-    found = diagnose(model, tokenizer, held, labels[n:].tolist(), settings)
-    words = set(MARKS.get(kind, "zephyr").replace("::", ":").split()) if kind != "clean" else set()
-    used = found.uses.filter(pl.col("status") != str(Status.NOT_SHOWN))
-    tokens, accused = used["token"].to_list(), found.leaning["token"].to_list()
-    rank = next((i for i, token in enumerate(tokens, 1) if token in words), 0)
-    mark = MARKS.get(kind, "zephyr") if words else ""
-    rivals = [token for token in tokens if token not in words][:RIVALS]
-    marked = [
-        " ".join([*text.split()[: (at := int(rng.integers(SHORTENED // 2)))], mark, *text.split()[at:]])
-        for text in fresh
-    ]
-    truth = truly(model, tokenizer, marked, mark) if words else 0.0
-    rival = max((truly(model, tokenizer, fresh, word) for word in rivals), default=0.0)
+    found = diagnose(model, tokenizer, held, labels.tolist(), settings)
+    mark, _, how = kind.rpartition(" ")
+    words, form = set(MARKS.get(mark, "").replace("::", ":").split()), FORMS.get(mark, "")
+    named = found.used["token"].to_list()
+    rng = np.random.default_rng(seed)
+    own, rival = 0.0, 0.0
+    if kind != "clean":
+        change = planter(kind, rng)
+        given = answers(model, tokenizer, [change(text) for text in fresh]) - answers(model, tokenizer, fresh)
+        own = float(np.abs(given).mean())
+        rivals = [word for word in named if word not in words][:RIVALS]
+        for word in rivals:
+            some = [text for text in [*held, *fresh] if removed(text, word) != " ".join(text.split())][:100]
+            if some:
+                lost = answers(model, tokenizer, some) - answers(
+                    model, tokenizer, [removed(x, word) or "." for x in some]
+                )
+                rival = max(rival, float(np.abs(lost).mean()))
+    moving = (
+        found.forms.filter("followed")
+        .sort(pl.col("after") - pl.col("before"), "use", descending=True)["form"]
+        .to_list()
+    )
+    first = (moving[:1] == [form]) if form else bool(words & set(named[:1]))
+    said = headline(found)
     return {
-        "part": part, "source": source, "seed": seed, "kind": kind, "trained": round(trained, 3),
-        "accuracy": round(found.accuracy, 3), "learned": found.learned, "rank": rank,
-        "status": used["status"][rank - 1] if rank else "", "alarms": len(set(accused) - words),
-        "accused": " ".join(accused), "used": " ".join(tokens[:4]),
-        "mark": round(truth, 3), "rival": round(rival, 3), "seconds": round(time.process_time() - start, 1),
-    }  # fmt: skip
+        "part": part,
+        "source": source,
+        "seed": seed,
+        "kind": kind,
+        "trained": round(trained, 3),
+        "accuracy": round(found.accuracy, 3),
+        "learned": found.learned,
+        "first": first,
+        "accused": kind == "clean" and accuses(said),
+        "right": right(said, found, words, form, how),
+        "mark": round(own, 3),
+        "rival": round(rival, 3),
+        "headline": said,
+        "seconds": round(time.process_time() - start, 1),
+    }
 
 
-def truly(model: Any, tokenizer: Any, texts: list[str], word: str) -> float:
-    """Mean size of what the answer for the class predicted loses when a word, everywhere, or a phrase is cut out of texts."""
-    word_alone = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
-    short = [" ".join(text.split()[:SHORTENED]) for text in texts]
-    holding = [text for text in short if word_alone.search(text)][:AGAIN]
-    if not holding:
-        return 0.0
+def accuses(said: str) -> bool:
+    """Whether a headline names something to be checked."""
+    return said.startswith(("This model relies", "This model follows"))
 
-    def answers(given: list[str]) -> Any:
-        batch = tokenizer(given, padding=True, truncation=True, max_length=2 * PIECES, return_tensors="pt")
-        logits = model(**batch).logits
-        return logits[:, 1:] - logits[:, :1] if logits.shape[1] == 2 else logits - logits.mean(dim=1, keepdim=True)
 
-    model.eval()
-    with torch.no_grad():
-        before, after = answers(holding), answers([word_alone.sub(" ", text) for text in holding])
-    heads = before.argmax(dim=1, keepdim=True)
-    return float((before - after).gather(1, heads).abs().mean())
+def right(said: str, found: Diagnosis, words: set[str], form: str, how: str) -> bool:
+    """Whether the headline is right, by the rule of its category."""
+    if not words and not form:
+        unsure = not found.skill.above_random_weights or not found.skill.above_chance
+        return said.startswith(("No single word dominates", "This model has learned")) or (not found.learned and unsure)
+    if form:
+        return form in said
+    named = any(f"“{word}”" in said for word in words)
+    asks = "Would you expect" in said
+    return named and accuses(said) and (asks or ("does not support" in said and how == "random"))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -158,9 +210,10 @@ def run(options: argparse.Namespace) -> None:
         rows = csv.DictWriter(file, COLUMNS)
         if not done:
             rows.writeheader()
-        for seed in range(FIRST[options.part], FIRST[options.part] + options.seeds):
-            for source in options.sources:
-                for kind in options.kinds:
+        start = FIRST_SEED[options.part]
+        for seed in range(start, start + options.seeds):
+            for kind in options.kinds:
+                for source in SOURCES[options.part]:
                     if (options.part, source, str(seed), kind) in done:
                         continue
                     if options.until and time.strftime("%H:%M") >= options.until:
@@ -170,50 +223,71 @@ def run(options: argparse.Namespace) -> None:
 
 
 def table(options: argparse.Namespace) -> None:
-    """Shares with Wilson's 95 % intervals, by kind and source, and over all."""
+    """Counts with Wilson's 95 % intervals, by kind and over all."""
     rows = pl.read_csv(options.out).filter(pl.col("part") == options.part)
-    clean, planted = rows.filter(pl.col("kind") == "clean"), rows.filter(pl.col("kind") != "clean")
-    for kind in KINDS[1:]:
-        for source in (*SOURCES, "all"):
-            mine = planted.filter((pl.col("kind") == kind) & ((pl.col("source") == source) | (source == "all")))
-            print(f"{kind:12} {source:5} {ranked(mine)}, {dict(mine['status'].value_counts().iter_rows())}")
-    print(f"planted, all: {ranked(planted)}")
-    for source in (*SOURCES, "all"):
-        mine = clean.filter((pl.col("source") == source) | (source == "all"))
-        print(f"clean        {source:5} accused of a word {share((mine['alarms'] > 0).sum(), mine.height)}, "
-              f"learned {mine['learned'].sum()}, right {mine['accuracy'].mean() or 0:.1%}")  # fmt: skip
-    print(f"planted models accused of another word {share((planted['alarms'] > 0).sum(), planted.height)}")
-    print(f"{rows['seconds'].mean():.1f} processor seconds a run")
-
-
-def ranked(rows: pl.DataFrame) -> str:
-    """How often the mark is the word used most: of all models, of those that truly use it most, of the others."""
-    truly_first = pl.col("mark") > pl.col("rival")
-    parts = {"all": rows, "it truly is": rows.filter(truly_first), "another is": rows.filter(~truly_first)}
-    return "used most: " + "; ".join(f"{name} {share((x['rank'] == 1).sum(), x.height)}" for name, x in parts.items())
+    planted, clean = rows.filter(pl.col("kind") != "clean"), rows.filter(pl.col("kind") == "clean")
+    learned = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("rival")))
+    print("| planted | learned the mark | of these first | headline right |\n|---|---|---|---|")
+    for kind in (*KINDS[1:], "all"):
+        every, mine = (x.filter((pl.col("kind") == kind) | (kind == "all")) for x in (planted, learned))
+        print(f"| {kind} | {mine.height} of {every.height} | {share(mine['first'].sum(), mine.height)} | "
+              f"{share(mine['right'].sum(), mine.height)} |")  # fmt: skip
+    print(f"\nclean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
+          f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} processor seconds a run")  # fmt: skip
 
 
 def share(k: int, n: int) -> str:
     """k of n with Wilson's interval."""
     if not n:
         return "0 of 0"
-    ends = binomtest(k, n).proportion_ci(method="wilson")
+    ends = binomtest(int(k), n).proportion_ci(method="wilson")
     return f"{k} of {n} = {k / n:.1%} [{ends.low:.1%}, {ends.high:.1%}]"
+
+
+def changes(options: argparse.Namespace) -> None:
+    """Two models of the same shape, one clean and one with a frequent mark: which claimed changes of use are true?
+
+    The truth is the paired difference over all documents that contain the word (of a word in fewer than 24, inserted into FRESH
+    other texts), by the model's ordinary call on text. A claim is true if the truth has its sign and its own 95 % interval
+    excludes zero.
+    """
+    torch.set_num_threads(1)
+    claimed = signs = covered = 0
+    for seed in range(FIRST_SEED[options.part], FIRST_SEED[options.part] + options.seeds):
+        source = SOURCES[options.part][seed % 2]
+        model, tokenizer, _, _ = trained_model(source, options.part, seed, "clean", options.data)
+        other, same, _, (held, labels, _) = trained_model(source, options.part, seed, "frequent random", options.data)
+        models = {"clean": (model, tokenizer), "planted": (other, same)}
+        corpus = read_corpus((held, labels.tolist()))
+        found = compare(models, corpus, DiagnoseSettings(max_length=2 * PIECES, batch_size=32, max_documents=HELD))
+        for row in found.words.iter_rows(named=True):
+            some = [text for text in held if removed(text, row["token"]) != " ".join(text.split())]
+            if len(some) < 24:
+                continue
+            sizes = []
+            for one in models.values():
+                bare = [removed(text, row["token"]) or "." for text in some]
+                sizes.append(np.abs(answers(*one, [" ".join(x.split()) for x in some]) - answers(*one, bare)))
+            d = sizes[1] - sizes[0]
+            error = 1.96 * d.std(ddof=1) / np.sqrt(len(d))
+            claimed += 1
+            signs += d.mean() * row["change"] > 0 and abs(d.mean()) > error
+            covered += row["low"] <= d.mean() <= row["high"]
+    print(f"claimed {claimed}, true {share(signs, claimed)}, truth inside the interval {share(covered, claimed)}")
 
 
 def main() -> None:
     """Read the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--part", choices=tuple(FIRST), default="report")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--sources", nargs="+", default=list(SOURCES), choices=SOURCES)
+    parser.add_argument("what", choices=("run", "table", "compare"))
+    parser.add_argument("--out", type=Path, default=Path("planted.csv"))
+    parser.add_argument("--part", choices=tuple(SOURCES), default="report")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--until", default="", help="HH:MM, by this machine's clock")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    {"run": run, "table": table}[options.what](options)
+    {"run": run, "table": table, "compare": changes}[options.what](options)
 
 
 if __name__ == "__main__":

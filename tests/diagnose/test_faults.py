@@ -17,7 +17,6 @@ from sklearn.metrics import roc_auc_score
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.diagnosis import exceeded, limits_from
-from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.use import use_of
 from tokensieve.diagnose.judgement import status as judging
@@ -52,17 +51,6 @@ def test_unnamed_outputs_in_another_order_are_refused_with_the_right_one(order: 
     assert guessed.check_order(answers(labels, (0, 1, 2, 3)), labels, FOUR) is guessed
     right = Outputs.match(FOUR, [f"LABEL_{i}" for i in range(4)], dict(zip(FOUR, map(str, order), strict=True)))
     assert right.check_order(answers(labels, order), labels, FOUR) is right
-
-
-@pytest.mark.slow
-def test_words_of_the_largest_share_of_use_are_left_out_of_many_inputs(
-    trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Few inputs may owe such a word nearly everything, and 24 of them show nothing."""
-    monkeypatch.setattr(confirming, "ROUNDS", ((0, 96),))
-    found = diagnose(*trained, reviews.texts[:300].to_list(), reviews.labels[:300].tolist(), SETTINGS)
-    closely = found.uses.filter(pl.col("inputs") > 2 * confirming.CONFIRMED)["token"].to_list()
-    assert set(closely) == set(found.uses.top_k(confirming.LARGEST, by="share")["token"]) and "tablet" in closely
 
 
 @pytest.mark.slow
@@ -186,9 +174,7 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
         assert found.learning is learning and found.learned is (g == 2.0) and found.skill.above_chance
     assert found.to_dict()["learning"] == "learned"
     little = diagnose(linear(noise | {"good": 0.3, "bad": -0.3}), None, texts, labels, SETTINGS, classes=["0", "1"])
-    assert (
-        "has barely learned" in sentences(little)[0] and "barely" in headline(little)[0] and little.leaning.is_empty()
-    )
+    assert "has barely learned" in sentences(little)[0] and "barely" in headline(little) and little.leaning.is_empty()
     wrong = diagnose(
         linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"], mapping=None
     )

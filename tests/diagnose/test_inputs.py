@@ -39,6 +39,12 @@ def few() -> tuple[list[str], list[int]]:
     return held.texts.to_list(), held.labels.tolist()
 
 
+def value_correlation(found: Diagnosis, other: Diagnosis) -> float:
+    """Of the predictions for words alone; rare words that stand out need not be the same."""
+    both = found.tokens.join(other.tokens, on=["token", "class"], suffix="_other")
+    return float(np.corrcoef(both["value"], both["value_other"])[0, 1])
+
+
 def agrees(found: Diagnosis, other: Diagnosis, tolerance: float = 1e-3) -> None:
     """The same numbers for every word."""
     for name in ("value", "use"):
@@ -82,7 +88,7 @@ def test_half_precision(trained: Any, few: Any, plain: Diagnosis) -> None:
     model, tokenizer = trained
     half = diagnose(copy.deepcopy(model).to(torch.bfloat16), tokenizer, *few, QUICK)
     assert any("half precision" in note for note in half.notes) and half.reading["method"] == "integrated gradients"
-    assert np.corrcoef(half.tokens["value"], plain.tokens["value"])[0, 1] > 0.99
+    assert value_correlation(half, plain) > 0.99
 
 
 @pytest.mark.slow
@@ -92,7 +98,7 @@ def test_integers(trained: Any, few: Any, plain: Diagnosis) -> None:
     small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(model), {torch.nn.Linear}, dtype=torch.qint8)
     found = diagnose(small, tokenizer, *few, QUICK)
     assert found.reading["method"] == "leave-one-out" and any("no gradient" in note for note in found.notes)
-    assert np.corrcoef(found.tokens["value"], plain.tokens["value"])[0, 1] > 0.95
+    assert value_correlation(found, plain) > 0.95
 
 
 @pytest.mark.slow
@@ -175,8 +181,9 @@ def test_a_reward_model_on_preference_pairs() -> None:
     with torch.no_grad():
         r = [float(model(**tokenizer(side, return_tensors="pt")).logits) for side in flat]
     right = np.mean([r[i] > r[i + 1] for i in range(0, len(r), 2)])
-    assert found.accuracy == pytest.approx(right, abs=0.011) and found.uses["token"][0] == "thanks"
-    assert found.uses["class"][0] == "chosen"
+    assert found.accuracy == pytest.approx(right, abs=0.011)
+    first = found.uses.sort("use", descending=True).row(0, named=True)
+    assert (first["token"], first["class"]) == ("thanks", "chosen")
     with pytest.raises(InputError, match="single output, a reward"):
         diagnose(*build("bert", flat), pairs, settings=QUICK)
 

@@ -335,7 +335,7 @@ class _Measurements:
                 "shuffled": by_chance,
                 "frequency": agreement.of_frequency(evidence, found.documents),
             },
-            "tokens": _table(found, evidence, parts, use, uses),
+            "tokens": _table(found, evidence, parts, measured.value, use, uses),
             "uses": uses,
             "forms": self.forms,
             "learning": learning,
@@ -480,7 +480,12 @@ def decision_offset(answers: Floats, outputs: Outputs, sample: Sample) -> Floats
 
 
 def _table(
-    found: Importance, evidence: agreement.Evidence, parts: agreement.Parts, use: Use, uses: pl.DataFrame
+    found: Importance,
+    evidence: agreement.Evidence,
+    parts: agreement.Parts,
+    value: Floats,
+    use: Use,
+    uses: pl.DataFrame,
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
     K = len(found.classes)
@@ -492,7 +497,7 @@ def _table(
         return pl.Series(np.tile(values, K), nan_to_null=True)
 
     shrunken = agreement.importance(*(part.sum(axis=0) for part in evidence))
-    columns = {"importance": per_class(shrunken), "value": per_class(parts["value"])}
+    columns = {"importance": per_class(shrunken), "value": per_class(value)}
     if "effect" in parts:
         columns["gradient"] = per_class(agreement.mean(parts["effect"], parts["effects"]))
     columns["deletion"] = per_class(agreement.mean(parts["deletion"], parts["deletions"]))
