@@ -21,7 +21,7 @@ from pages import HOSTILE, Page, violations
 from tokensieve import __version__
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
-from tokensieve.diagnose.comparison_report import last_names
+from tokensieve.diagnose.comparison_report import _last_names
 from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.weights import untrained_twin
 from tokensieve.errors import InputError
@@ -302,7 +302,7 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
     steps = [str(saved / f"checkpoint-{step}") for step in (10, 20)]
     assert _models(steps[::-1]) == _models([str(saved)]) == steps  # as a shell's checkpoint-* gives them
     assert _models([steps[1], str(home / "model")]) == [steps[1], str(home / "model")]
-    assert last_names(["a/b", "c/d"]) == {"a/b": "b", "c/d": "d"} and last_names(["a/b", "c/b"])["a/b"] == "a/b"
+    assert _last_names(["a/b", "c/d"]) == {"a/b": "b", "c/d": "d"} and _last_names(["a/b", "c/b"])["a/b"] == "a/b"
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ from tokensieve.blocks import Report
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.measuring import Work, insert_words
 from tokensieve.diagnose.effects.use import mean_interval
-from tokensieve.diagnose.run import diagnose_corpus, open_subject, prepare
+from tokensieve.diagnose.opening import open_subject
+from tokensieve.diagnose.run import diagnose_corpus, prepare
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.errors import InputError

@@ -18,7 +18,7 @@ from tokensieve.wording import count, signed
 
 def comparison_report(found: Comparison) -> Report:
     """Which words the last model uses more or less than the first, then model by model."""
-    short = last_names(found.models["model"].to_list())
+    short = _last_names(found.models["model"].to_list())
     first, last = found.diagnoses[0], found.diagnoses[-1]
     columns = (
         Column("model", "token"),
@@ -107,7 +107,7 @@ def _curve(found: Comparison, short: dict[str, str]) -> Picture:
     return Picture("curve", "diagnose-curve", data, "From model to model", "with 95% intervals", f"{listing}.")
 
 
-def last_names(models: Sequence[str]) -> dict[str, str]:
+def _last_names(models: Sequence[str]) -> dict[str, str]:
     """Models' folders without those that they lie in, if that still tells them apart."""
     last = [model.rstrip("/").rpartition("/")[2] for model in models]
     return dict(zip(models, last if len(set(last)) == len(models) else models, strict=True))

@@ -102,7 +102,7 @@ def headline(found: Diagnosis) -> str:
         words = quoted(found.leaning["token"].head(3).to_list())
         return f"This model relies on {words}. The evaluation data does not support that."
     used = found.used.sort("use", descending=True)
-    form = followed_form(found)
+    form = _followed_form(found)
     if form is not None:
         moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
         return (
@@ -111,7 +111,7 @@ def headline(found: Diagnosis) -> str:
         )
     if used.is_empty():
         return "This model has learned to predict the label; no single word that it uses could be shown."
-    top = dominating(found)
+    top = _dominating(found)
     if top:
         first = used.filter(pl.col("token") == top[0]).row(0, named=True)
         words = quoted(top)
@@ -132,7 +132,7 @@ def headline(found: Diagnosis) -> str:
     return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
 
 
-def dominating(found: Diagnosis) -> list[str]:
+def _dominating(found: Diagnosis) -> list[str]:
     """The word, or the words of a phrase, that the model relies on far more than on any other; empty if there is none."""
     used = found.used.sort("use", descending=True)
     for size in (1, 2):  # a phrase of two words shares its use
@@ -150,7 +150,7 @@ def dominating(found: Diagnosis) -> list[str]:
     return []
 
 
-def followed_form(found: Diagnosis) -> dict[str, Any] | None:
+def _followed_form(found: Diagnosis) -> dict[str, Any] | None:
     """The form of documents that moves predictions most, if it moves them as far as a headline needs."""
     rows = found.forms.filter(pl.col("followed") & (pl.col("mean_low") > _FOLLOWS)).sort("mean", descending=True)
     used = found.used["use"]
@@ -240,7 +240,7 @@ def _next_step(found: Diagnosis) -> str:
         return "Check that model, labels and documents belong together before reading anything else here."
     if found.leaning.height:
         return "Look at training documents that contain these words, then train without them and compare both models."
-    if dominating(found) or followed_form(found) is not None:
+    if _dominating(found) or _followed_form(found) is not None:
         return "If the answer is no, collect documents where that says nothing about the label, and diagnose the model on them."
     return "Read the words at the top for any that should not matter. Rarer words: lower --min-documents, or give more documents."
 
@@ -382,11 +382,11 @@ def _skill(found: Diagnosis) -> tuple[Block, ...]:
     ]
     columns = (Column("label", "token"), *(Column(shown(label, 24), "cell") for label in labels))
     blocks.append(Table("Documents by label (rows) and prediction", columns, rows))
-    blocks.append(Text(f"Length: {length_line(found)}."))
+    blocks.append(Text(f"Length: {_length_line(found)}."))
     return tuple(blocks)
 
 
-def length_line(found: Diagnosis) -> str:
+def _length_line(found: Diagnosis) -> str:
     """How many documents were longer than an input, and what became of them."""
     n, reading = found.documents["read"], found.reading
     if not reading["all_pieces"]:

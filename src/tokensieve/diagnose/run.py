@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ from tokensieve.diagnose.effects.confirming import (
     with_confirmed,
 )
 from tokensieve.diagnose.effects.forms import FORMS, probe_forms
-from tokensieve.diagnose.effects.measuring import Measured, Work, by_document, measure, read
+from tokensieve.diagnose.effects.measuring import Work, by_document, measure, read
 from tokensieve.diagnose.effects.use import Use, estimated_use
 from tokensieve.diagnose.judgement import agreement
 from tokensieve.diagnose.judgement.learning import (
@@ -37,14 +34,13 @@ from tokensieve.diagnose.judgement.learning import (
 )
 from tokensieve.diagnose.judgement.passages import DRAWS, most_confident, passages_of
 from tokensieve.diagnose.judgement.status import judge, needed_weights
+from tokensieve.diagnose.opening import UNTRAINED, OpenModel, few, open_subject
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
 from tokensieve.diagnose.subjects.documents import Sample, corpus_of
-from tokensieve.diagnose.subjects.pieces import PieceSubject, Subject
+from tokensieve.diagnose.subjects.pieces import Subject
 from tokensieve.diagnose.subjects.recognise import RecognisedModel, recognise
-from tokensieve.diagnose.subjects.texts import TextSubject
-from tokensieve.diagnose.subjects.weights import check_weights, untrained_twin, weights_digest
-from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, Windows
+from tokensieve.diagnose.subjects.windows import SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.decision import both
@@ -53,36 +49,12 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 
-_UNTRAINED = 100  # documents that the untrained model reads
-_PROBED = 64  # documents whose form is changed
+_PROBED = 64  # documents whose form is changed at most: a twelfth of those that the model reads
 _CONFIRMING = 2  # passes to confirm words, for each document read
 _PASSES = (
     6  # passes for each document in all, for the estimate of time: one to read, two for effects, the others to confirm
 )
 _RATE = 5e10  # operations a second of the machine that `seconds` is about
-
-
-class OpenModel:
-    """A model on its documents, ready to be measured.
-
-    Attributes:
-        subject, known: the model on its inputs, and what kind it is.
-        predict: logits of any texts; (texts, what to call that) → shape (n, M).
-        same: whether the model reads two texts as the same pieces.
-        twin: measures an untrained model of the same shape; gives it with the document of each of its inputs. None without.
-        facts: of `Diagnosis.reading`.
-        digest: fingerprint of the weights.
-        notes: what a reader should know.
-    """
-
-    def __init__(self, subject: Subject, known: RecognisedModel, **more: Any) -> None:
-        self.subject, self.known = subject, known
-        self.predict: Callable[[list[str], Work, str], Floats] = more["predict"]
-        self.same: Callable[[str, str], bool] = more["same"]
-        self.twin: Callable[[Outputs, Work, Ints], tuple[Measured, Ints]] | None = more.get("twin")
-        self.facts: dict[str, Any] = more["facts"]
-        self.digest: str = more.get("digest", "")
-        self.notes: list[str] = more.get("notes", [])
 
 
 def diagnose(
@@ -149,7 +121,7 @@ def diagnose_corpus(
     with open_subject(known, outputs, sample, settings, tell) as opened:
         mark = fingerprint(*sample.identity, known.names, outputs, settings.measuring(), opened.digest)
         work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, tell)
-        plan_work(work, opened.subject, len(sample.read), settings)
+        _plan_work(work, opened.subject, len(sample.read), settings)
         measurements = _Measurements(opened, outputs, sample, work, settings, clock)
     tell("correlations", 0.99)
     out = measurements.conclude(settings)
@@ -192,14 +164,14 @@ def prepare(
         )
     if known.answer is not None and (len(part.fields) == 2 or prompted):
         raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
-    most = documents_to_read(known, part, settings)
+    most = _documents_to_read(known, part, settings)
     tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
     splitter = _splitter(settings, known)
     sample = Sample.draw(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
     return known, outputs, sample
 
 
-def documents_to_read(known: RecognisedModel, corpus: Corpus, settings: DiagnoseSettings) -> int:
+def _documents_to_read(known: RecognisedModel, corpus: Corpus, settings: DiagnoseSettings) -> int:
     """How many documents the model reads at most: as asked, else as many as an estimate of time allows."""
     if settings.max_documents is not None:
         return settings.max_documents
@@ -222,17 +194,18 @@ def _passes(known: RecognisedModel, texts: Any, settings: DiagnoseSettings, seco
     return float(seconds * _RATE / (2.0 * weights * float(pieces) + 1e6))
 
 
-def plan_work(work: Work, subject: Subject, documents: int, settings: DiagnoseSettings) -> None:
+def _plan_work(work: Work, subject: Subject, documents: int, settings: DiagnoseSettings) -> None:
     """Estimate of all work, in pieces."""
     pieces = float(subject.lengths.sum())
     each = pieces / max(documents, 1)
     passes = 3.0 + _CONFIRMING if subject.differentiable else 1.0 + _CONFIRMING
-    work.pieces = passes * pieces + float(subject.word_lengths.sum()) + each * _PROBED * (len(FORMS) + 1)
+    work.pieces = passes * pieces + float(subject.word_lengths.sum())
+    work.pieces += each * few(_PROBED, documents // 12) * (len(FORMS) + 1)
     if not subject.differentiable:
         held = np.bincount(subject.types, minlength=len(subject.word_lengths))
         work.pieces += each * float(np.minimum(held, settings.deletions).sum())
     if settings.untrained and subject.differentiable:
-        work.pieces += 3 * each * min(_UNTRAINED, documents) + float(subject.word_lengths.sum())
+        work.pieces += 3 * each * few(UNTRAINED, documents // 4) + float(subject.word_lengths.sum())
 
 
 class _Measurements:
@@ -245,7 +218,7 @@ class _Measurements:
         arrays = read(subject, outputs, work)
         logits = by_document(arrays["logits"], subject.documents)
         outputs = outputs.check_order(logits, sample.labels, classes)
-        offset = decision_offset(np.asarray(outputs.answers(logits)), outputs, sample)
+        offset = _decision_offset(np.asarray(outputs.answers(logits)), outputs, sample)
         measured = measure(subject, outputs, arrays, offset[subject.documents], work)
         frequent = np.flatnonzero(sample.frequent)
         kept = np.union1d(frequent, rare_candidates(measured, np.flatnonzero(~sample.frequent)))
@@ -266,7 +239,7 @@ class _Measurements:
         budget = max(_CONFIRMING * len(sample.read), 400, quick)
         trials = confirm(subject, outputs, measured, first, found, rare, budget, work)
         clock.lap("confirming words")
-        some = sample.order[:_PROBED]
+        some = sample.order[: few(_PROBED, len(sample.read) // 12)]
         texts = sample.inputs.gather(some).to_list()
         self.forms = probe_forms(
             lambda given, stage: opened.predict(given, work, stage),
@@ -371,105 +344,7 @@ def _splitter(settings: DiagnoseSettings, known: RecognisedModel) -> Tokenizer:
     return PieceTokenizer(backend)
 
 
-@contextmanager
-def open_subject(
-    known: RecognisedModel, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, tell: Progress
-) -> Iterator[OpenModel]:
-    """The model on the documents, for as long as it is measured."""
-    if known.answer is None:
-        with _open_pieces(known, outputs, sample, settings, tell) as opened:
-            yield opened
-        return
-    answer = known.answer
-    facts: dict[str, Any] = dict.fromkeys(("truncated_documents", "long_documents", "lost_pieces", "all_pieces"), 0)
-    yield OpenModel(
-        TextSubject(answer, outputs.width, sample.texts, sample.words, sample.splitter),
-        known,
-        predict=lambda texts, work, stage: answer(texts),
-        same=lambda text, other: text == other,
-        facts={"reads": None, "layers": 0, **facts},
-    )
-
-
-@contextmanager
-def _open_pieces(
-    known: RecognisedModel, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, tell: Progress
-) -> Iterator[OpenModel]:
-    """A model that reads word pieces."""
-    model, tokenizer = known.module or known.reader, known.tokenizer
-    frame = (model.frame if hasattr(model, "frame") else Frame.of)(tokenizer, sample.paired)
-    frame = replace(frame, prompted=sample.prompts is not None)
-    limit, cut = frame.limit(model, tokenizer, settings.max_length), settings.long == "truncate"
-    windows = Windows.encode(tokenizer, sample.inputs, sample.splitter, sample.words, frame, limit, cut, tell)
-    facts = {
-        "reads": None,
-        "layers": 0,
-        "truncated_documents": windows.long_documents if cut or sample.paired else 0,
-        "long_documents": windows.long_documents,
-        "lost_pieces": windows.lost_pieces,
-        "all_pieces": windows.all_pieces,
-    }
-
-    @cache
-    def ids(text: str) -> tuple[int, ...]:
-        return tuple(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
-
-    def predict(reader: Any, texts: list[str], work: Work, stage: str) -> Floats:
-        given = pl.Series(texts, dtype=pl.String)
-        windows = Windows.encode(tokenizer, given, sample.splitter, (), frame, limit, True, silent)
-        subject = PieceSubject(reader, windows, outputs.width)
-        logits: Floats = work.zeros(stage, logits=(len(texts), outputs.width))["logits"]
-
-        def step(at: Ints) -> None:
-            logits[at] = subject.look(at, None)
-
-        work.batches(stage, subject.lengths, step)
-        return logits
-
-    def opened(reader: Any, **more: Any) -> OpenModel:
-        subject = PieceSubject(reader, windows, outputs.width)
-        given = {"predict": partial(predict, reader), "same": lambda text, other: ids(text) == ids(other)}
-        return OpenModel(subject, known, **given, **({"facts": facts} | more))
-
-    no_gradients = "no gradient reaches its word embeddings: effects are measured by removing words"
-    if known.reader is not None:
-        yield opened(known.reader, notes=[no_gradients])
-        return
-    from tokensieve.diagnose.subjects.reader import Reader, prepared
-
-    check_weights(model, known.family)
-    rows = model.get_input_embeddings().num_embeddings
-    if int(windows.pieces.max()) >= rows:
-        raise InputError(
-            f"the tokenizer gives piece {int(windows.pieces.max())}, the model knows {rows:,}: they do not belong together"
-        )
-    pad = next((x for x in (tokenizer.pad_token_id, tokenizer.eos_token_id) if x is not None), 0)
-    with prepared(model, pad):
-        reader = Reader(model, outputs, frame)
-        notes = [] if reader.differentiable else [no_gradients]
-        if not reader.layers:
-            why = "gives no attention weights" if reader.reads else "does not show from where it reads its prediction"
-            notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
-
-        def twin(outputs: Outputs, work: Work, kept: Ints) -> tuple[Measured, Ints]:
-            other = untrained_twin(model, settings.seed)
-            with prepared(other, pad):
-                few = windows.of_words(kept).of_documents(sample.order[:_UNTRAINED])
-                subject = PieceSubject(Reader(other, outputs, frame), few, outputs.width)
-                arrays = read(subject, outputs, work, "untrained model")
-                nothing = np.zeros(len(few))
-                return measure(subject, outputs, arrays, nothing, work, "untrained model"), few.documents
-
-        yield opened(
-            reader,
-            twin=twin if settings.untrained else None,
-            facts=facts | {"reads": reader.reads, "layers": reader.layers},
-            digest=weights_digest(model),
-            notes=notes,
-        )
-
-
-def decision_offset(answers: Floats, outputs: Outputs, sample: Sample) -> Floats:
+def _decision_offset(answers: Floats, outputs: Outputs, sample: Sample) -> Floats:
     """What a decision takes from each document's answer, shape (n,): its partner's answer in a preference pair; of another single
     output the value that as many answers exceed as documents are of the second class."""
     if sample.partner is not None:

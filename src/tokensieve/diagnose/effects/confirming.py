@@ -111,7 +111,9 @@ def confirm(
         budget: passes that may be spent.
         work: how it runs.
     """
-    words = _candidates(subject, outputs, measured, first, found, rare, work)
+    # a small budget looks at fewer words rather than at all of them too briefly
+    scale = float(np.clip(budget / 1200, 0.35, 1.0))
+    words = _candidates(subject, outputs, measured, first, found, rare, scale, work)
     trials = Trials(words, outputs.heads)
     together = companions(measured.types, measured.windows, words)
     # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
@@ -197,6 +199,7 @@ def _candidates(
     first: Use,
     found: Importance,
     rare: Ints,
+    scale: float,
     work: Work,
 ) -> Ints:
     """The words to be confirmed, ascending, shape (C,)."""
@@ -208,10 +211,10 @@ def _candidates(
     lists = [(strong, _STRONGEST), (wide, _WIDEST), (unsupported, _UNSUPPORTED)]
     if not subject.differentiable:
         lists.append((_in_phrases(subject, outputs, measured, enough, work), _STRONGEST))
-    words = np.unique(np.concatenate([_largest(x, n) for x, n in lists]))
+    words = np.unique(np.concatenate([_largest(x, round(scale * n)) for x, n in lists]))
     unlike = np.where(enough, _unlike_others(measured), 0.0)
     unlike[words] = 0.0
-    return np.union1d(np.union1d(words, _largest(unlike, _UNLIKE)), rare)
+    return np.union1d(np.union1d(words, _largest(unlike, round(scale * _UNLIKE))), rare)
 
 
 def _largest(x: Floats, n: int) -> Ints:

@@ -30,7 +30,6 @@ from tokensieve.model.decision import both, decide
 from tokensieve.text.counts import Counts, Floats, Ints
 
 _NEUTRAL = "It was on a Tuesday. There were two of them. The second one came later."
-_EMOJI = "\U0001f642"
 
 
 def _end(mark: str) -> Callable[[str], str]:
@@ -45,7 +44,7 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
     'ending in "!!!"': (_end("!!!"), lambda text: text.rstrip().endswith("!!")),
     'ending in "?"': (_end("?"), lambda text: text.rstrip().endswith("?")),
     "ending in an emoji": (
-        lambda text: f"{text} {_EMOJI}",
+        lambda text: f"{text} \U0001f642",
         lambda text: bool(text.strip()) and ord(text.strip()[-1]) >= 0x1F300,
     ),
     "in HTML markup": (lambda text: f"<p>{text}</p>", lambda text: "<" in text and ">" in text),

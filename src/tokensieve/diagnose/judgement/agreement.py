@@ -30,8 +30,6 @@ from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.evidence.intervals import Z95
 from tokensieve.text.counts import Counts, Floats, Ints
 
-_SHUFFLES = 200
-
 
 @dataclass(frozen=True)
 class Correlation:
@@ -211,7 +209,7 @@ def shuffled(counts: Counts, parts: Parts, seed: int) -> dict[str, tuple[float, 
     sides = _sides(parts)
     found: dict[str, list[float]] = {name: [] for name in sides}
     eye = np.eye(counts.n_classes)
-    for _ in range(_SHUFFLES):
+    for _ in range(200):
         labels = rng.permutation(counts.labels)
         drawn = importance(np.asarray(counts.matrix.T @ eye[labels]), whole[1][0], whole[2][0])
         for name, (measure, signed) in sides.items():

@@ -22,7 +22,6 @@ MEASURES = {
     "gradient_importance": "the effect of a word in its document (integrated gradients)",
     "deletion_importance": "the effect of removing a word from its document",
 }
-_DRAWS = 200
 
 
 class Learning(StrEnum):
@@ -137,7 +136,7 @@ def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> f
     length = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0)
     found = []
     for k in range(1, counts.n_classes) if counts.n_classes == 2 else range(counts.n_classes):
-        scores, inside = x @ rng.standard_normal((x.shape[1], _DRAWS)) / length, labels == k
+        scores, inside = x @ rng.standard_normal((x.shape[1], 200)) / length, labels == k
         ranks = stats.rankdata(scores if partner is None else scores - scores[partner], axis=0)
         n1, n0 = int(inside.sum()), int((~inside).sum())
         if n1 and n0:

@@ -15,8 +15,6 @@ from tokensieve.model.decision import decide
 from tokensieve.text.counts import Floats, Ints
 
 DRAWS = 16  # of the effects in these documents, which are read one by one
-_EACH = 2
-_WORDS = 3
 _CHARACTERS = 1_600
 
 
@@ -35,7 +33,7 @@ def passages_of(
     predicted, confidence = decide(measured.decisive), _confidence(measured.decisive)
     picked = most_confident(measured, documents, sample.labels)
     place = {word: s for s, word in enumerate(sample.words)}
-    for token in uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:_WORDS]:
+    for token in uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3]:
         of_word = measured.windows[measured.types == place.get(token, -1)]
         of_word = of_word[np.isin(of_word, _whole(documents))]
         first = of_word[np.argsort(-confidence[of_word], kind="stable")][:1]
@@ -52,7 +50,7 @@ def most_confident(measured: Measured, documents: Ints, labels: Ints) -> dict[in
     picked: dict[int, str] = {}
     for why, kept in (("wrong and confident", ~right), ("correct and confident", right)):
         some = whole[kept[whole]]
-        picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:_EACH]}
+        picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:2]}
     return picked
 
 

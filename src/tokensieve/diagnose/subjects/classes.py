@@ -28,7 +28,6 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.labels import label_name, listed
 
-UNNAMED = re.compile(r"LABEL_[0-9]+")
 CERTAIN = 1e-6  # p-value below which another order is taken to be the right one
 
 
@@ -144,7 +143,7 @@ class Outputs:
         if list(classes) == [str(i) for i in range(K)] and M == K:
             pairs = ", ".join(f"{k} = {names[k]}" for k in range(K))
             return replace(in_order, note=f"labels are taken as numbers of the model's outputs: {pairs}")
-        if M == K and all(UNNAMED.fullmatch(name) for name in names):
+        if M == K and all(re.fullmatch(r"LABEL_[0-9]+", name) for name in names):
             pairs = ", ".join(f"{name} = {output}" for name, output in zip(classes, names, strict=True))
             return replace(in_order, note=f"the model's outputs have no names and are taken in order: {pairs}")
         return replace(in_order, order=None, note=have)
