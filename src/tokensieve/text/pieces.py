@@ -22,14 +22,13 @@ from tokensieve.errors import InputError
 from tokensieve.files import read_regular
 
 _MODELS = {"BPE", "WordPiece", "WordLevel", "Unigram"}
-_NORMALIZERS = {
-    "BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled", "Prepend", "Replace", "Sequence", "Strip",
-    "StripAccents", "ByteLevel",
-}  # fmt: skip
-_PRE_TOKENIZERS = {
-    "BertPreTokenizer", "ByteLevel", "CharDelimiterSplit", "Digits", "FixedLength", "Metaspace", "Punctuation", "Sequence", "Split",
-    "UnicodeScripts", "Whitespace", "WhitespaceSplit",
-}  # fmt: skip
+_NORMALIZERS = set(
+    "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend Replace Sequence Strip StripAccents".split()
+)
+_PRE_TOKENIZERS = set(
+    "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace Punctuation Sequence Split UnicodeScripts Whitespace "
+    "WhitespaceSplit".split()
+)
 _GROWTH = 64  # a text may become so many times as long
 _SECONDS = 20  # for all sentences
 _SENTENCES = (

@@ -184,9 +184,13 @@ class WordTokenizer:
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
         return {
-            "kind": "words", "lowercase": self.lowercase, "line_breaks": self.line_breaks, "pattern": self.pattern,
-            "html": self.html, "stop_words": list(self.stop_words),
-        }  # fmt: skip
+            "kind": "words",
+            "lowercase": self.lowercase,
+            "line_breaks": self.line_breaks,
+            "pattern": self.pattern,
+            "html": self.html,
+            "stop_words": list(self.stop_words),
+        }
 
 
 def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.int64]]:
