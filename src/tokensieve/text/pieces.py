@@ -26,8 +26,8 @@ _NORMALIZERS = set(
     "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend Replace Sequence Strip StripAccents".split()
 )
 _PRE_TOKENIZERS = set(
-    "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace Punctuation Sequence Split UnicodeScripts Whitespace "
-    "WhitespaceSplit".split()
+    "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace Punctuation Sequence Split UnicodeScripts "
+    "Whitespace WhitespaceSplit".split()
 )
 _GROWTH = 64  # a text may become so many times as long
 _SECONDS = 20  # for all sentences
