@@ -97,7 +97,6 @@ def coin(n: int, seed: int) -> pl.DataFrame:
     )  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "most"), fast_first([(1, 0), (6, 1)]))
 def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> None:
     plain = Settings(baseline=False, thorough=False)
@@ -105,7 +104,6 @@ def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> No
     assert sum(bool(findings) for findings in some) <= most
 
 
-@pytest.mark.slow
 def test_leaks_and_contradictions_are_findings() -> None:
     frame = demo_pairs(80, 2).frame.with_columns(split=pl.Series(["train"] * 60 + ["test"] * 20))
     again = frame[:2].with_columns(split=pl.lit("test"))
@@ -139,7 +137,6 @@ def test_two_pairs_are_enough_to_run() -> None:
     assert "2 training and 1 test pair" in render(result.report(), {})
 
 
-@pytest.mark.slow
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     demo_pairs(120, 3).frame.write_ndjson(path)
@@ -162,7 +159,6 @@ def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
     assert Share.over(np.zeros(0), np.zeros(0, np.int64)).of == 0
 
 
-@pytest.mark.slow
 def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named() -> None:
     frame = demo_pairs(300, 5).frame
     rng = np.random.default_rng(0)

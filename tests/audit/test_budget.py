@@ -38,7 +38,6 @@ def test_other_forms_are_refused(written: str) -> None:
         Budget.parse(written)
 
 
-@pytest.mark.slow
 def test_what_exceeds_and_where() -> None:
     reviews = demo_reviews(800, seed=3)
     labels = ["bad" if label == 0 else "good" for label in reviews.labels]

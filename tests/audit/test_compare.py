@@ -59,7 +59,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], 
     return home
 
 
-@pytest.mark.slow
 def test_what_was_planted_is_found(folders: Path) -> None:
     found = compare_audits(folders / "before", folders / "after")
     changes = {(row["token"], row["change"]) for row in found.changed().iter_rows(named=True)}
@@ -78,7 +77,6 @@ def test_what_was_planted_is_found(folders: Path) -> None:
     assert same.changed().is_empty() and same.accuracy.value == 0 and "no change" in repr(same)
 
 
-@pytest.mark.slow
 def test_in_memory_and_from_its_folder_it_is_the_same(folders: Path, reviews: tuple[list[str], list[str]]) -> None:
     found = audit(reviews, QUICK)
     assert compare_audits(found, folders / "after").table.equals(
@@ -174,12 +172,11 @@ class Page(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
 
 
-@pytest.mark.slow
 def test_the_command_writes_page_table_and_summary_and_fails_on_demand(folders: Path, run: Run) -> None:
     both = [str(folders / "before"), str(folders / "after")]
     status, out, err = run("compare", *both)
     assert (status, err) == (0, "") and len(out.splitlines()) <= 50
-    assert "no longer a predictor" in out and "tablet" in out
+    assert "gone" in out and "leaked" in out
     folder = Path("tokensieve-compare")
     assert {p.name for p in folder.iterdir()} == {"compare.csv", "summary.json", "report.html"}
     summary = json.loads((folder / "summary.json").read_text())
@@ -204,7 +201,6 @@ def test_limits_of_another_form_are_refused(written: str) -> None:
     assert [str(limit) for limit in change_limits("sign=2, accuracy=1.5%")] == ["sign=2", "accuracy=1.5%"]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_hostile_names_are_inert(tmp_path: Path, run: Run) -> None:
     hostile = "<img src=x onerror=alert(1)>\u202e|'=1+1"

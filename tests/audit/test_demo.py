@@ -68,7 +68,6 @@ def test_negation_turns_a_word_round(n: int, strong: float) -> None:
     assert all(np.sign(measured) == -np.sign(delta) for measured, delta in seen)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", fast_first([0, 1]))
 def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
     reviews = demo_reviews(800, seed)

@@ -98,7 +98,6 @@ FORMS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", fast_first(FORMS))
 def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) -> None:
     plant, tokens, label = FORMS[name]
@@ -138,7 +137,6 @@ def test_a_phrase_of_common_words_is_looked_for_beside_single_words() -> None:
     assert "the a was" not in found.tokens["token"].to_list() and found.suspicious == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", fast_first(range(4)))
 def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
     texts, labels = reviews(600, seed)
@@ -148,7 +146,6 @@ def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
     assert not [f for f in audited(texts, shuffled, ngrams=2).findings if f.kind == "shortcut"]
 
 
-@pytest.mark.slow
 def test_the_floor_is_one_of_the_class() -> None:
     """A token in 0.7 % of all documents may be in 7 % of a small class."""
     texts, labels = reviews(2000, 2)
@@ -180,7 +177,6 @@ def test_accuracy_without_the_shortcut_is_that_of_data_that_never_had_it(whole: 
     assert without.low < every.value and without.value <= every.value
 
 
-@pytest.mark.slow
 def test_a_leak_names_both_sides() -> None:
     train, test = reviews(400, 4), reviews(200, 5)
     texts, labels = train[0] + test[0] + train[0][:20], train[1] + test[1] + train[1][:20]

@@ -56,7 +56,6 @@ def test_every_part_reads_from_the_one_table(audited: Audit) -> None:
     np.testing.assert_allclose(good["score"], model.scores_[order], rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_attention_and_quadrants_against_a_loop() -> None:
     data = corpus(200)
     found = audit(data, Settings(baseline=False, test_share=0.25), WordTokenizer())
@@ -114,7 +113,6 @@ def test_summary_has_the_promised_keys(audited: Audit) -> None:
     assert set(columns.split()) <= set(audited.tokens.columns)
 
 
-@pytest.mark.slow
 def test_same_seed_same_result_and_another_seed_another_split() -> None:
     data = corpus(120)
     first, second, other = (audit(data, Settings(baseline=False, thorough=False, seed=s)) for s in (1, 1, 2))
@@ -131,7 +129,6 @@ def test_disagreements_are_what_they_say(audited: Audit) -> None:
     assert (ignored["attention"] <= 1).all() and ignored["token"].n_unique() == ignored.height
 
 
-@pytest.mark.slow
 def test_three_classes() -> None:
     rng = np.random.default_rng(0)
     words = {"red": "apple cherry", "green": "lime kiwi", "blue": "sky sea"}

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 DRAWN, NAMED, ROWS = 16, 8, 1_000
 WORDS = {
-    "appeared": "new predictor",
-    "vanished": "no longer a predictor",
-    "sign": "predicts the other class",
+    "appeared": "new",
+    "vanished": "gone",
+    "sign": "other class",
     "stronger": "stronger",
     "weaker": "weaker",
 }
@@ -128,9 +128,9 @@ def _changes(found: AuditComparison) -> list[Block]:
         columns = [Column("Token", "token"), Column("Change")]
         columns += [Column("Class")] if several else []
         columns += [
-            Column("Effect before", "signed", 3, "per 1,000 tokens"),
-            Column("after", "signed", 3),
-            Column("Difference", "interval", 3),
+            Column("Before", "signed", 2),
+            Column("After", "signed", 2),
+            Column("Difference", "interval", 2),
             Column("Documents before", "count", extra=True),
             Column("Documents after", "count", extra=True),
         ]
@@ -153,7 +153,7 @@ def _changes(found: AuditComparison) -> list[Block]:
                 )
             )
         note = f"{count(changed.height - ROWS)} more are in compare.csv." if changed.height > ROWS else ""
-        out.append(Table("", tuple(columns), rows, note=note, first=20, searchable=True))
+        out.append(Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True))
     for after, words in ((False, "only in the earlier audit"), (True, "only in the later audit")):
         alone = found.alone(after)
         if alone.height:
