@@ -82,7 +82,7 @@ def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame)
     values = tokens["value"].to_numpy().reshape(len(classes), len(names)).T
     model.values_ = np.ascontiguousarray(values[:, 1:] if len(classes) == 2 else values)
     model.prior_ = np.zeros(model.values_.shape[1])
-    model.n_steps_, model.validation_ = 0, np.empty((0, 2))
+    model.n_steps_, model.validation_, model.min_documents_ = 0, np.empty((0, 2)), 1
     return model
 
 
