@@ -20,10 +20,9 @@ attention each type receives is a sum over documents as well, formed the same wa
 from __future__ import annotations
 
 import hashlib
-import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,14 +33,19 @@ from tokensieve import __version__
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of, merged
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, loss_and_slope
+from tokensieve.model.averaging import (
+    Cluster,
+    CountedPart,
+    Partitions,
+    Sums,
+    attention_of,
+    same,
+    tested_part,
+    train_by_averaging,
+)
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.decision import decide
-from tokensieve.model.effects import attention_sums
 from tokensieve.model.partitions import Piece, pieces_of, table_of, with_quotes
 from tokensieve.model.settings import TrainSettings
-from tokensieve.model.start import prior_of, start_of
 from tokensieve.progress import Progress, silent
 from tokensieve.text.columns import labelled_columns
 from tokensieve.text.corpus import Intake, one_label
@@ -52,12 +56,8 @@ from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.split import unit_index
 from tokensieve.text.table import Table
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
-from tokensieve.text.tokens import Chunks, TokenStream, tokenize
+from tokensieve.text.tokens import TokenStream, tokenize
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
-
-ROUNDS, PATIENCE = 8, 2
-LOCAL_STEPS = 2_000
-Parameters = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,14 @@ def learn_on(
     """
     how, tell = with_options(settings or TrainSettings(test_share=0.0), options), progress or silent
     _check(how)
-    cluster = _Cluster(client)
+    cluster = Cluster(client)
     tell("reading", 0.0)
-    train_pieces = cluster.pieces(source)
-    test_pieces = [] if how.test is None else cluster.pieces(how.test)
+    train_pieces = _partitions_of(cluster, source)
+    test_pieces = [] if how.test is None else _partitions_of(cluster, how.test)
     reader, splitter = _reader(train_pieces, how, tokenizer or WordTokenizer())
     read = [cluster.run(_read, piece, number, reader) for number, piece in enumerate([*train_pieces, *test_pieces], 1)]
     if how.by is not None:
-        read = cluster.shuffled(read, len(train_pieces))
+        read = _shuffled(cluster, read, len(train_pieces))
     given = len(train_pieces)
     split = how.test is None and (how.split is not None or how.test_share > 0)
     rule = (how.test_share, how.seed) if split and how.split is None else None
@@ -168,22 +168,22 @@ def learn_on(
     intake, classes, sizes = _intake(cluster, sides, reader)
     how = how.of_documents(int(sizes[0].sum()))
     tell("vocabulary", 0.0)
-    streams = _Partitions(cluster, cluster.each(_stream, sides["train"]))
+    streams = Partitions(cluster, cluster.each(_stream, sides["train"]))
     vocabulary = learn_vocabulary(streams, splitter, how.ngrams, how.min_documents or 1)
-    sent = cluster.run(_same, vocabulary)
-    counts = _Partitions(cluster, cluster.each(_counted, sides["train"], sent, classes))
+    sent = cluster.run(same, vocabulary)
+    counts = Partitions(cluster, cluster.each(_counted, sides["train"], sent, classes))
     tell("importance", 0.0)
-    importance = _importance(counts.total(_sums, then=_same), vocabulary, classes, how.by is not None)
+    importance = _importance(counts.total(_sums, then=same), vocabulary, classes, how.by is not None)
     model = AttentionClassifier(tokenizer=splitter, **how.parameters())
-    state, rounds, validation = _train(counts, sizes[0], model, how.seed, tell)
+    state, rounds, validation = train_by_averaging(counts, sizes[0], model, how.seed, tell)
     tell("attention", 0.0)
-    received = counts.total(_received, state, then=_same) / np.maximum(importance.documents, 1)
+    received = counts.total(attention_of, state, then=same) / np.maximum(importance.documents, 1)
     model.min_documents_ = how.min_documents
     model.classes_, model.vocabulary_, model.n_features_in_ = np.asarray(classes), vocabulary, vocabulary.n_types
     correct, unknown, words = np.zeros(len(classes), np.int64), 0, 0
     if sides["test"]:
-        tested = _Partitions(cluster, cluster.each(_counted, sides["test"], sent, classes))
-        correct, unknown, words = tested.total(_tested, state, model.prior_, then=_same)
+        tested = Partitions(cluster, cluster.each(_counted, sides["test"], sent, classes))
+        correct, unknown, words = tested.total(tested_part, state, model.prior_, then=same)
     return Learned(
         importance=importance,
         model=model,
@@ -215,64 +215,28 @@ def _check(how: TrainSettings) -> None:
             raise InputError(f"{name} does not work on a cluster yet; leave out {name} or --cluster")
 
 
-class _Cluster:
-    """Tasks on a cluster; nothing is scattered, so that all can be computed again when a worker dies."""
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self.client.submit(function, *arguments, pure=False)
-
-    def each(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> list[Any]:
-        return [self.run(function, part, *common) for part in parts]
-
-    def tree(self, parts: Sequence[Any]) -> Any:
-        """The sum, pair by pair in a fixed order, still on the cluster."""
-        while len(parts) > 1:
-            pairs = [self.run(operator.add, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
-            parts = pairs + list(parts[2 * len(pairs) :])
-        return parts[0]
-
-    def pieces(self, source: Any) -> list[Any]:
-        """Partitions of a source: pieces for workers to read, or what lies on the cluster."""
-        paths = [source] if isinstance(source, str) or hasattr(source, "__fspath__") else source
-        if (
-            isinstance(paths, list | tuple)
-            and paths
-            and all(isinstance(p, str) or hasattr(p, "__fspath__") for p in paths)
-        ):
-            workers = self.client.nthreads() if hasattr(self.client, "nthreads") else {}
-            found = pieces_of([str(path) for path in paths], max(sum(workers.values()), 1))
-            return with_quotes(found, self.client.gather(self.each(_quotes, found)))
-        parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
-        if not parts:
-            raise InputError("there are no partitions: give a Dask bag or data frame with documents")
-        return list(self.client.compute(parts, sync=False))
-
-    def shuffled(self, parts: list[Any], first: int) -> list[Any]:
-        """Documents sent to the partition of their group, those of the first parts and of all others apart."""
-        out: list[Any] = []
-        for some in (parts[:first], parts[first:]):
-            cut = self.each(_by_group, some, max(len(some), 1))
-            out += [self.run(_together, *[self.run(operator.getitem, one, i) for one in cut]) for i in range(len(some))]
-        return out
+def _partitions_of(cluster: Cluster, source: Any) -> list[Any]:
+    """Partitions of a source: pieces for workers to read, or what lies on the cluster."""
+    paths = [source] if isinstance(source, str) or hasattr(source, "__fspath__") else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str) or hasattr(p, "__fspath__") for p in paths):
+        workers = cluster.client.nthreads() if hasattr(cluster.client, "nthreads") else {}
+        found = pieces_of([str(path) for path in paths], max(sum(workers.values()), 1))
+        return with_quotes(found, cluster.client.gather(cluster.each(_quotes, found)))
+    parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
+    if not parts:
+        raise InputError("there are no partitions: give a Dask bag or data frame with documents")
+    return list(cluster.client.compute(parts, sync=False))
 
 
-class _Partitions(Chunks):
-    """Chunks that lie on a cluster; what is computed of them is computed there."""
-
-    def __init__(self, cluster: _Cluster, parts: list[Any]) -> None:
-        self.cluster, self.parts = cluster, parts
-
-    def total(self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any]) -> Any:
-        """What `then` makes of the sum, brought here."""
-        sent = [self.cluster.run(_same, value) for value in common]
-        return self.cluster.run(then, self.cluster.tree(self.cluster.each(of, self.parts, *sent))).result()
-
-
-def _same(value: Any) -> Any:
-    return value
+def _shuffled(cluster: Cluster, parts: list[Any], first: int) -> list[Any]:
+    """Documents sent to the partition of their group, those of the first parts and of all others apart."""
+    out: list[Any] = []
+    for some in (parts[:first], parts[first:]):
+        cut = cluster.each(_by_group, some, max(len(some), 1))
+        out += [
+            cluster.run(_together, *[cluster.run(operator.getitem, one, i) for one in cut]) for i in range(len(some))
+        ]
+    return out
 
 
 def _quotes(piece: Piece) -> int:
@@ -398,7 +362,7 @@ def _accounted(part: _Part | InputError) -> InputError | tuple[Counter[str], Cou
     return part.counts, Counter(dict(part.frame["label"].value_counts().iter_rows()))
 
 
-def _intake(cluster: _Cluster, sides: dict[str, list[Any]], reader: Reader) -> tuple[Intake, tuple[str, ...], Ints]:
+def _intake(cluster: Cluster, sides: dict[str, list[Any]], reader: Reader) -> tuple[Intake, tuple[str, ...], Ints]:
     """What was found on the way in, the classes, and the documents of each side and class, shape (2, K).
 
     Raises:
@@ -447,7 +411,7 @@ def _keys(part: _Part, side: str, buckets: int) -> list[pl.DataFrame]:
     return [found.filter(where == i) for i in range(buckets)]
 
 
-def _joined(*frames: pl.DataFrame) -> _Sums:
+def _joined(*frames: pl.DataFrame) -> Sums:
     """Of one bucket: training documents that repeat one of the same label, texts of several labels, training documents of these,
     and test documents whose text is in training."""
     found = pl.concat(frames)
@@ -455,168 +419,32 @@ def _joined(*frames: pl.DataFrame) -> _Sums:
     sums = train.group_by("key", "label").agg(pl.col("n").sum())
     mixed = sums.group_by("key").agg(pl.len().alias("labels"), pl.col("n").sum()).filter(pl.col("labels") > 1)
     shared = test.join(train.select("key").unique(), on="key", how="semi")
-    return _Sums((int((sums["n"] - 1).sum()), mixed.height, int(mixed["n"].sum()), int(shared["n"].sum())))
+    return Sums((int((sums["n"] - 1).sum()), mixed.height, int(mixed["n"].sum()), int(shared["n"].sum())))
 
 
 def _stream(part: _Part) -> TokenStream:
     return part.stream
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """Documents of a partition, counted; their groups, and words that are no token type, or words of all kinds."""
-
-    counts: Counts
-    units: Ints | None
-    unknown: int
-    words: int
-
-
-def _counted(part: _Part, vocabulary: Vocabulary, classes: tuple[str, ...]) -> _Counted:
+def _counted(part: _Part, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedPart:
     index = {name: k for k, name in enumerate(classes)}
     labels = np.array([index[name] for name in part.frame["label"]], dtype=np.int64)
     matrix, unknown = vocabulary.count(part.stream)
     units = unit_index(part.frame["group"].to_list()) if "group" in part.frame.columns else None
     counts = Counts(matrix, labels, classes, np.empty(vocabulary.n_types, dtype=object))
-    return _Counted(counts, units, int(unknown.sum()), part.stream.n_tokens)
+    return CountedPart(counts, units, int(unknown.sum()), part.stream.n_tokens)
 
 
-def _sums(part: _Counted) -> _Sums:
+def _sums(part: CountedPart) -> Sums:
     counts = part.counts
     whole = counts if part.units is None else merged(counts, part.units)[0]
-    return _Sums((TokenSums.of(whole.matrix, whole.labels, whole.n_classes), counts.present, counts.class_sizes))
+    return Sums((TokenSums.of(whole.matrix, whole.labels, whole.n_classes), counts.present, counts.class_sizes))
 
 
-def _importance(sums: _Sums, vocabulary: Vocabulary, classes: tuple[str, ...], by: bool) -> Importance:
+def _importance(sums: Sums, vocabulary: Vocabulary, classes: tuple[str, ...], by: bool) -> Importance:
     """As `token_importance`, from the sums over all partitions; where groups are whole, over groups."""
     found = importance_of(sums[0], vocabulary.tokens, classes)
     if not by:
         return found
     neutral = 2 * sums[2] / max(int(sums[2].sum()), 1) - 1
     return replace(found, class_documents=sums[1], neutral=neutral, units=found.documents)
-
-
-# ---- training
-
-
-class _Sums(tuple[Any, ...]):
-    """Numbers that add up one by one."""
-
-    def __add__(self, other: Any) -> _Sums:
-        return _Sums(a + b for a, b in zip(self, other, strict=True))
-
-
-def _train(
-    counts: _Partitions, sizes: Ints, model: AttentionClassifier, seed: int, tell: Progress
-) -> tuple[Any, int, list[float]]:
-    """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model.
-
-    Returns:
-        (u, w) on the cluster, the number of rounds, and the held-out losses.
-    """
-    cluster = counts.cluster
-    model.prior_, model.validation_ = prior_of(sizes), np.empty((0, 2))
-    losses: list[float] = []
-    rounds = ROUNDS
-    if sizes.min() >= 10:
-        held = {
-            held_out: [
-                cluster.run(_held, part, model.validation_share, seed, p, held_out)
-                for p, part in enumerate(counts.parts)
-            ]
-            for held_out in (False, True)
-        }
-        inside, outside = _Partitions(cluster, held[False]), _Partitions(cluster, held[True])
-        state = _start(inside, model.prior_)
-        for number in range(ROUNDS):
-            tell("choosing the number of rounds", number / ROUNDS)
-            state, _ = _round(inside, state, number, model, seed)
-            loss, n = outside.total(_loss, state, model.prior_, then=_same)
-            losses.append(float(loss / max(n, 1)))
-            if number - int(np.argmin(losses)) >= PATIENCE:
-                break
-        rounds = int(np.argmin(losses)) + 1
-    state, steps = _start(counts, model.prior_), []
-    for number in range(rounds):
-        tell("training", number / rounds)
-        state, taken = _round(counts, state, number, model, seed)
-        steps.append(taken)
-    model.scores_, model.values_ = state.result()
-    model.n_steps_ = sum(cluster.client.gather(steps))
-    return state, rounds, losses
-
-
-def _start(counts: _Partitions, prior: Floats) -> Any:
-    cluster = counts.cluster
-    return cluster.run(_first, cluster.tree(cluster.each(_presence, counts.parts)), prior)
-
-
-def _round(counts: _Partitions, state: Any, number: int, model: AttentionClassifier, seed: int) -> tuple[Any, Any]:
-    """(u, w) after one more round, and the steps that all partitions took in it, both on the cluster."""
-    cluster, p = counts.cluster, len(counts.parts)
-    share = 1 - number / ROUNDS
-    rates = model.batch_size, model.score_rate * share, model.value_rate * share
-    moved = [
-        cluster.run(_local, part, state, math.ceil(math.sqrt(p)), rates, seed + p * number + i)
-        for i, part in enumerate(counts.parts)
-    ]
-    total = cluster.tree(moved)
-    return cluster.run(_average, total), cluster.run(operator.itemgetter(3), total)
-
-
-def _held(part: _Counted, share: float, seed: int, number: int, held_out: bool) -> _Counted:
-    """The documents of a partition that the number of rounds is chosen on, in whole groups, or all others."""
-    n = part.counts.n_documents
-    units = np.arange(n) if part.units is None else part.units
-    names = np.random.default_rng([seed, number]).permutation(np.unique(units))
-    chosen = np.isin(units, names[: round(share * len(names))])
-    return replace(part, counts=part.counts.rows(chosen if held_out else ~chosen), units=None)
-
-
-def _presence(part: _Counted) -> _Sums:
-    return _Sums((part.counts.present, part.counts.class_sizes))
-
-
-def _first(found: _Sums, prior: Floats) -> Parameters:
-    return start_of(found[0], found[1], prior)
-
-
-def _local(part: _Counted, state: Parameters, passes: int, rates: tuple[int, float, float], seed: int) -> _Sums:
-    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
-    n = part.counts.n_documents
-    if not n:
-        return _Sums((0 * state[0], 0 * state[1], 0, 0))
-    per_pass = math.ceil(n / rates[0])
-    steps = per_pass * max(min(passes, LOCAL_STEPS // per_pass), 1)
-    endless = Schedule(steps * 10**6, *rates, seed)  # within a round the rates stay as they are
-    _, u, w = next(train(part.counts, *state, endless, steps))
-    return _Sums((n * u, n * w, n, steps))
-
-
-def _average(total: _Sums) -> Parameters:
-    return total[0] / total[2], total[1] / total[2]
-
-
-def _decisions(part: _Counted, state: Parameters, prior: Floats) -> Floats:
-    f = answers(part.counts.matrix, *state)
-    f[np.diff(part.counts.matrix.indptr) == 0] = prior
-    return f
-
-
-def _loss(part: _Counted, state: Parameters, prior: Floats) -> _Sums:
-    """Sum of the losses of the partition's documents, and how many there are."""
-    counts = part.counts
-    return _Sums((loss_and_slope(_decisions(part, state, prior), counts.labels)[0].sum(), counts.n_documents))
-
-
-def _tested(part: _Counted, state: Parameters, prior: Floats) -> _Sums:
-    """Documents predicted correctly, by class; words that are no token; all words."""
-    labels = part.counts.labels
-    hits = labels[decide(_decisions(part, state, prior)) == labels]
-    return _Sums((np.bincount(hits, minlength=part.counts.n_classes), part.unknown, part.words))
-
-
-def _received(part: _Counted, state: Parameters) -> Floats:
-    """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
-    sums: Floats = attention_sums(part.counts.matrix, state[0])[2]
-    return sums
