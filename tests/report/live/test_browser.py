@@ -307,7 +307,6 @@ def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str, lengt
     for token in HOSTILE[:4]:
         assert token in rows
     assert any(f"({length:,} characters)" in row for row in rows)
-    assert HOSTILE[0] in page.locator("#documents-list .text").first.inner_text()
     assert page.evaluate("document.querySelectorAll('main script, [onerror], iframe, main style').length") == 0
     page.locator("#table-body button").first.click()
     for k in ("0", "1"):

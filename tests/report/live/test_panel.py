@@ -244,7 +244,7 @@ def test_a_finding_is_shown_on_the_map(opened: Opened) -> None:
     assert opened.caption().split()[0] == str(card.locator(".named button").count())
     opened.page.click("#table-clear")
     opened.settle()
-    assert opened.page.evaluate("document.getElementById('map-frame').toDataURL()") == before
+    assert opened.caption().split()[0] == opened.caption().split()[2]  # all rows again
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ const Box = {
     const left = Model.left;
     if (left)
       Dom.id("box-left").textContent =
-        `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not in this page, ` +
+        `${Format.count(left)} of ${Format.count(State.meta.types)} token types are not on this page, ` +
         `${Documents.left}. A text that contains one of them is predicted as if it were unknown; tokensieve explain knows them all.`;
     const size = (i) => Documents.list[i].text.length;
     const [first] = Documents.kinds.flatMap(Documents.of).sort((a, b) => size(a) - size(b));
