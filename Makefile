@@ -11,19 +11,20 @@ demo: .deps-run
 # without pytest's rewriting of assertions the first test starts in half the time; tests that fail run again with it
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
 
-# lint, types, the fast tests, and the eighth of the slow tests that this commit chooses
+# lint, types, the fast tests, the eighth of the slow tests that this commit chooses, and the tests in a browser
 test: .deps-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST) --eighth --assert=plain || { $(PYTEST) --eighth --last-failed; false; }
+	$(MAKE) test-browser
 
 # pages in a real browser; where none can be installed these tests are skipped and say so
 test-browser: .deps-test chromium
 	$(PYTEST) --eighth -m browser --assert=plain || { $(PYTEST) --eighth -m browser --last-failed; false; }
 
 # everything: all slow tests, and every property on eight times as many examples
-test-all: test test-browser
+test-all: test
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
 
 # the documentation site, offline and strict: a broken link or reference fails

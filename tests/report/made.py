@@ -10,7 +10,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import QUADRANTS
-from tokensieve.auditing.context import Passage
+from tokensieve.auditing.context import Excerpt
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.documents import Example, Kind
 from tokensieve.auditing.findings import Finding
@@ -88,7 +88,7 @@ def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame)
 
 def made_finding(names: list[str], classes: tuple[str, ...]) -> Finding:
     """A shortcut of the first three names, with two lines of text."""
-    lines = tuple(Passage(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}") for i in range(2))
+    lines = tuple(Excerpt(i + 1, classes[0], f"before {names[i]} ", names[i], f" after {names[i]}") for i in range(2))
     evidence = {name: Share.count(n, 1200) for name, n in (("documents", 90), ("decides", 1100), ("class", 300))}
     label = classes[0]
     about = {"title": "Shortcut", "headline": f"“{names[0][:40]}” appears in 7.5% of documents", "action": "Mask it."}

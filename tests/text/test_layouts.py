@@ -130,11 +130,12 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
 
 def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, a thousandth of their size."""
-    from tokensieve.text import formats
+    from tokensieve.text import formats, plain_text
 
-    monkeypatch.setattr(formats, "LARGE", 500_000)
-    monkeypatch.setattr(formats, "LONGEST", 2_000_000)
-    monkeypatch.setattr(formats, "BLOCK", 2**16)
+    for module in (formats, plain_text):
+        monkeypatch.setattr(module, "LARGE", 500_000)
+        monkeypatch.setattr(module, "LONGEST", 2_000_000)
+        monkeypatch.setattr(module, "BLOCK", 2**16)
     rows = [{"text": "a b " * 500 + str(i % 3), "label": "xy"[i % 2]} for i in range(4_000)]
     whole = csv_of(rows)
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(whole))

@@ -17,14 +17,14 @@ from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.certify import Fate, Limit, find_limit, finite_gaps
+from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit, finite_gaps
 from tokensieve.theory.limit.predict import End, Exponentials, follow
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.settings import FlowSettings, VerifySettings
 from tokensieve.theory.verify import verify
 
 
-def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float) -> Limit:
+def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float) -> FlowLimit:
     return find_limit(counts, E, w, gradient_flow(counts, E, w, p, FlowSettings(**options)))
 
 

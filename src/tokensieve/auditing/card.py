@@ -173,10 +173,13 @@ def card_blocks(card: ModelCard, names: tuple[str, ...]) -> list[Block]:
     order = sorted(range(len(names)), key=lambda k: card.recall[k].value if card.recall[k].of else 2.0)[:12]
     rate = [Column(name, "rate", bar=name == "Recall") for name in ("Recall", "Precision")]
     cells = [
-        (shown(names[k], 40), *((s.value, s.low, s.high) if s.of else None for s in (card.recall[k], card.precision[k])),
-         card.recall[k].of)
+        (
+            shown(names[k], 40),
+            *((s.value, s.low, s.high) if s.of else None for s in (card.recall[k], card.precision[k])),
+            card.recall[k].of,
+        )
         for k in order
-    ]  # fmt: skip
+    ]
     out: list[Block] = [
         Table(
             "By class, lowest recall first", (Column("Class", "text"), *rate, Column("Test documents", "count")), cells

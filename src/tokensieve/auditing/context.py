@@ -17,7 +17,7 @@ AROUND = 70  # characters on either side
 
 
 @dataclass(frozen=True)
-class Passage:
+class Excerpt:
     """A token where it occurs.
 
     Attributes:
@@ -48,7 +48,7 @@ def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Itera
 
 def passage(
     corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer, place: tuple[int, int] | None = None
-) -> Passage:
+) -> Excerpt:
     """The first of the tokens in a document, with the text around it; its start, or its end, where none is a word of it.
 
     Args:
@@ -65,13 +65,13 @@ def passage(
     if found is None:
         form = " ".join(token for token in tokens if is_formatting(token))
         last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
-        return Passage(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
+        return Excerpt(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
     start, end = found
     low, high = max(0, start - AROUND), min(len(text), end + AROUND)
     before, after = text[low:start], text[end:high]
     before = ("…" + before.partition(" ")[2]) if low else before
     after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
-    return Passage(row, label, before, text[start:end], after)
+    return Excerpt(row, label, before, text[start:end], after)
 
 
 def holders(counts: Counts, types: Ints) -> list[Ints]:

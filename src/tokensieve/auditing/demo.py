@@ -29,11 +29,27 @@ if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
 STRENGTHS = {
-    "wonderful": 0.95, "superb": 0.9, "excellent": 0.85, "delightful": 0.8, "great": 0.7, "enjoyable": 0.6, "lovely": 0.6,
-    "good": 0.5, "pleasant": 0.4, "decent": 0.25,
-    "terrible": -0.95, "awful": -0.9, "dreadful": -0.85, "annoying": -0.8, "boring": -0.7, "bad": -0.6, "poor": -0.6,
-    "dull": -0.5, "weak": -0.4, "slow": -0.25,
-}  # fmt: skip
+    "wonderful": 0.95,
+    "superb": 0.9,
+    "excellent": 0.85,
+    "delightful": 0.8,
+    "great": 0.7,
+    "enjoyable": 0.6,
+    "lovely": 0.6,
+    "good": 0.5,
+    "pleasant": 0.4,
+    "decent": 0.25,
+    "terrible": -0.95,
+    "awful": -0.9,
+    "dreadful": -0.85,
+    "annoying": -0.8,
+    "boring": -0.7,
+    "bad": -0.6,
+    "poor": -0.6,
+    "dull": -0.5,
+    "weak": -0.4,
+    "slow": -0.25,
+}
 NEUTRAL = [
     "red",
     "round",

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tokensieve.auditing.context import Passage
+from tokensieve.auditing.context import Excerpt
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import Corpus
@@ -55,7 +55,7 @@ class Finding:
     evidence: dict[str, Share] = field(default_factory=dict)
     documents: int = 0
     rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ROWS))
-    examples: tuple[Passage, ...] = ()
+    examples: tuple[Excerpt, ...] = ()
     title: str = ""
     headline: str = ""
     details: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
 from tokensieve.auditing.card import card_blocks
-from tokensieve.auditing.context import Passage
+from tokensieve.auditing.context import Excerpt
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.auditing.sentences import TERMS, plural
 from tokensieve.blocks import (
@@ -22,6 +22,7 @@ from tokensieve.blocks import (
     Live,
     Mark,
     Medium,
+    Passage,
     Passages,
     Picture,
     Report,
@@ -31,7 +32,6 @@ from tokensieve.blocks import (
     Text,
     Tokens,
 )
-from tokensieve.blocks import Passage as Line
 from tokensieve.escape import printable, shown
 from tokensieve.wording import count, percent, plain
 
@@ -257,12 +257,12 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
     return Section(finding.title, tuple(blocks), level=finding.level.value, folded=i >= 2, only=only)
 
 
-def _line(one: Passage, on_train: bool) -> Line:
+def _line(one: Excerpt, on_train: bool) -> Passage:
     """A line of a document with the token marked."""
     pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
     note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else ""
     kept = tuple(piece for piece in pieces if piece[0])
-    return Line(kept, shown(one.label, 30), one.row, note, part="train" if on_train else "")
+    return Passage(kept, shown(one.label, 30), one.row, note, part="train" if on_train else "")
 
 
 def _preferences(audit: Audit) -> list[Block]:
@@ -279,10 +279,15 @@ def _preferences(audit: Audit) -> list[Block]:
     out: list[Block] = []
     for wins, name in ((True, "What wins"), (False, "What loses")):
         rows = [
-            (r["token"], r["pairs"], (r["win_rate"], r["low"], r["high"]),
-             (r["equal_length_win_rate"], r["equal_length_low"], r["equal_length_high"]), r["equal_length_q_value"])
+            (
+                r["token"],
+                r["pairs"],
+                (r["win_rate"], r["low"], r["high"]),
+                (r["equal_length_win_rate"], r["equal_length_low"], r["equal_length_high"]),
+                r["equal_length_q_value"],
+            )
             for r in audit.pairs.top(wins, WINS).iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         if rows:
             out.append(
                 Table(
@@ -442,11 +447,11 @@ def _documents(audit: Audit) -> list[Block]:
     return [Passages("", tuple(_document(one) for one in audit.examples[:DOCUMENTS]), short=False)]
 
 
-def _document(example: Example) -> Line:
+def _document(example: Example) -> Passage:
     correct = example.label == example.predicted
     note = f"predicted {shown(example.predicted, 30)} with probability {percent(example.probability)}"
     pieces = tuple((piece[0], piece[1]) for piece in example.pieces)
-    return Line(pieces, shown(example.label, 30), example.row, note, "good" if correct else "bad")
+    return Passage(pieces, shown(example.label, 30), example.row, note, "good" if correct else "bad")
 
 
 def _accuracy(audit: Audit) -> list[Block]:

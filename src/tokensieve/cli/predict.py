@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tokensieve.model.trained import Model
-    from tokensieve.text.table import Table
+    from tokensieve.text.table import SourceTable
 
 
 @command(
@@ -77,7 +77,7 @@ def predict(
 
 def _predict_documents(
     model: Model,
-    table: Table,
+    table: SourceTable,
     text: list[str],
     truth: tuple[str | None, bool, dict[str, str | None]],
     kept: list[str],
@@ -125,7 +125,7 @@ def _predict_documents(
 
 
 def _predict_pairs(
-    model: Model, table: Table, columns: tuple[str, str], kept: list[str], out: Path | None, quiet: bool
+    model: Model, table: SourceTable, columns: tuple[str, str], kept: list[str], out: Path | None, quiet: bool
 ) -> None:
     """A row per pair, and how often the first answer is preferred."""
     from tokensieve.model.pairs import answer_pairs
@@ -178,7 +178,7 @@ def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str
         return fields, "", {}
 
 
-def _kept(table: Table, keep: Sequence[str] | None, label: str | None = None) -> list[str]:
+def _kept(table: SourceTable, keep: Sequence[str] | None, label: str | None = None) -> list[str]:
     """The columns to copy; those of an identifier if none is named."""
     from tokensieve.text.texts import IDS
 

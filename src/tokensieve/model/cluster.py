@@ -54,7 +54,7 @@ from tokensieve.text.documents import TEST_NAMES, TRAIN_NAMES, check_kept, colle
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.split import unit_index
-from tokensieve.text.table import Table
+from tokensieve.text.table import SourceTable
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
 from tokensieve.text.tokens import TokenStream, tokenize
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
@@ -277,7 +277,9 @@ def _read(part: Any, number: int, reader: Reader) -> tuple[pl.DataFrame, Counter
         return problem
 
 
-def _rows(table: Table, texts: Sequence[str], label: str, settings: ReadSettings) -> tuple[pl.DataFrame, Counter[str]]:
+def _rows(
+    table: SourceTable, texts: Sequence[str], label: str, settings: ReadSettings
+) -> tuple[pl.DataFrame, Counter[str]]:
     columns, column = [table.position(name, "text") for name in texts], table.position(label, "label")
     more = {"group": settings.by, "part": settings.split}
     named = {kind: table.position(name, kind) for kind, name in more.items() if name is not None}

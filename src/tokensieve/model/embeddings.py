@@ -126,7 +126,7 @@ class Training:
 
 
 @dataclass
-class _State:
+class _AdamState:
     """Everything that a step changes; v is (H, d), row-major like the rows of E that it meets."""
 
     E: NDArray[Any]
@@ -229,8 +229,8 @@ def _check(counts: Counts, start: Start, others: Sets) -> None:
             raise InputError(f"the {name} documents have other token types or classes than those to train on")
 
 
-def _begin(start: Start, settings: TrainingSettings) -> _State:
-    state = _State(
+def _begin(start: Start, settings: TrainingSettings) -> _AdamState:
+    state = _AdamState(
         np.array(start.E, dtype=settings.dtype, order="C"),
         np.array(start.p, dtype=np.float64),
         np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C"),
@@ -242,7 +242,7 @@ def _begin(start: Start, settings: TrainingSettings) -> _State:
     return state
 
 
-def _advance(state: _State, sets: Sets, settings: TrainingSettings) -> None:
+def _advance(state: _AdamState, sets: Sets, settings: TrainingSettings) -> None:
     """One record where it is due, then one update."""
     counts = sets["train"]
     table = _project(state.E, np.vstack([state.p, state.v]))
@@ -295,7 +295,7 @@ def _sweep(
     return np.asarray(pull.sum(axis=0))
 
 
-def _record(state: _State, table: Floats, sets: Sets, f: Floats) -> None:
+def _record(state: _AdamState, table: Floats, sets: Sets, f: Floats) -> None:
     row = {"step": state.step, "norm_p": float(np.linalg.norm(state.p)), "norm_v": float(np.linalg.norm(state.v))}
     for name, counts in sets.items():
         answer = f if name == "train" else answers(counts.matrix, table[:, 0], table[:, 1:])
@@ -305,7 +305,7 @@ def _record(state: _State, table: Floats, sets: Sets, f: Floats) -> None:
     state.tables.append(table)
 
 
-def _update(state: _State, left: Floats, settings: TrainingSettings) -> None:
+def _update(state: _AdamState, left: Floats, settings: TrainingSettings) -> None:
     """Move E, p and v along their gradients at the same point."""
     adam = settings.optimizer == "adam"
     t, rate = state.step + 1, settings.learning_rate
@@ -388,7 +388,7 @@ def _rows(
                     E[s, j] -= change
 
 
-def _finished(state: _State, single: bool, settings: TrainingSettings, seconds: float) -> Training:
+def _finished(state: _AdamState, single: bool, settings: TrainingSettings, seconds: float) -> Training:
     table = np.stack(state.tables)
     v = state.v[0] if single else np.ascontiguousarray(state.v.T)
     frame = pl.DataFrame(state.rows, infer_schema_length=None).cast({"step": pl.Int64})
@@ -397,16 +397,18 @@ def _finished(state: _State, single: bool, settings: TrainingSettings, seconds: 
     )
 
 
-def _save(state: _State, path: Path, mark: str) -> None:
+def _save(state: _AdamState, path: Path, mark: str) -> None:
     arrays = {f"moment_{name}": array for name, array in state.moments.items()}
     arrays |= {"E": state.E, "p": state.p, "v": state.v, "tables": np.stack(state.tables)}
     save(path, mark, arrays, {"step": state.step, "rows": state.rows})
 
 
-def _resumed(path: Path, mark: str) -> _State | None:
+def _resumed(path: Path, mark: str) -> _AdamState | None:
     found = load(path, mark)
     if found is None:
         return None
     arrays, rest = found
     moments = {name.removeprefix("moment_"): array for name, array in arrays.items() if name.startswith("moment_")}
-    return _State(arrays["E"], arrays["p"], arrays["v"], rest["step"], moments, rest["rows"], list(arrays["tables"]))
+    return _AdamState(
+        arrays["E"], arrays["p"], arrays["v"], rest["step"], moments, rest["rows"], list(arrays["tables"])
+    )

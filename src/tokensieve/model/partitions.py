@@ -21,11 +21,12 @@ from typing import Any
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import file_table, kind_of, reading
+from tokensieve.text.formats import file_table, kind_of
+from tokensieve.text.plain_text import reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import Table, frame_table, list_table
+from tokensieve.text.table import SourceTable, frame_table, list_table
 
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 ROWS = 100_000  # rows to a piece of Parquet files at an address, whose size is not known
@@ -68,7 +69,7 @@ class Piece:
         shown = shown_address(self.path) if "://" in self.path else Path(self.path).name
         return shown if not self.start else f"{shown}, from {self.unit[:-1]} {self.start + 1:,} on"
 
-    def table(self, settings: ReadSettings, rows: int | None = None) -> Table:
+    def table(self, settings: ReadSettings, rows: int | None = None) -> SourceTable:
         """Its rows, or the first of them.
 
         Raises:
@@ -204,7 +205,7 @@ def with_quotes(pieces: Sequence[Piece], quotes: Sequence[int]) -> list[Piece]:
     return out
 
 
-def table_of(part: Any, name: str, settings: ReadSettings) -> Table:
+def table_of(part: Any, name: str, settings: ReadSettings) -> SourceTable:
     """The rows of a partition: a piece, a data frame or (text, label) pairs.
 
     Raises:

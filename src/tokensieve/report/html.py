@@ -293,8 +293,11 @@ def _ends(column: Column, values: Sequence[Any]) -> tuple[float, float]:
     if not column.bar or column.format in ("percent", "rate"):
         return 0.0, 1.0
     known = [
-        float(x) for value in values if value is not None for x in (value if isinstance(value, tuple | list) else [value])
-    ]  # fmt: skip
+        float(x)
+        for value in values
+        if value is not None
+        for x in (value if isinstance(value, tuple | list) else [value])
+    ]
     finite = [x for x in known if math.isfinite(x)]
     start, end = min([0.0, *finite]), max([0.0, *finite])
     return start, (end - start) or 1.0

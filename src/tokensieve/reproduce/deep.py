@@ -141,7 +141,7 @@ class DeepTraining:
         return int(np.argmin(self.trajectory[of].to_numpy()))
 
 
-class _State:
+class _DeepState:
     """A run on the way: parameters, optimiser, and what was recorded after each epoch."""
 
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
@@ -239,7 +239,7 @@ def fit_deep(
         if part.n_types != counts.n_types or part.classes != counts.classes:
             raise InputError(f"the {name} part has other token types or classes than the train part: count both alike")
     mark = disk.fingerprint(settings, settings.torch_device().type, counts, *others.items())
-    state = _State(counts, settings)
+    state = _DeepState(counts, settings)
     if checkpoint is None or not state.resume(checkpoint, mark):
         state.record(settings, others, None, None)
     while not state.finished(settings):
@@ -251,7 +251,7 @@ def fit_deep(
     return DeepTraining(np.stack(state.scores), np.stack(state.values), frame, time.perf_counter() - began)
 
 
-def _epoch(state: _State, counts: Counts, settings: DeepSettings, progress: Progress) -> tuple[float, float]:
+def _epoch(state: _DeepState, counts: Counts, settings: DeepSettings, progress: Progress) -> tuple[float, float]:
     """One pass over the documents; mean loss and accuracy of its batches, each before its step."""
     done, n = len(state.rows) - 1, counts.n_documents
     order = np.random.default_rng([settings.seed, done]).permutation(n)

@@ -117,7 +117,7 @@ def reproduce(
             runs[task.mark] = earlier
             done(task.experiment.id, task.reading, earlier, True)
     missing = [task for task in tasks if task.mark not in runs]
-    clock = _Clock(missing, settings.scale, tell)
+    clock = _SeedClock(missing, settings.scale, tell)
     for task, run in _work_through(missing, settings, clock):
         runs[task.mark] = run
         clock.finished()
@@ -149,7 +149,9 @@ def _result(experiment: Experiment, tasks: Sequence[_Task], runs: dict[str, Seed
     return ExperimentResult(experiment, by_reading, problem or by_reading[DEFAULT][0].problem)
 
 
-def _work_through(missing: list[_Task], settings: ReproduceSettings, clock: _Clock) -> Iterator[tuple[_Task, SeedRun]]:
+def _work_through(
+    missing: list[_Task], settings: ReproduceSettings, clock: _SeedClock
+) -> Iterator[tuple[_Task, SeedRun]]:
     """Each missing run as it ends; in this process, with progress, where one runs at a time."""
     cores = os.cpu_count() or 1
     jobs = min(settings.jobs or cores, len(missing))
@@ -164,7 +166,7 @@ def _work_through(missing: list[_Task], settings: ReproduceSettings, clock: _Clo
         yield from parallel(delayed(_Task.run)(task, silent, threads) for task in ordered)
 
 
-class _Clock:
+class _SeedClock:
     """Where the whole stands: the fraction of it that is done, and the time left, by what each run is expected to take."""
 
     def __init__(self, missing: list[_Task], scale: str, tell: Progress) -> None:

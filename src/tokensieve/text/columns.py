@@ -9,7 +9,7 @@ from typing import Any
 
 from tokensieve.errors import InputError
 from tokensieve.text.labels import label_name, listed, missing
-from tokensieve.text.table import Table, chat_text
+from tokensieve.text.table import SourceTable, chat_text
 
 TEXT_NAMES = (
     "text",
@@ -34,7 +34,7 @@ _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
 Sample = dict[str, list[Any]]
 
 
-def text_columns(table: Table, text: str | Sequence[str] | None, taken: Sequence[str] = ()) -> tuple[str, ...]:
+def text_columns(table: SourceTable, text: str | Sequence[str] | None, taken: Sequence[str] = ()) -> tuple[str, ...]:
     """The columns of the text: those named, else the one that it can only be.
 
     Args:
@@ -59,7 +59,7 @@ def text_columns(table: Table, text: str | Sequence[str] | None, taken: Sequence
 
 
 def labelled_columns(
-    table: Table, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
+    table: SourceTable, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
 ) -> tuple[tuple[str, ...], str]:
     """The columns of the text and that of the label.
 
@@ -96,7 +96,7 @@ def labelled_columns(
     return texts, label
 
 
-def _check_header(table: Table, sample: Sample, guessed: Sequence[str]) -> None:
+def _check_header(table: SourceTable, sample: Sample, guessed: Sequence[str]) -> None:
     """Refuse a first line that is taken for column names but looks like the rows below it.
 
     Raises:
@@ -117,7 +117,7 @@ def _known(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     return exact if len(exact) == 1 else found
 
 
-def _guessed_text(table: Table, sample: Sample, columns: Sequence[str], more: str) -> str:
+def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], more: str) -> str:
     known = _known(columns, TEXT_NAMES)
     prose = [c for c in columns if _is_prose(sample[c])]
     if len(known) > 1 and len(set(known) & set(prose)) == 1:
@@ -135,7 +135,7 @@ def _guessed_text(table: Table, sample: Sample, columns: Sequence[str], more: st
     )
 
 
-def _guessed_label(table: Table, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
+def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
     known = _known(columns, LABEL_NAMES)
     if not known:
         known = [c for c in columns if not _is_prose(sample[c])]
@@ -182,7 +182,7 @@ def _keys(values: Sequence[Any]) -> list[str]:
     return list(first) if isinstance(first, dict) else []
 
 
-def _hint(table: Table) -> str:
+def _hint(table: SourceTable) -> str:
     """What else may be wrong with a file whose columns are not clear."""
     command = preference_options(table.columns)
     if command:
@@ -240,7 +240,7 @@ def winner_column(columns: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def stop_for_preferences(table: Table) -> None:
+def stop_for_preferences(table: SourceTable) -> None:
     """Refuse to read preference data as labelled documents.
 
     Raises:

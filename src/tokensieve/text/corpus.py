@@ -23,7 +23,7 @@ from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import linked, split_units, stratified, unit_index
-from tokensieve.text.table import Table
+from tokensieve.text.table import SourceTable
 from tokensieve.text.weights import checked_weights, weights_of_column
 
 
@@ -419,7 +419,7 @@ def _divided(corpus: Corpus, in_test: NDArray[np.bool_], share: float) -> Corpus
 
 
 def _collect_test(
-    table: Table, texts: Sequence[str], label: str, how: ReadSettings, columns: ColumnTokens | None
+    table: SourceTable, texts: Sequence[str], label: str, how: ReadSettings, columns: ColumnTokens | None
 ) -> UsableRows:
     """Test rows from the columns of the same name; folders and lists name theirs themselves."""
     if table.columns == ("text", "label") and not {*texts, label} <= set(table.columns):

@@ -16,7 +16,7 @@ from tokensieve.text.metadata import ColumnTokens
 from tokensieve.text.multilabel import has_label
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import DIGEST, StoredTexts, TextWriter
-from tokensieve.text.table import Batch, Table, Values, as_names, as_texts
+from tokensieve.text.table import Batch, SourceTable, Values, as_names, as_texts
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
@@ -112,7 +112,7 @@ def left_out_lines(counts: Mapping[str, int]) -> list[str]:
 
 
 def collect(
-    table: Table,
+    table: SourceTable,
     texts: Sequence[str],
     label: str,
     settings: SourceSettings,

@@ -10,29 +10,36 @@ error names the line too.
 
 from __future__ import annotations
 
-import codecs
 import csv
-import gzip
 import io
 import json
-import os
 import zipfile
-import zlib
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.encodings import codec_of, detected_encoding
+from tokensieve.text.plain_text import (
+    BLOCK,
+    EXPANSION,
+    LARGE,
+    LONGEST,
+    PACKED,
+    BadText,
+    PlainText,
+    check_regular,
+    reading,
+    unpacked,
+)
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.spill import Folder, storing
-from tokensieve.text.table import BATCH, Batch, Table, frame_batches, record_table
+from tokensieve.text.spill import Folder
+from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches, record_table
 
 KINDS = (
     ".csv",
@@ -48,37 +55,7 @@ KINDS = (
     ".xls",
     ".ods",
 )
-PACKED = (".gz", ".zst")
 MARKS = ",;\t|"  # separators that are recognised
-BLOCK = 2**22
-LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (books, logs) have about a tenth of it
-EXPANSION, LARGE = (
-    200,
-    500_000_000,
-)  # ordinary text packs 3 to 20 times; smaller results are harmless whatever the ratio
-_BINARY = {  # how files begin that are no text, whatever their name says
-    b"PK\x03\x04": "a workbook or ZIP archive: name a workbook .xlsx, or unpack the archive",
-    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: name it .xls",
-    b"PAR1": "Parquet: name it .parquet",
-    b"ARROW1": "Arrow: name it .arrow",
-    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
-    b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
-    b"%PDF": "PDF: export its text as CSV",
-    b"\x89PNG": "a picture",
-    b"SQLite format 3": "a database: export the table as CSV",
-}
-
-
-def check_regular(path: Path) -> None:
-    """Make sure that reading comes to an end.
-
-    Raises:
-        InputError: the path leads to a device, a pipe or a socket.
-    """
-    if path.exists() and not path.is_file():
-        raise InputError(
-            f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): save its content in a file"
-        )
 
 
 def kind_of(name: str) -> str:
@@ -90,7 +67,7 @@ def kind_of(name: str) -> str:
     return suffix if suffix in KINDS else ""
 
 
-def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> Table:
+def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> SourceTable:
     """The rows of a file.
 
     Args:
@@ -126,218 +103,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
     return _columnar_table(path, name, suffix, folder, settings.limits)
 
 
-@contextmanager
-def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what the operating system, gzip, zstd or Polars say into one line.
-
-    Args:
-        name: of the file.
-        kind: what Polars takes it for.
-    """
-    import zstandard
-
-    try:
-        yield
-    except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
-        raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{name}: is damaged or no gzip file; make or download it again") from None
-    except zstandard.ZstdError:
-        raise InputError(f"{name}: is damaged or no zstd file; make or download it again") from None
-    except OSError as problem:
-        raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
-        raise InputError(f"{name}: is no readable {kind} file ({reason})") from None
-
-
-# ---- bytes
-
-
-def _open_bytes(path: Path) -> IO[bytes]:
-    suffix = path.suffix.lower()
-    opened: Any = None
-    if suffix == ".gz":
-        opened = gzip.open(path)  # noqa: SIM115  # the caller closes it
-        return cast("IO[bytes]", opened)
-    if suffix == ".zst":
-        import zstandard
-
-        opened = zstandard.open(path, "rb")
-        return cast("IO[bytes]", opened)
-    return path.open("rb")
-
-
-def _blocks(path: Path, name: str, limits: bool) -> Iterator[bytes]:
-    """The bytes of a file, unpacked.
-
-    Raises:
-        InputError: it expands beyond what real text does.
-    """
-    size, total = max(path.stat().st_size, 1), 0
-    with _open_bytes(path) as file:
-        while block := file.read(BLOCK):
-            total += len(block)
-            if limits and path.suffix.lower() in PACKED and total > LARGE and total > EXPANSION * size:
-                raise InputError(
-                    f"{name}: expands more than {EXPANSION}-fold, to over {total / 1e9:.1f} GB: if it is meant to, give --no-limits"
-                )
-            yield block
-
-
-def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
-    """A packed file, unpacked into a folder.
-
-    Raises:
-        InputError: it is damaged, or expands beyond what real text does.
-    """
-    out = folder.new()
-    with reading(name), out.open("wb") as file:
-        for block in _blocks(path, name, limits):
-            with storing():
-                file.write(block)
-    return out
-
-
-class _BadText(Exception):
-    """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
-
-
-class PlainText:
-    """A text file as UTF-8 on disk: itself where it is that, else a copy that goes with this object.
-
-    Attributes:
-        name: for messages.
-        path: of the UTF-8 text; of the file as it is where a byte is at fault.
-        encoding: of `path`.
-        sound: every byte was looked at and is text: no NUL, no broken encoding.
-        lone_returns: whether a carriage return stands without a line feed.
-        notes: what was detected.
-    """
-
-    def __init__(self, path: Path, name: str, settings: SourceSettings, packed: bool = False) -> None:
-        self.name, self.path, self.limits = name, path, settings.limits
-        self.encoding, self.notes = settings.encoding or "utf-8", tuple[str, ...]()
-        self.sound, self.lone_returns = False, False
-        codec = codec_of(self.encoding)
-        with reading(name):
-            start = next(_blocks(path, name, self.limits), b"")
-            kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
-            if kind is not None:
-                raise InputError(f"{name}: is no text but {kind}")
-            if codec != "utf-8-sig":
-                self._take(_recoded(_blocks(path, name, self.limits), codec), copy=True)
-                return
-            odd = self._take(_blocks(path, name, self.limits), copy=packed)
-            found = detected_encoding(start, odd) if settings.encoding is None and not self.sound else None
-            if found is not None:
-                self._take(_recoded(_blocks(path, name, self.limits), codec_of(found)), copy=True)
-                self.notes = (f"encoding {found} (detected)",) if self.sound else ()
-
-    def _take(self, blocks: Iterator[bytes], copy: bool) -> list[bytes]:
-        """Look at every byte up to the first fault, and copy if asked; returns lines around a byte that is not UTF-8."""
-        decoder, block = codecs.getincrementaldecoder("utf-8")(), b""
-        line, returns, pairs, last = 0, 0, 0, b""
-        folder = Folder() if copy else None
-        with storing():
-            out = (folder.new() if folder else Path(os.devnull)).open("wb")
-        with closing(out):
-            try:
-                for block in blocks:
-                    if b"\0" in block:
-                        return []
-                    line = self._line_length(line, block)
-                    returns, pairs = returns + block.count(b"\r"), pairs + (last + block).count(b"\r\n")
-                    last = block[-1:] if block.endswith(b"\r") else b""
-                    if not block.isascii() or decoder.getstate()[0]:
-                        decoder.decode(block)
-                    if copy:
-                        with storing():
-                            out.write(block)
-                decoder.decode(b"", final=True)
-            except UnicodeError:
-                return [part for part in block.split(b"\n") if not part.isascii()]
-        if folder:
-            self._folder, self.path, self.encoding = folder, Path(out.name), "utf-8"
-        self.sound, self.lone_returns = True, returns > pairs
-        return []
-
-    def _line_length(self, before: int, block: bytes) -> int:
-        """Bytes of the last line so far, `before` of them in earlier blocks.
-
-        Raises:
-            InputError: a line does not end.
-        """
-        first, last = block.find(b"\n"), block.rfind(b"\n")
-        if self.limits and before + (len(block) if first < 0 else first) > LONGEST:
-            raise InputError(_endless(self.name))
-        return before + len(block) if last < 0 else len(block) - last - 1
-
-    def lines(self) -> Generator[str]:
-        """The lines with their endings, each checked to be text.
-
-        Raises:
-            _BadText: a line is not.
-        """
-        # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
-        with reading(self.name), _open_bytes(self.path) as raw:
-            text = io.TextIOWrapper(raw, codec_of(self.encoding), "surrogateescape", newline="")
-            number, line = 1, ""
-            while part := text.readline(BLOCK):
-                if "\0" in part:
-                    raise _BadText(
-                        number, "there is a NUL byte, so this is no text; remove it or export the file again"
-                    )
-                line += part
-                if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
-                    if self.limits and len(line) > LONGEST:
-                        raise InputError(_endless(self.name))
-                    continue
-                if not line.isascii():
-                    _check_decoded(number, line, self.encoding)
-                yield line
-                number, line = number + 1, ""
-            if line:
-                yield line
-
-    def whole(self) -> str:
-        """All of it.
-
-        Raises:
-            InputError: it is not text.
-        """
-        try:
-            return "".join(self.lines())
-        except _BadText as problem:
-            line, reason = problem.args
-            raise InputError(f"{self.name}: line {line}: {reason}") from None
-
-
-def _endless(name: str) -> str:
-    return f"{name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, give --no-limits"
-
-
-def _recoded(blocks: Iterator[bytes], codec: str) -> Iterator[bytes]:
-    """Text of any encoding as UTF-8."""
-    decoder = codecs.getincrementaldecoder(codec)()
-    for block in blocks:
-        yield decoder.decode(block).encode()
-    yield decoder.decode(b"", final=True).encode()
-
-
-def _check_decoded(number: int, line: str, encoding: str) -> None:
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError as problem:
-        byte = ord(line[problem.start]) & 0xFF
-        reason = f"byte 0x{byte:02x} is not {encoding} text; give the right encoding, for example --encoding latin-1"
-        raise _BadText(number, reason) from None
-
-
-# ---- CSV and TSV
-
-
-def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> Table:
+def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> SourceTable:
     mark = settings.separator or _detected_separator(text, usual)
     top = next(_delimited_records(text, mark, settings.header), None)
     if top is None:
@@ -360,7 +126,7 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> T
             yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
 
     detected = () if settings.separator or mark == usual else (f"separator {mark!r} (detected)",)
-    return Table(text.name, columns, read, first_line=header, notes=(*text.notes, *detected))
+    return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected))
 
 
 def _scanned(text: PlainText, mark: str) -> tuple[pl.LazyFrame, list[str]]:
@@ -413,7 +179,7 @@ def _detected_separator(text: PlainText, usual: str) -> str:
     """The mark that splits the first rows into the same number of fields, the usual one before others."""
     try:
         start = "".join(islice(text.lines(), 50))
-    except _BadText:
+    except BadText:
         return usual
     widths: dict[str, tuple[bool, int]] = {}
     for mark in dict.fromkeys(usual + MARKS):
@@ -446,7 +212,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
                 return
             except csv.Error as problem:
                 raise InputError(f"{where} (line {first}): {_quoting_problem(str(problem))}") from None
-            except _BadText as problem:
+            except BadText as problem:
                 line, reason = problem.args
                 raise InputError(f"{where} (line {line}): {reason}") from None
             if not fields:
@@ -473,7 +239,7 @@ def _quoting_problem(said: str) -> str:
 # ---- JSON
 
 
-def _json_table(text: PlainText) -> Table:
+def _json_table(text: PlainText) -> SourceTable:
     """JSON lines; its columns are the keys of the first thousand."""
     return record_table(text.name, lambda: _json_records(text), 1_000, text.notes)
 
@@ -495,7 +261,7 @@ def _json_records(text: PlainText) -> Iterator[dict[str, Any]]:
                         "fields per line"
                     )
                 yield record
-    except _BadText as problem:
+    except BadText as problem:
         bad, reason = problem.args
         raise InputError(f"{text.name}: line {bad}: {reason}") from None
 
@@ -508,7 +274,7 @@ def _decoded(where: str, content: str, form: str) -> Any:
         raise InputError(f"{where}: is not JSON ({problem}); write {form}") from None
 
 
-def _json_array_table(text: PlainText) -> Table:
+def _json_array_table(text: PlainText) -> SourceTable:
     """A list of objects, also under one key (`{"data": […]}`); columns of values; or JSON lines under this name."""
     name, content = text.name, text.whole()
     form = "a list of objects [{…}, …]"
@@ -552,7 +318,7 @@ def _objects(columns: dict[str, list[Any]]) -> bool:
 # ---- Parquet, Arrow and workbooks
 
 
-def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None, limits: bool) -> Table:
+def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None, limits: bool) -> SourceTable:
     kind = "Parquet" if suffix == ".parquet" else "Arrow"
 
     def scan() -> pl.LazyFrame:
@@ -572,7 +338,7 @@ def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None, l
                 _check_expansion(scan(), names, path, name)
             yield from frame_batches(scan(), names)
 
-    return Table(name, columns, read)
+    return SourceTable(name, columns, read)
 
 
 def _check_expansion(frame: pl.LazyFrame, names: Sequence[str], path: Path, name: str) -> None:
@@ -596,7 +362,7 @@ def _check_expansion(frame: pl.LazyFrame, names: Sequence[str], path: Path, name
         )
 
 
-def _workbook_table(path: Path, name: str, limits: bool) -> Table:
+def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     """The first sheet of a workbook."""
     if limits and zipfile.is_zipfile(path):
         with reading(name), zipfile.ZipFile(path) as archive:
@@ -612,4 +378,4 @@ def _workbook_table(path: Path, name: str, limits: bool) -> Table:
         reason = (str(problem).splitlines() or ["damaged"])[0][:200]
         raise InputError(f"{name}: is no readable workbook ({reason})") from None
     notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
-    return Table(name, frame.columns, lambda names: frame_batches(frame, names), first_line=True, notes=notes)
+    return SourceTable(name, frame.columns, lambda names: frame_batches(frame, names), first_line=True, notes=notes)

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.table import Table, Values, as_names
+from tokensieve.text.table import SourceTable, Values, as_names
 
 FEW = 20  # different numbers that are classes of their own; more are divided into quarters
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
@@ -34,7 +34,7 @@ class ColumnTokens:
         InputError: a column is not there, or holds lists or the like.
     """
 
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
+    def __init__(self, table: SourceTable, names: Sequence[str]) -> None:
         self.names = tuple(table.position(name, "columns") for name in names)
         self._table, self._ends, self._dates = table.name, dict[str, list[float]](), set[str]()
         self.notes: list[str] = []

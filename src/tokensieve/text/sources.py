@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import PACKED, PlainText, check_regular, file_table, kind_of, reading, unpacked
+from tokensieve.text.formats import file_table, kind_of
+from tokensieve.text.plain_text import PACKED, PlainText, check_regular, reading, unpacked
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder, storing
-from tokensieve.text.table import BATCH, ArrowStream, Batch, Table, frame_batches, frame_table, list_table
+from tokensieve.text.table import BATCH, ArrowStream, Batch, SourceTable, frame_batches, frame_table, list_table
 
 if TYPE_CHECKING:
     import pandas
@@ -43,11 +44,13 @@ class Opened:
         ignored: parts of the source without labels → number of documents left aside there.
     """
 
-    def __init__(self, train: Table, test: Table | None = None, ignored: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] | None = None
+    ) -> None:
         self.train, self.test, self.ignored = train, test, dict(ignored or {})
 
     @property
-    def held_out(self) -> Table:
+    def held_out(self) -> SourceTable:
         """The test rows; all rows where the source has no split."""
         return self.train if self.test is None else self.test
 
@@ -118,7 +121,7 @@ def _names_beside(path: Path) -> list[str]:
         return []
 
 
-def _together(tables: Sequence[Table]) -> Table:
+def _together(tables: Sequence[SourceTable]) -> SourceTable:
     """Several tables as one; a column that one of them lacks is missing there.
 
     Raises:
@@ -147,7 +150,7 @@ def _together(tables: Sequence[Table]) -> Table:
     names = [table.name for table in tables]
     name = f"{len(tables)} files ({names[0]}, …)" if len(names) > 2 else " and ".join(names)
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    return Table(name, columns, read, records, any(table.first_line for table in tables), list(notes))
+    return SourceTable(name, columns, read, records, any(table.first_line for table in tables), list(notes))
 
 
 # ---- folders
@@ -167,7 +170,7 @@ def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> Opened:
         return Opened(_folder_table(train, files, how), test, ignored)
     if not data:
         raise InputError(f"{str(path)!r} is a folder but no data set; understood are: {LAYOUTS}")
-    parts: dict[str, list[Table]] = {}
+    parts: dict[str, list[SourceTable]] = {}
     for file in data:
         found = re.match(r"(train|test|dev|validation|valid|val)(?![a-z])", file.name.lower())
         parts.setdefault(found[1] if found else "", []).append(file_table(file, how))
@@ -198,7 +201,7 @@ def _texts_in(path: Path) -> list[Path]:
 
 def _folder_table(
     path: Path, files: Mapping[str, Sequence[Path]], how: SourceSettings, columns: tuple[str, ...] = ("text", "label")
-) -> Table:
+) -> SourceTable:
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for label, paths in files.items():
             for start in range(0, len(paths), BATCH):
@@ -206,7 +209,7 @@ def _folder_table(
                 texts = [whole_text(file, how) for file in some] if "text" in names else []
                 yield {name: texts if name == "text" else [label] * len(some) for name in names}
 
-    return Table(str(path), columns, read)
+    return SourceTable(str(path), columns, read)
 
 
 def whole_text(path: Path, how: SourceSettings) -> str:
@@ -229,7 +232,7 @@ def whole_text(path: Path, how: SourceSettings) -> str:
 # ---- standard input and addresses
 
 
-def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str]) -> Table:
+def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str]) -> SourceTable:
     """What comes through standard input; its kind is recognised by how it begins.
 
     Text whose first line names one of `columns`, or that must have labels, is CSV (TSV, where a tab separates the names); any
@@ -281,10 +284,10 @@ def _stdin_suffix(content: bytes, how: SourceSettings, labelled: bool, columns: 
     return ".csv" if how.separator or not how.header else ""
 
 
-def _line_table(text: PlainText) -> Table:
+def _line_table(text: PlainText) -> SourceTable:
     lines = text.whole().removesuffix("\n").split("\n")
     texts = pl.Series([line.removesuffix("\r") for line in lines], dtype=pl.String)
-    return Table(text.name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=text.notes)
+    return SourceTable(text.name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=text.notes)
 
 
 def shown_address(address: str) -> str:
@@ -294,7 +297,7 @@ def shown_address(address: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{re.split('[?#]', path)[0]}"
 
 
-def _address_table(address: str, how: SourceSettings) -> Table:
+def _address_table(address: str, how: SourceSettings) -> SourceTable:
     """A file, or files by a glob, anywhere that Polars reads; text files are copied here first, to be checked like any other."""
     name = shown_address(address)
     kind = kind_of(name)
@@ -324,7 +327,7 @@ def _address_table(address: str, how: SourceSettings) -> Table:
         except Exception as problem:
             raise InputError(f"cannot read {name}: {_without_secrets(problem, address)}") from None
 
-    return Table(name, columns, read)
+    return SourceTable(name, columns, read)
 
 
 def _downloaded(address: str, name: str) -> Iterator[bytes]:
@@ -399,14 +402,14 @@ def _open_datasets(source: Any) -> Opened | None:
     return Opened(tables[train], tables.get("test") if train != "test" else None, ignored)
 
 
-def _dataset_table(name: str, data: Any) -> Table:
+def _dataset_table(name: str, data: Any) -> SourceTable:
     decoders = {column: getattr(data.features[column], "names", None) for column in data.column_names}
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for batch in data.iter(batch_size=BATCH):
             yield {column: _class_names(batch[column], decoders[column]) for column in names}
 
-    return Table(name, list(data.column_names), read)
+    return SourceTable(name, list(data.column_names), read)
 
 
 def _class_names(values: Iterable[Any], names: Sequence[str] | None) -> list[Any]:

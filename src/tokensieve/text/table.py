@@ -32,7 +32,7 @@ class ArrowStream(Protocol):
         ...
 
 
-class Table:
+class SourceTable:
     """Named columns, readable again and again in batches.
 
     Args:
@@ -133,7 +133,7 @@ def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> I
 
 def record_table(
     name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
-) -> Table:
+) -> SourceTable:
     """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all).
 
     Raises:
@@ -157,10 +157,10 @@ def record_table(
         if rows:
             yield {name: [row.get(name) for row in rows] for name in names}
 
-    return Table(name, list(keys), read, records, notes=notes)
+    return SourceTable(name, list(keys), read, records, notes=notes)
 
 
-def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Table:
+def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:
     """Texts and labels.
 
     Raises:
@@ -175,10 +175,10 @@ def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Tab
         key: part if isinstance(part, pl.Series) else list(part)
         for key, part in zip(("text", "label"), parts, strict=True)
     }
-    return Table(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
+    return SourceTable(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
 
 
-def frame_table(source: Any, name: str = "the data frame") -> Table | None:
+def frame_table(source: Any, name: str = "the data frame") -> SourceTable | None:
     """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else.
 
     Raises:
@@ -189,9 +189,9 @@ def frame_table(source: Any, name: str = "the data frame") -> Table | None:
             columns = source.collect_schema().names()
         except (pl.exceptions.PolarsError, OSError) as problem:
             raise InputError(f"the lazy frame cannot be read: {_reason(problem)}") from None
-        return Table(name, columns, lambda names: frame_batches(source, names))
+        return SourceTable(name, columns, lambda names: frame_batches(source, names))
     if isinstance(source, pl.DataFrame):
-        return Table(name, source.columns, lambda names: frame_batches(source, names))
+        return SourceTable(name, source.columns, lambda names: frame_batches(source, names))
     pandas = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
     if pandas is not None and isinstance(source, pandas.DataFrame):
         places = {str(column): i for i, column in enumerate(source.columns)}
@@ -201,13 +201,13 @@ def frame_table(source: Any, name: str = "the data frame") -> Table | None:
             columns = {key: source.iloc[:, places[key]] for key in names}
             yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
 
-        return Table(name, [str(column) for column in source.columns], read)
+        return SourceTable(name, [str(column) for column in source.columns], read)
     if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.Series):
         try:
             frame = pl.DataFrame(source)
         except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:  # two columns of one name, for example
             raise InputError(f"the Arrow table cannot be read: {_reason(problem)}") from None
-        return Table("the Arrow table", frame.columns, lambda names: frame_batches(frame, names))
+        return SourceTable("the Arrow table", frame.columns, lambda names: frame_batches(frame, names))
     return None
 
 

@@ -11,14 +11,14 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.text.columns import text_columns
 from tokensieve.text.fields import join_fields
-from tokensieve.text.table import Table, Values, as_names, as_texts
+from tokensieve.text.table import SourceTable, Values, as_names, as_texts
 from tokensieve.text.tokenizers import text_series
 
 IDS = ("id", "_id", "uid", "uuid")
 
 
 def read_rows(
-    table: Table,
+    table: SourceTable,
     text: str | Sequence[str] | None = None,
     label: str | None = None,
     keep: Sequence[str] = (),

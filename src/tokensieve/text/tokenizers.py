@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.fields import split_fields
-from tokensieve.text.formats import check_regular
 from tokensieve.text.pieces import PieceTokenizer as PieceTokenizer  # part of this module for others
+from tokensieve.text.plain_text import check_regular
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import whole_text
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.geometry import documents_of
-from tokensieve.theory.limit.certify import LATE_ENOUGH, Fate, Limit
+from tokensieve.theory.limit.certify import LATE_ENOUGH, Fate, FlowLimit
 from tokensieve.theory.limit.selection import Attended, one_sided
 from tokensieve.theory.one_step import OneStep
 
@@ -213,7 +213,11 @@ def _first(which: Ints | NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def check_claims(
-    step: OneStep, limit: Limit, attended: Attended | None, agreement: Agreement | None, assumptions: list[Assumption]
+    step: OneStep,
+    limit: FlowLimit,
+    attended: Attended | None,
+    agreement: Agreement | None,
+    assumptions: list[Assumption],
 ) -> list[Claim]:
     """Every claim, in the order of the paper.
 
@@ -255,7 +259,7 @@ def _one_step(step: OneStep) -> Claim:
     )
 
 
-def _norm(limit: Limit, large_d: bool) -> Claim:
+def _norm(limit: FlowLimit, large_d: bool) -> Claim:
     name = "‖p‖ grows without bound (Lemma 4.2)"
     words = f"{limit.flow.verdict}: {limit.flow.reason}"
     if limit.fate is Fate.UNDECIDED:
@@ -267,7 +271,7 @@ def _norm(limit: Limit, large_d: bool) -> Claim:
     return Claim(name, Outcome.FAILS, words)
 
 
-def _answers(limit: Limit, attended: Attended | None, exact: bool) -> Claim:
+def _answers(limit: FlowLimit, attended: Attended | None, exact: bool) -> Claim:
     name = "only selected tokens matter in the limit (Lemma 4.4)"
     if attended is None:
         return Claim(name, Outcome.LONGER, limit.reason)
@@ -284,7 +288,7 @@ def _answers(limit: Limit, attended: Attended | None, exact: bool) -> Claim:
     return Claim(name, Outcome.LONGER, f"{words}, and fall like 1/t: follow the flow to log t ≈ {wait:.3g}")
 
 
-def _important(limit: Limit, attended: Attended | None, exact: bool) -> Claim:
+def _important(limit: FlowLimit, attended: Attended | None, exact: bool) -> Claim:
     name = "important tokens are selected (Lemma 4.5)"
     if attended is None:
         return Claim(name, Outcome.LONGER, limit.reason)
@@ -300,7 +304,7 @@ def _important(limit: Limit, attended: Attended | None, exact: bool) -> Claim:
     return Claim(name, Outcome.UNMET, f"{words}; {attended.any_share:.1%} select at least one")
 
 
-def _direction(limit: Limit, agreement: Agreement | None, exact: bool) -> Claim:
+def _direction(limit: FlowLimit, agreement: Agreement | None, exact: bool) -> Claim:
     name = "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)"
     margin = limit.margin
     if limit.fate is Fate.UNDECIDED:

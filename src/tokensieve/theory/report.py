@@ -11,7 +11,7 @@ from tokensieve import __version__
 from tokensieve.blocks import Block, Column, Columns, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
 from tokensieve.theory.claims import Assumption, Outcome
-from tokensieve.theory.limit.certify import Fate, Limit
+from tokensieve.theory.limit.certify import Fate, FlowLimit
 from tokensieve.theory.tables import finite_gap_table, flow_table, gap_curves, token_table
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _limit_lines(found: Verification) -> list[str]:
     return lines
 
 
-def _conditioning(final_from: float, limit: Limit) -> str:
+def _conditioning(final_from: float, limit: FlowLimit) -> str:
     """How hard the data set is: where the selection is final, and the condition numbers of (F1) and (F3)."""
     parts = []
     if limit.finite is not None and math.isfinite(limit.finite.curvature):
@@ -227,7 +227,7 @@ def _figures(found: Verification) -> list[Block]:
         "one_step": "One step",
         "flow": "Gradient flow of p",
         "margin": "Max margin of the selection",
-        "limit": "Limit of p",
+        "limit": "FlowLimit of p",
     }
     tables = tuple(
         (Table(title, (Column("Figure"), Column("Value")), _rows(figures[name]), first=50),)

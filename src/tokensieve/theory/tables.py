@@ -11,7 +11,7 @@ import polars as pl
 
 from tokensieve.files import Content, csv_table
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.limit.certify import Fate, Limit, finite_gaps
+from tokensieve.theory.limit.certify import Fate, FlowLimit, finite_gaps
 from tokensieve.theory.limit.selection import one_sided
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _categories(sides: Ints, alpha: Floats) -> list[str]:
     return [KINDS[2 - step] for step in np.where(sides != 0, 2 * sides, sign).tolist()]
 
 
-def _certificate(counts: Counts, E: Floats, w: Floats, limit: Limit) -> dict[str, Content]:
+def _certificate(counts: Counts, E: Floats, w: Floats, limit: FlowLimit) -> dict[str, Content]:
     """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified.
 
     Args:

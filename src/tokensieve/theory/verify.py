@@ -24,7 +24,7 @@ from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Agreement, Assumption, Claim, check_assumptions, check_claims
 from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.certify import Fate, Limit, find_limit
+from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
 from tokensieve.theory.limit.margin import Margin
 from tokensieve.theory.limit.selection import Attended, attended, one_sided, select, selected_fraction
 from tokensieve.theory.one_step import OneStep, one_step
@@ -64,7 +64,7 @@ class Verification:
     settings: VerifySettings
     step: OneStep
     embeddings: Floats
-    limit: Limit
+    limit: FlowLimit
     attended: Attended | None
     selected_fraction: Floats
     agreement: Agreement | None
@@ -269,7 +269,7 @@ def agree(flow: Flow, direction: Floats) -> Agreement:
     return Agreement(float(flow.cosine(direction)[-1]), float(angle[-1]), exponent, error)
 
 
-def _selected(counts: Counts, E: Floats, limit: Limit) -> NDArray[np.bool_] | None:
+def _selected(counts: Counts, E: Floats, limit: FlowLimit) -> NDArray[np.bool_] | None:
     """The selection in the limit: the highest types of a finite one, the tied types of a diverging one; None while undecided."""
     if limit.fate is Fate.UNDECIDED:
         return None
@@ -279,7 +279,7 @@ def _selected(counts: Counts, E: Floats, limit: Limit) -> NDArray[np.bool_] | No
     return limit.face.mask
 
 
-def _agreed(limit: Limit) -> Flow:
+def _agreed(limit: FlowLimit) -> Flow:
     """The curve with the verdict of the limit: a curve alone shows neither, however long it is."""
     flow = limit.flow
     verdict = {Fate.UNDECIDED: Verdict.UNDECIDED, Fate.POINT: Verdict.FINITE}.get(limit.fate, Verdict.DIVERGES)

@@ -32,8 +32,17 @@ from tokensieve.task.labels import Labels
 from tokensieve.task.preferences import Preferences
 
 __all__ = [
-    "AuditData", "Check", "Finding", "Labels", "Preferences", "Share", "check_names", "glossary", "registry", "run_checks",
-]  # fmt: skip
+    "AuditData",
+    "Check",
+    "Finding",
+    "Labels",
+    "Preferences",
+    "Share",
+    "check_names",
+    "glossary",
+    "registry",
+    "run_checks",
+]
 
 GROUP = "tokensieve.checks"
 OWN: tuple[type[Check], ...] = (

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.context import Passage
+from tokensieve.auditing.context import Excerpt
 from tokensieve.auditing.findings import Finding, rows_of
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
@@ -104,13 +104,13 @@ class AuditData:
         """What wins and loses, of preference pairs; None for labels."""
         return PreferenceFacts.of(self.learned) if isinstance(self.task, Preferences) else None
 
-    def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Passage:
+    def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:
         """The first `most` characters of a document, as an example of a finding."""
         corpus: Corpus = (self.train if part == "train" else self.test).corpus
         text = str(corpus.texts[document])
         cut = text if len(text) <= most else text[:most] + "…"
         label = corpus.classes[corpus.labels[document]]
-        return Passage(int(corpus.rows[document]), label, "", "", cut, looks_like)
+        return Excerpt(int(corpus.rows[document]), label, "", "", cut, looks_like)
 
 
 def environments_of(train: Part, overall: Importance) -> tuple[Environments, Ints] | None:

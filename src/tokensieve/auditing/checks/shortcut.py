@@ -87,9 +87,11 @@ def information(documents: Floats, inside: Floats, size: float, n: int) -> Float
         n: documents.
     """
     cells = [
-        (inside, documents, size), (documents - inside, documents, n - size),
-        (size - inside, n - documents, size), (n - size - documents + inside, n - documents, n - size),
-    ]  # fmt: skip
+        (inside, documents, size),
+        (documents - inside, documents, n - size),
+        (size - inside, n - documents, size),
+        (n - size - documents + inside, n - documents, n - size),
+    ]
     total = np.zeros(len(documents))
     for both, row, column in cells:
         with np.errstate(divide="ignore", invalid="ignore"):

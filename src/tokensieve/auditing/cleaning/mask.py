@@ -99,9 +99,12 @@ def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokeni
         spans = tokenizer.spans(text)
         words = tuple(word for _, _, word in spans)
         cut = {
-            i for n in lengths for start in range(len(words) - n + 1) if words[start : start + n] in wanted
+            i
+            for n in lengths
+            for start in range(len(words) - n + 1)
+            if words[start : start + n] in wanted
             for i in range(start, start + n)
-        }  # fmt: skip
+        }
         if not cut:
             return text
         cut = _whole_codes(text, spans, cut)

@@ -232,18 +232,34 @@ def _differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
     p = _p_value(delta, *ends)
     q = false_discovery_control(p) if len(p) else p
     columns = {
-        "token": both["token"], "class": both["class"], "effect_before": both["effect"], "effect_after": both["effect_after"],
-        "difference": delta, "difference_low": ends[0], "difference_high": ends[1], "p_value": p, "q_value": q,
-        "documents_before": both["documents"], "documents_after": both["documents_after"],
-        "posterior_before": both["posterior_difference"], "posterior_after": both["posterior_difference_after"],
-        "value_before": both["value"], "value_after": both["value_after"],
-    }  # fmt: skip
+        "token": both["token"],
+        "class": both["class"],
+        "effect_before": both["effect"],
+        "effect_after": both["effect_after"],
+        "difference": delta,
+        "difference_low": ends[0],
+        "difference_high": ends[1],
+        "p_value": p,
+        "q_value": q,
+        "documents_before": both["documents"],
+        "documents_after": both["documents_after"],
+        "posterior_before": both["posterior_difference"],
+        "posterior_after": both["posterior_difference_after"],
+        "value_before": both["value"],
+        "value_after": both["value_after"],
+    }
     carries = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
     kinds = np.select(
-        [~carries[0] & carries[1], carries[0] & ~carries[1], carries[0] & carries[1] & (e * f < 0),
-         carries[0] & carries[1] & (np.abs(f) > np.abs(e)), carries[0] & carries[1]],
-        [change.value for change in Change], "",
-    )  # fmt: skip
+        [
+            ~carries[0] & carries[1],
+            carries[0] & ~carries[1],
+            carries[0] & carries[1] & (e * f < 0),
+            carries[0] & carries[1] & (np.abs(f) > np.abs(e)),
+            carries[0] & carries[1],
+        ],
+        [change.value for change in Change],
+        "",
+    )
     change = np.where(q < LEVEL, kinds, "")
     table = pl.DataFrame(columns).insert_column(2, pl.Series("change", change, dtype=pl.String))
     order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]

@@ -91,12 +91,17 @@ class Saved:
             low, high = summary.get("accuracy_interval", (right.low, right.high))
             share = replace(right, value=float(accuracy), low=float(low), high=float(high))
             good = (
-                isinstance(summary["name"], str) and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in sizes)
-                and type(accuracy) in (int, float) and 0 <= accuracy <= 1 and len(classes) > 1
-                and 0 <= low <= accuracy + 1e-9 and accuracy - 1e-9 <= high <= 1
-                and all(isinstance(name, str) for name in classes) and len(set(classes)) == len(classes)
+                isinstance(summary["name"], str)
+                and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in sizes)
+                and type(accuracy) in (int, float)
+                and 0 <= accuracy <= 1
+                and len(classes) > 1
+                and 0 <= low <= accuracy + 1e-9
+                and accuracy - 1e-9 <= high <= 1
+                and all(isinstance(name, str) for name in classes)
+                and len(set(classes)) == len(classes)
                 and all(type(n) is int and isinstance(kind, str) for kind, n in findings.items())
-            )  # fmt: skip
+            )
         except (LookupError, TypeError, AttributeError) as problem:
             raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
         except (ValueError, OverflowError):  # an accuracy that is no share of the documents

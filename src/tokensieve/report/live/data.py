@@ -28,7 +28,7 @@ from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.context import Passage
+    from tokensieve.auditing.context import Excerpt
     from tokensieve.auditing.result import Audit
 
 ROWS = 20_000  # of the token table, all classes together
@@ -190,7 +190,7 @@ def _bins(side: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 def _lines_block(audit: Audit) -> str:
     """Keyword in context: all lines, and for each token the places of its own among them."""
     found = lines(audit)
-    numbers: dict[Passage, int] = {}
+    numbers: dict[Excerpt, int] = {}
     of = [[numbers.setdefault(one, len(numbers)) for one in of_token] for of_token in found.values()]
     place = {label: k for k, label in enumerate(audit.classes)}
     written = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]

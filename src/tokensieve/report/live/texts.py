@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import Quadrant, disagreeing, surest
-from tokensieve.auditing.context import Passage, holders, passage
+from tokensieve.auditing.context import Excerpt, holders, passage
 from tokensieve.auditing.documents import Kind, by_certainty
 from tokensieve.auditing.result import Audit
 from tokensieve.text.corpus import Corpus
@@ -81,7 +81,7 @@ def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_], types: int
     return out
 
 
-def lines(audit: Audit) -> dict[str, tuple[Passage, ...]]:
+def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     """Token → lines of training documents that contain it, those of the class that it predicts most first.
 
     Up to twelve for each token that the lists name, then for those of extreme effect, score and value, until 500,000 characters
@@ -108,7 +108,7 @@ def lines(audit: Audit) -> dict[str, tuple[Passage, ...]]:
     return out
 
 
-def _line(corpus: Corpus, document: int, token: str, tokenizer: Tokenizer) -> Passage:
+def _line(corpus: Corpus, document: int, token: str, tokenizer: Tokenizer) -> Excerpt:
     """The first place of a token in a document that is known to hold it.
 
     Plain words between plain signs are found without the tokenizer, which takes milliseconds for a text.
@@ -160,10 +160,10 @@ def _extreme(table: pl.DataFrame, each: int = 150) -> list[str]:
     return [token for turn in zip(*ranked, strict=False) for token in turn]
 
 
-def _of_form(audit: Audit, tokenizer: Tokenizer) -> dict[str, tuple[Passage, ...]]:
+def _of_form(audit: Audit, tokenizer: Tokenizer) -> dict[str, tuple[Excerpt, ...]]:
     """Lines of the findings' formatting tokens, which no tokenizer finds: the start or the end of their documents."""
     corpus = audit.learned.train.corpus
-    out: dict[str, tuple[Passage, ...]] = {}
+    out: dict[str, tuple[Excerpt, ...]] = {}
     for finding in audit.findings:
         for token in filter(is_formatting, finding.tokens[:8]):
             mine = finding.rows.filter((pl.col("part") == "train") & (pl.col("token") == token))["row"].to_numpy()[:200]

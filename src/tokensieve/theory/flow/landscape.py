@@ -184,21 +184,21 @@ class Landscape:
         out = half + half.T + (rows * terms.a[moved, None]).T @ rows
         return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
 
-    def terms(self, u: Floats) -> Terms:
+    def terms(self, u: Floats) -> LossTerms:
         """What gradient and Hessian are sums of, at scores u = E p."""
         m, signs = self.counts.matrix, self.counts.signs
         q, t, answer, scale, weight = _documents(m.indptr, m.indices, self._log_counts, signs, u, self.w)
         shift = float(weight.max())
         if shift == -math.inf:
             zeros = np.zeros(len(signs))
-            return Terms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
+            return LossTerms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
         share = np.exp(weight - shift)
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
         a = sum_by_type(m, np.repeat(g, np.diff(m.indptr)) * t)
-        return Terms(q, t, answer, g, bend, a, shift)
+        return LossTerms(q, t, answer, g, bend, a, shift)
 
-    def _gradient(self, terms: Terms) -> tuple[float, float, Floats]:
+    def _gradient(self, terms: LossTerms) -> tuple[float, float, Floats]:
         """Norm relative to the shift, log of the true norm, and the unit vector downhill."""
         slope = self.E.T @ terms.a
         size = float(np.linalg.norm(slope))
@@ -208,7 +208,7 @@ class Landscape:
 
 
 @dataclass(frozen=True)
-class Terms:
+class LossTerms:
     """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
 
     q: Floats

@@ -192,7 +192,7 @@ class Flow:
 
 
 @dataclass
-class _State:
+class _FlowState:
     """Where the curve is: its rows (point, length, log t), and what is integrated from the last of them."""
 
     land: Landscape
@@ -296,10 +296,10 @@ def few_threads(entries: int, size: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: _Track | None) -> _State:
+def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: _Track | None) -> _FlowState:
     """The start, or the rows of a curve that are within this call's budget."""
     if kept is None:
-        return _State(land, rest, settings, [(land.point(z), 0.0, -math.inf)])
+        return _FlowState(land, rest, settings, [(land.point(z), 0.0, -math.inf)])
     norm = np.hypot(np.linalg.norm(kept.coordinates, axis=1), rest)
     beyond = np.flatnonzero(norm > settings.max_norm * (1 + 1e-9))
     last = int(beyond[0]) if beyond.size else len(norm)
@@ -310,13 +310,13 @@ def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept:
             *(column[: max(last, 1)] for column in columns), strict=True
         )
     ]
-    state = _State(land, rest, settings, rows, seconds=kept.seconds)
+    state = _FlowState(land, rest, settings, rows, seconds=kept.seconds)
     if state.log_time >= SPLIT_FROM:
         state.flow = _split(state)
     return state
 
 
-def _step(state: _State) -> None:
+def _step(state: _FlowState) -> None:
     """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
     flow = state.flow = state.flow or _plain(state)
     if isinstance(flow, Integrator) and flow.clock >= SPLIT_FROM:
@@ -337,7 +337,7 @@ def _step(state: _State) -> None:
     state.rows.append((point, state.rows[-1][1] + arc, solver.log_time))
 
 
-def _terminate(state: _State) -> tuple[Verdict, str] | None:
+def _terminate(state: _FlowState) -> tuple[Verdict, str] | None:
     """The verdict and its reason, or None while the curve goes on."""
     here, settings, clock = state.here, state.settings, state.log_time if state.flow is None else state.solver.clock
     norm = state.norm(here.p)
@@ -371,7 +371,7 @@ def _terminate(state: _State) -> tuple[Verdict, str] | None:
     return None
 
 
-def _looked_again(state: _State) -> bool:
+def _looked_again(state: _FlowState) -> bool:
     """Whether ties that have settled meanwhile explain why the curve is stuck."""
     if isinstance(state.flow, SplitFlow):
         return state.flow.look()
@@ -379,7 +379,7 @@ def _looked_again(state: _State) -> bool:
     return state.flow.face.dimension > 0
 
 
-def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
+def _at_the_end(state: _FlowState, norm: float) -> tuple[Verdict, str]:
     """Verdict at max_norm: divergence shows in log‖∇L‖ falling in proportion to ‖p‖, at a rate that has settled."""
     here, arc, _ = state.rows[-1]
     half = next(row for row in state.rows if row[1] >= arc / 2)
@@ -395,7 +395,7 @@ def _at_the_end(state: _State, norm: float) -> tuple[Verdict, str]:
     )
 
 
-def _plain(state: _State) -> Integrator:
+def _plain(state: _FlowState) -> Integrator:
     """The plain flow from the last row."""
     before = state.rows[-2][2] if state.steps else -math.inf
     step = 0.1 * (state.log_time - before) if math.isfinite(before) else 0.1
@@ -403,7 +403,7 @@ def _plain(state: _State) -> Integrator:
     return Integrator(lambda *_: state.land, state.here.p, state.log_time, state.log_time, (tolerance, tolerance), step)
 
 
-def _split(state: _State) -> SplitFlow:
+def _split(state: _FlowState) -> SplitFlow:
     """The split flow from the last row."""
     return SplitFlow(state.land, state.here.p, state.log_time, state.log_time, state.settings.tolerance)
 
@@ -442,7 +442,7 @@ def _finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, 
     return None
 
 
-def _track(state: _State) -> _Track:
+def _track(state: _FlowState) -> _Track:
     points, arc, log_time = zip(*state.rows, strict=True)
     return _Track(
         np.array([x.p for x in points]),

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import Landscape, Terms
+from tokensieve.theory.flow.landscape import Landscape, LossTerms
 from tokensieve.theory.flow.log_time import Integrator
 from tokensieve.theory.flow.ties import Face, settled_face
 from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
@@ -167,28 +167,28 @@ class _SplitLandscape:
         H[k:, :k] += mixed.T
         return np.asarray((H + H.T) / (2 * (size or 1.0))), downhill, log_size
 
-    def _terms(self, x: Floats) -> Terms:
+    def _terms(self, x: Floats) -> LossTerms:
         k = self.face.dimension
         return self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
 
-    def _levels(self, terms: Terms) -> Floats:
+    def _levels(self, terms: LossTerms) -> Floats:
         """log of the force of each unselected entry."""
         with np.errstate(divide="ignore"):
             return np.asarray(
                 np.log(np.abs(self._forces(terms))) + terms.shift - math.log(self.land.counts.n_documents)
             )
 
-    def _forces(self, terms: Terms) -> Floats:
+    def _forces(self, terms: LossTerms) -> Floats:
         """n ∂L/∂u e^{−shift} of each unselected entry."""
         return np.asarray(terms.g[self._open_documents] * terms.t[self._open])
 
-    def _downhill(self, terms: Terms, force: Floats) -> Floats:
+    def _downhill(self, terms: LossTerms, force: Floats) -> Floats:
         """−n ∇L e^{−shift}."""
         m = len(self._F)
         node = np.bincount(self._ends[:, 0], force, m) - np.bincount(self._ends[:, 1], force, m)
         return np.concatenate([-(self._A.T @ terms.a), node @ self._F])
 
-    def _unit(self, terms: Terms, slope: Floats) -> tuple[Floats, float]:
+    def _unit(self, terms: LossTerms, slope: Floats) -> tuple[Floats, float]:
         size = float(np.linalg.norm(slope))
         if size == 0:
             return slope, -math.inf

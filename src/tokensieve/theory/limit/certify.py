@@ -82,7 +82,7 @@ class Balance:
 
 
 @dataclass(frozen=True, repr=False)
-class Limit:
+class FlowLimit:
     """What becomes of p, with the certificates.
 
     Attributes:
@@ -115,7 +115,7 @@ class Limit:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Limit({self.fate.value}: {self.reason})"
+        return f"FlowLimit({self.fate.value}: {self.reason})"
 
     @property
     def changes(self) -> list[tuple[float, float, int]]:
@@ -157,7 +157,7 @@ class Limit:
 
 def find_limit(
     counts: Counts, E: Floats, w: Floats, flow: Flow, seconds: float = math.inf, progress: Progress | None = None
-) -> Limit:
+) -> FlowLimit:
     """Decide what becomes of p from a curve that gradient flow has traced.
 
     The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have not
@@ -176,7 +176,7 @@ def find_limit(
     if flow.verdict is Verdict.FINITE:
         found = _point(counts, reduced, w, flow)
     elif not flow.log_time[-1] >= EARLIEST:
-        found = Limit(
+        found = FlowLimit(
             Fate.UNDECIDED,
             f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed; allow more "
             "with --max-norm or --max-seconds",
@@ -188,16 +188,16 @@ def find_limit(
     return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
 
 
-def _point(counts: Counts, E: Floats, w: Floats, flow: Flow) -> Limit:
+def _point(counts: Counts, E: Floats, w: Floats, flow: Flow) -> FlowLimit:
     """The certificate of a finite limit that Newton's method found from the curve."""
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
     face = face_of(counts, E, np.ones(counts.matrix.nnz, bool))
     finite = equilibrium(counts, E, w, face, z) if face.dimension else None
-    return Limit(Fate.POINT, flow.reason, flow, face, finite)
+    return FlowLimit(Fate.POINT, flow.reason, flow, face, finite)
 
 
-def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> Limit:
+def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> FlowLimit:
     """Predict from a late point of the curve, compare with the rest of it, follow to the end, certify."""
     latest = LATE_ENOUGH
     while True:
@@ -221,7 +221,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
             if time.monotonic() > deadline or flow.track.seconds >= flow.settings.max_seconds
             else f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
         )
-        return Limit(Fate.UNDECIDED, reason, flow, prediction=prediction)
+        return FlowLimit(Fate.UNDECIDED, reason, flow, prediction=prediction)
     for far in (FAR, 4 * FAR, 16 * FAR):  # a direction may settle later
         if not prediction.trouble:
             prediction.extend(far, deadline, progress)
@@ -258,11 +258,11 @@ def _error(prediction: Prediction, flow: Flow, row: int, until: float) -> float:
     return float(np.max(prediction.distance(there) / np.linalg.norm(there, axis=1)))
 
 
-def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: float) -> Limit:
+def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: float) -> FlowLimit:
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
-    limit = Limit(Fate.UNDECIDED, prediction.trouble, flow, face, phase.finite)
+    limit = FlowLimit(Fate.UNDECIDED, prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
     if not len(phi.pairs) or phase.end is End.STILL:
@@ -389,7 +389,7 @@ def _components(phi: Exponentials, pairs: Ints) -> Ints:
     return np.asarray(connected_components(beside, directed=False)[1])
 
 
-def finite_gaps(counts: Counts, E: Floats, limit: Limit, most: int = 200) -> list[tuple[int, int, float, int]]:
+def finite_gaps(counts: Counts, E: Floats, limit: FlowLimit, most: int = 200) -> list[tuple[int, int, float, int]]:
     """The finite gaps of a limit: (type, type below it, gap in nats, documents that select both), most documents first.
 
     Args:
