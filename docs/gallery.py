@@ -35,50 +35,51 @@ class Piece(NamedTuple):
 PIECES = (
     Piece(
         "imdb", "25,000 film reviews (IMDB)",
-        "Reviewers left their ratings in the text, and these all but decide the label.",
+        "Some reviewers left their ratings in the text, and these predict the label almost perfectly.",
         "tokensieve audit DATA/imdb_train.parquet --test DATA/imdb_test.parquet --ngrams 2",
     ),
     Piece(
         "snli", "Hypotheses without their premises (SNLI)",
-        "393 test hypotheses are in the training data, too; and half of the question is enough to guess the answer: `nobody` and "
+        "393 test hypotheses are also in the training data. Half of the question is enough to guess the answer: `nobody` and "
         "`sleeping` mean contradiction, `tall` neutral, `outdoors` entailment, as Gururangan et al. (2018) found.",
         "tokensieve audit DATA/snli_train.parquet --test DATA/snli_test.parquet --text hypothesis",
     ),
     Piece(
         "preferences", "What a language model rewards (8,175 preference pairs)",
-        "The longer answer wins 83 % of the pairs; the page shows what is left when length is taken into account.",
+        "The longer answer wins 83% of the pairs; the page also shows what matters at equal length.",
         "tokensieve audit DATA/preferences.parquet --pairs chosen,rejected --by prompt --split split",
     ),
     Piece(
         "yelp", "Reviews of one to five stars (Yelp)",
-        "Five classes on one page: which words tell four stars from five.",
+        "Five classes on one page: which words distinguish four stars from five?",
         "tokensieve audit DATA/yelp.parquet --label stars --split split",
     ),
     Piece(
         "theory", "The theory on documents that meet its hypotheses",
-        "Every claim of the paper holds, each with its certificate.",
+        "Every claim of the paper holds on these documents.",
         "tokensieve verify",
     ),
     Piece(
         "theory-yelp", "The theory on 1,000 real reviews",
-        "The hypotheses fail, and what becomes of the flow is decided all the same: some score gaps stay finite while p diverges.",
+        "The hypotheses fail, but the limit of the flow is still decided: some score gaps stay finite while p diverges.",
         f"tokensieve verify {ONE_THOUSAND} --label stars --group negative=1,2 --group positive=4,5",
     ),
     Piece(
         "transformer-planted", "A transformer with a planted shortcut",
-        "A small BERT, trained on reviews in which `tablet` gives the label away, is asked what it uses most.",
+        "A small BERT was trained on reviews in which `tablet` gives the label away. Which words does it use most?",
         "tokensieve diagnose planted held-out.csv",
     ),
     Piece(
         "transformer-clean", "A transformer without one",
-        "The same architecture, trained on reviews without the shortcut, and asked about the same documents.",
+        "The same architecture was trained on reviews without the shortcut and examined on the same documents.",
         "tokensieve diagnose clean held-out.csv",
     ),
 )  # fmt: skip
 HEAD = """# Gallery
 
-Every page below is what one command writes: a single file that asks for nothing from the network. `make gallery` makes all of them
-anew from public data sets (they hold texts of these, so the pages themselves are not published here).
+Each page below was written by one command as a single file that needs no network. `make gallery` makes them again from public data
+sets; the pages contain texts of these data sets, so only screenshots are published here. The screenshots and the figures on this page are
+those of version 0.2; the pages of 0.3 look different.
 """
 
 

@@ -37,13 +37,17 @@ class VerifySettings(FlowSettings, SourceSettings):
     """The claims.
 
     Attributes:
-        ngrams, min_documents: of the token types of documents that are read.
-        documents, types, relevant, length: n, |S|, types that carry the label, and T of generated documents.
+        ngrams: longest run of words that is one token.
+        min_documents: tokens in fewer documents are ignored.
+        documents: number of generated documents n.
+        types: number of generated token types |S|.
+        relevant: number of generated types that predict the label.
+        length: tokens per generated document T.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
         eta: size of the first step; `default_step_size` if None.
-        seed: of generated documents and of the random start.
-        max_seconds: for flow and limit together.
-        resume: file that keeps the flow; a flow found there is continued.
+        seed: seed of the generated documents and of the random start.
+        max_seconds: time limit for flow and limit together.
+        resume: file that keeps the state of the flow; a flow found there is continued.
     """
 
     ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5)
