@@ -77,9 +77,9 @@ PIECES = (
 )  # fmt: skip
 HEAD = """# Gallery
 
-Each page below was written by one command as a single file that needs no network. `make gallery` makes them again from public data
-sets; the pages contain texts of these data sets, so only screenshots are published here. The screenshots and the figures on this page are
-those of version 0.2; the pages of 0.3 look different.
+Each page below was written by one command as a single file that needs no network. `make gallery` makes them again from
+public data sets. The pages contain texts of these data sets, so only screenshots are published here. The screenshots and
+figures on this page are those of version 0.2; the pages of 0.3 look different.
 """
 
 

@@ -74,7 +74,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
     show(found.report(), Path("out"))
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if not line.startswith("  tokensieve")) <= 80
-    assert any(line.startswith("Preferred answer named") for line in lines)
+    assert any(line.startswith("Preferred answer predicted") for line in lines)
 
 
 def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:

@@ -269,7 +269,7 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     assert row["status"] == "used, too rare to tell" and found.reading["coverage"]["rescued"] == ["zephyr"]
     assert "“zephyr” (+6.0 log-odds), in 3 documents of this file" in headline(found)
     assert coverage_line(found).startswith(
-        "Looked at 32 words in at least 10 of 400 documents, and at 1 rarer one that stood out"
+        "Examined 32 words in at least 10 of 400 documents, and 1 rarer one that stood out"
     )
 
 

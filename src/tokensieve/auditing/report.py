@@ -182,7 +182,7 @@ def _accuracies(audit: Audit) -> list[tuple[str, str, str]]:
     """Name, value and interval of each accuracy."""
     share = audit.accuracy
     ends = f"95% CI {percent(share.low)} to {percent(share.high)}"
-    out = [("Test accuracy" if audit.pairs is None else "Preferred answer named", percent(share.value), ends)]
+    out = [("Test accuracy" if audit.pairs is None else "Preferred answer predicted", percent(share.value), ends)]
     if audit.baseline_accuracy is not None:
         out.append(("TF-IDF + logistic regression", percent(audit.baseline_accuracy), ""))
     if audit.pairs is not None:
@@ -199,8 +199,8 @@ def _model_sentence(audit: Audit) -> str:
     assert audit.pairs is not None
     like, longer = audit.pairs.like_length
     return (
-        f"In the {count(like.of)} test pairs whose lengths are within {round(100 * (ALIKE - 1))}% of each other, the model names "
-        f"the preferred answer in {like}; the longer answer wins {longer}."
+        f"In the {count(like.of)} test pairs whose lengths are within {round(100 * (ALIKE - 1))}% of each other, the model "
+        f"predicts the preferred answer in {like}; the longer answer wins {longer}."
     )
 
 
@@ -291,12 +291,12 @@ def _preferences(audit: Audit) -> list[Block]:
         if rows:
             out.append(
                 Table(
-                    f"{name}, also at equal length: training pairs in which one answer alone contains it", columns, rows
+                    f"{name}, also at equal length: training pairs in which only one answer contains it", columns, rows
                 )
             )
     note = (
-        "Both rates come from a Bradley–Terry model of the pairs, with half a win and half a loss added; the second holds the "
-        "length of both answers fixed. Every token's rates are in pairs.csv."
+        "Both rates come from a Bradley–Terry model of the pairs, with half a win and half a loss added; the second holds "
+        "length fixed. Every token's rates are in pairs.csv."
     )
     return [Section("What is rewarded", (*out, Text(note, style="note", only=PAGE)), anchor="wins")] if out else []
 
@@ -313,7 +313,7 @@ def _predictors(audit: Audit) -> Section:
     more = len(audit.classes) - len(shown_classes)
     if more > 0:
         blocks.append(Text(f"{plural(more, 'more class', 'more classes')} in tokens.csv.", style="note", only=PAGE))
-    note = "Most of these are what the labels are about. They show what predicts each class; they are not there to be removed."
+    note = "Most of these are what the labels are about. They show what predicts each class and need not be removed."
     if blocks:
         blocks.insert(0, Text(note, style="note", only=PAGE))
     else:
@@ -461,7 +461,7 @@ def _accuracy(audit: Audit) -> list[Block]:
         if low <= audit.majority_accuracy:
             out.append(
                 Text(
-                    "The model is not clearly better than always naming the largest class: tokens alone may not decide these "
+                    "The model is not clearly better than always predicting the largest class: tokens alone may not predict these "
                     "labels, or there are too few documents. Draw no conclusion from single tokens yet.",
                     style="warning",
                 )
@@ -489,7 +489,7 @@ def _data(audit: Audit) -> Section:
         )
         for i, note in enumerate(audit.notes[:100])
     ]
-    unknown = f"{percent(audit.unknown_share)} of the words of the test documents are unknown to the model."
+    unknown = f"{percent(audit.unknown_share)} of the words in the test documents are unknown to the model."
     columns = (Column("Class", "text"), Column("Training documents", "count"), Column("Uninformative token", "signed"))
     rows = [(shown(label, 60), audit.class_documents[label], audit.neutral[label]) for label in audit.classes[:100]]
     sizes = Table("Documents of each class", columns, rows, only=PAGE, note="Uninformative: its posterior difference.")

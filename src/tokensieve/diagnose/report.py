@@ -58,18 +58,18 @@ def diagnosis_report(found: Diagnosis) -> Report:
     blocks += [Text(sentence) for sentence in sentences(found)]
     used, hidden = found.used, found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
     if used.height:
-        blocks += [_most_used(found), *_words(used, "Words that this model uses, most use beyond need first")]
+        blocks += [_most_used(found), *_words(used, "Words that this model uses, ordered by use beyond need")]
     else:
-        blocks.append(Text("No word's use could be shown."))
+        blocks.append(Text("The model does not measurably use any single word."))
     blocks.append(Text(_next_step(found), "lead"))
     sections: list[Block] = [Section("The form of documents", _forms(found))]
     if hidden.height:
-        title = "Words that were removed too, without an effect that could be shown"
+        title = "Other words that were removed, without a measurable effect"
         sections.append(Section("Use not shown", _words(hidden, title), folded=True, only=("html", "markdown")))
     sections.append(Section("How well it predicts", _skill(found)))
     if found.passages:
-        lead = "Blue words speak for the prediction, orange ones against it; the stronger the colour, the larger the effect."
-        passages = Passages("Documents with the effect of each word", tuple(found.passages), short=False)
+        lead = "Blue words support the prediction and orange words oppose it; a stronger colour means a larger effect."
+        passages = Passages("Documents, with the effect of each word", tuple(found.passages), short=False)
         sections.append(Section("Documents", (Text(lead), passages), only=("html", "markdown")))
     tables = [_data_words(found, label) for label in found.classes[:8]]
     sections.append(Section("The most informative words of the data", tuple(tables), only=("html", "markdown")))
@@ -88,16 +88,14 @@ def headline(found: Diagnosis) -> str:
     """One sentence on which an owner can act, then what follows from it."""
     skill = found.skill
     if found.reading["warning"]:
-        return f"The model's outputs do not fit their names: {found.reading['warning']}"
+        return f"The model's outputs do not match their names: {found.reading['warning']}"
     if not found.learned:
         numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
         if found.learning is Learning.OPEN:
-            return (
-                "Whether this model has learned to predict the label cannot be said: too few words could be measured."
-            )
+            return "Too few words could be measured to tell whether this model has learned to predict the label."
         if found.learning is Learning.BARELY:
             return f"This model has barely learned to predict the label, if at all ({numbers})."
-        return f"This model is not shown to have learned to predict the label ({numbers})."
+        return f"There is no evidence that this model has learned to predict the label ({numbers})."
     if found.leaning.height:
         words = quoted(found.leaning["token"].head(3).to_list())
         return f"This model relies on {words}. The evaluation data does not support that."
@@ -110,7 +108,7 @@ def headline(found: Diagnosis) -> str:
             "Would you expect that?"
         )
     if used.is_empty():
-        return "This model has learned to predict the label; no single word that it uses could be shown."
+        return "This model has learned to predict the label; it does not measurably use any single word."
     top = _dominating(found)
     if top:
         first = used.filter(pl.col("token") == top[0]).row(0, named=True)
@@ -119,16 +117,20 @@ def headline(found: Diagnosis) -> str:
         if first["status"] == str(Status.RARE):
             return (
                 f"This model relies most on {words} ({number} log-odds), in {count(first['documents'])} documents of this file: "
-                "too few to say whether the data supports that. Would you expect this word to decide?"
+                "too few to tell whether the data supports that. Would you expect this word to decide?"
             )
-        goes = "The label goes with it in this file as well. " if first["status"] == str(Status.CARRIES) else ""
+        goes = "It also predicts the label in this file. " if first["status"] == str(Status.CARRIES) else ""
         return (
-            f"This model relies most on {words} ({number} log-odds). {goes}Would you expect this word to decide? If not, both may "
-            "share a shortcut."
+            f"This model relies most on {words} ({number} log-odds). {goes}Would you expect this word to decide? If not, the model "
+            "and this file may share a shortcut."
         )
     ten = used.head(10)
     number = {10: "ten"}.get(ten.height, str(ten.height))
-    most = f"the {number} most used words together account for" if ten.height > 1 else "the only one shown accounts for"
+    most = (
+        f"the {number} most used words together account for"
+        if ten.height > 1
+        else "the only word with a measurable use accounts for"
+    )
     return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
 
 
@@ -165,13 +167,13 @@ def coverage_line(found: Diagnosis) -> str:
     """Which words were looked at, and which were not."""
     seen, read, every = found.reading["coverage"], found.documents["read"], found.documents["all"]
     of_all = f" ({count(every)} in the file)" if every > read else ""
-    line = f"Looked at {_words_(seen['words'])} in at least {seen['min_documents']} of {count(read)} documents{of_all}"
+    line = f"Examined {_words_(seen['words'])} in at least {seen['min_documents']} of {count(read)} documents{of_all}"
     if seen["rescued"]:
         n = len(seen["rescued"])
-        line += f", and at {count(n)} rarer one{'s' * (n > 1)} that stood out"
+        line += f", and {count(n)} rarer one{'s' * (n > 1)} that stood out"
     left = max(seen["distinct"] - seen["words"] - len(seen["rescued"]), 0)
-    alone = f" ({count(seen['rare'])} of them were only tried alone)" if seen["rare"] else ""
-    return f"{line}. Not looked at closely: {count(left)} rarer words{alone}."
+    alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
+    return f"{line}. Not examined closely: {count(left)} rarer words{alone}."
 
 
 def sentences(found: Diagnosis) -> list[str]:
@@ -186,10 +188,10 @@ def sentences(found: Diagnosis) -> list[str]:
     elif found.learning is Learning.BARELY:
         first = (
             "This model has barely learned to predict the label, if at all: it ranks documents better than chance, but no better "
-            f"than random weights of their words may ({numbers}, {auc})."
+            f"than random weights of their words might ({numbers}, {auc})."
         )
     elif found.learning is Learning.OPEN:
-        first = "Whether this model has learned to predict the label cannot be said: too few words could be measured."
+        first = "Too few words could be measured to tell whether this model has learned to predict the label."
     else:
         reason = "no single word measurably improves its predictions"
         if found.reading["warning"] or skill.reversed:
@@ -216,7 +218,7 @@ def sentences(found: Diagnosis) -> list[str]:
             "attention_importance", attention, found.agreement["untrained"], found.agreement["shuffled"]
         )
         where = "goes to" if stands else "does not single out"
-        out.append(f"Its attention, over all layers, {where} the words that predict the label.")
+        out.append(f"Its attention over all layers {where} the words that predict the label.")
     return out
 
 
@@ -230,19 +232,24 @@ def _support(found: Diagnosis) -> str:
     names = quoted(leaning["token"].head(5).to_list())
     more = f" and {leaning.height - 5} more" if leaning.height > 5 else ""
     it = "it is a shortcut" if leaning.height == 1 else "each is a shortcut"
-    return f"The data does not support its use of {names}{more}. Check whether {it} of its training data."
+    return f"The data does not support its use of {names}{more}. Check whether {it} in its training data."
 
 
 def _next_step(found: Diagnosis) -> str:
     if found.reading["warning"]:
         return "Put the names in config.json into the right order, or give the order with --map."
     if not found.learned:
-        return "Check that model, labels and documents belong together before reading anything else here."
+        return "Check that the model, the labels and the documents belong together before you read on."
     if found.leaning.height:
-        return "Look at training documents that contain these words, then train without them and compare both models."
+        return (
+            "Look at the training documents that contain these words, then train without them and compare both models."
+        )
     if _dominating(found) or _followed_form(found) is not None:
-        return "If the answer is no, collect documents where that says nothing about the label, and diagnose the model on them."
-    return "Read the words at the top for any that should not matter. Rarer words: lower --min-documents, or give more documents."
+        return "If not, collect documents in which it is unrelated to the label, and diagnose the model on them."
+    return (
+        "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
+        "documents."
+    )
 
 
 def _most_used(found: Diagnosis) -> Picture:
@@ -260,7 +267,7 @@ def _most_used(found: Diagnosis) -> Picture:
         "diagnose-use",
         {"words": rows},
         "What this model uses most",
-        "Change of the prediction in log-odds when the word is removed, with 95% intervals; colour: what the data says",
+        "Change of the prediction in log-odds when the word is removed, with 95% intervals; colours show what the data supports",
         f"Words used most, in log-odds: {listing}.",
         wide=True,
     )
@@ -299,9 +306,7 @@ def _words(rows: pl.DataFrame, title: str) -> tuple[Table, Table]:
         )
         for row in rows.iter_rows(named=True)
     ]
-    note = (
-        "Removed from documents containing it, and inserted into others if these are few; words of a phrase together."
-    )
+    note = "Each word was removed from documents containing it, and inserted into others if there are few; phrases as a whole."
     few = (0, 1, 3, 6)  # a terminal is narrow
     narrow = Table(
         title, tuple(columns[i] for i in few), [tuple(row[i] for i in few) for row in cells], only=("terminal",)
@@ -329,14 +334,14 @@ def _forms(found: Diagnosis) -> tuple[Block, ...]:
             )
         )
     if followed.is_empty():
-        blocks.append(Text("No form of a whole document moves the predictions by a factor of two in the odds."))
+        blocks.append(Text("No change in the form of documents changes the odds by a factor of two."))
     seen = forms.filter("visible")
     columns = (
         Column("form"),
         Column("towards", "token"),
         Column("mean change", "interval", unit="log-odds", bar=True),
         Column("predictions changed", "percent", 0),
-        Column("predicted so before", "percent", 0),
+        Column("this class before", "percent", 0),
         Column("and after", "percent", 0),
     )
     cells = [
@@ -351,7 +356,7 @@ def _forms(found: Diagnosis) -> tuple[Block, ...]:
         for row in seen.iter_rows(named=True)
     ]
     n = int(forms["documents"].max() or 0)  # type: ignore[arg-type]
-    blocks.append(Table(f"The same {count(n)} documents, in another form", columns, cells, only=("html", "markdown")))
+    blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=("html", "markdown")))
     hidden = forms.filter(~pl.col("visible"))["form"].to_list()
     if hidden:
         blocks.append(
@@ -367,7 +372,7 @@ def _skill(found: Diagnosis) -> tuple[Block, ...]:
         ("accuracy", percent(skill.accuracy), ends),
         ("largest class", percent(skill.majority), ""),
         ("AUC", plain(skill.auc), f"95% CI {plain(skill.auc_low)} to {plain(skill.auc_high)}"),
-        ("AUC of random weights", plain(skill.auc_random), "97.5% of draws stay below"),
+        ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are below"),
     )
     known = [(name, found.correlation[name]) for name in MEASURES if name in found.correlation]
     best = max(known, key=lambda one: one[1].rho if math.isfinite(one[1].rho) else -2.0, default=None)
@@ -390,12 +395,12 @@ def _length_line(found: Diagnosis) -> str:
     """How many documents were longer than an input, and what became of them."""
     n, reading = found.documents["read"], found.reading
     if not reading["all_pieces"]:
-        return "the model reads whole texts itself; whether it cuts any off cannot be seen from here"
+        return "the model reads whole texts itself; it is unknown whether it truncates any"
     if found.settings["long"] == "windows":
         longer = reading["long_documents"]
         return (
             f"{count(longer)} of {count(n)} documents ({percent(longer / n)}) are longer than one input and were read in windows, "
-            f"{count(reading['windows'])} inputs in all; nothing was cut off"
+            f"{count(reading['windows'])} inputs in all; nothing was truncated"
         )
     cut, lost, pieces = reading["truncated_documents"], reading["lost_pieces"], reading["all_pieces"]
     return (
@@ -435,29 +440,38 @@ def _measured(found: Diagnosis) -> tuple[Block, ...]:
             "Use",
             "how far the prediction moves, in log-odds, when the word is removed: mean size over documents containing it",
         ),
-        ("Beyond need", "use less the weight of the word in a logistic regression on the data's words"),
+        ("Beyond need", "use minus the weight of the word in a logistic regression on the data's words"),
         (
             "Predictions changed",
-            "fraction of documents containing the word of which another class is predicted without it",
+            "fraction of documents containing the word whose predicted class changes without it",
         ),
         (
             "Posterior difference",
             "P(class | word) − P(other classes | word); the interval is for new documents of this kind",
         ),
-        (_SAID[Status.CARRIES], "the data is significant (q < 0.05) for the class that the model takes the word for"),
-        (_SAID[Status.CONTEXT], "no evidence for the word alone, but the true class loses without it"),
+        (
+            _SAID[Status.CARRIES],
+            "the word is significantly associated (q < 0.05) with the class for which the model treats it as evidence",
+        ),
+        (
+            _SAID[Status.CONTEXT],
+            "the word alone does not predict the label, but without it the true class becomes less likely",
+        ),
         (
             _SAID[Status.UNSUPPORTED],
-            "the word at least doubles the odds, by half a typical word more than the data's interval allows, and that interval is "
-            "tight around neutral",
+            "the word at least doubles the odds, its use exceeds the data's interval by half a typical word, and that interval is "
+            "narrow and close to neutral",
         ),
-        (_SAID[Status.RARE], "more than the data allows, but its interval is wide"),
+        (_SAID[Status.RARE], "the use is more than the data supports, but the data's interval is wide"),
         (
             _SAID[Status.NOT_SHOWN],
             "the use may be at most a quarter of a typical word's, however large it looks in a few documents",
         ),
-        ("Share of all use", "the word's part of the sizes of all effects over all documents"),
-        ("Concentration", "0 if all documents owe the word the same, near 1 if a few owe it everything"),
+        ("Share of all use", "the word's fraction of the total size of all effects in all documents"),
+        (
+            "Concentration",
+            "0 if the word matters equally in all documents containing it, near 1 if it matters in only a few",
+        ),
     )
     return (*(Text(line) for line in lines), *(Text(shown(note, 400), "note") for note in found.notes), Terms(terms))
 

@@ -33,13 +33,13 @@ MEANS = {
     Fate.FINITE_GAPS: "p grows without end. In each document attention concentrates on its selected tokens and splits "
     "between them in fixed proportions; all other tokens lose theirs.",
     Fate.MAX_MARGIN: "p grows without end and separates the selected token of each document from all others by the "
-    "largest margin, as Theorem 4.3 says.",
-    Fate.UNDECIDED: "Where attention ends up could not be certified in this run.",
+    "largest margin, as Theorem 4.3 states.",
+    Fate.UNDECIDED: "This run could not certify where attention ends up.",
 }
 TERMS = (
     (
         "p, v, α",
-        "p is the vector whose products with the embeddings are the attention scores, v the one whose products are the values. "
+        "The products of the vector p with the embeddings are the attention scores; those of v are the values. "
         "α is a token's average signed frequency: the mean over documents of y times the token's fraction of the document.",
     ),
     (
@@ -48,16 +48,19 @@ TERMS = (
     ),
     (
         "Positive, negative, irrelevant",
-        "By the sign of α; completely positive tokens occur in documents of y = +1 only.",
+        "By the sign of α. Completely positive tokens occur only in documents with y = +1.",
     ),
     ("Selected", "The tokens of a document that keep attention as |p| grows."),
     (
         "Finite gap",
-        "A score difference of two tokens that are selected together; it tends to a number while |p| grows.",
+        "The difference between the scores of two tokens that are selected together. It converges while |p| grows.",
     ),
-    ("log t", "The logarithm of the time that gradient flow takes. Gaps that grow do so in proportion to it."),
-    ("Hypothesis not met", "The claim says nothing about this data; what is true instead is stated."),
-    ("Needs a longer run", "The budget ended before the limit could be certified. A short curve refutes nothing."),
+    ("log t", "The logarithm of the time of gradient flow. Growing gaps grow in proportion to it."),
+    ("Hypothesis not met", "The claim does not apply to this data; the page states what is true instead."),
+    (
+        "Needs a longer run",
+        "The budget ended before the limit could be certified. A curve that is too short refutes nothing.",
+    ),
     (
         "Certificate",
         "(F1) the finite gaps are at a strict minimum; (F2) no shorter p separates the selected tokens; (F3) the growing gaps "
@@ -124,7 +127,7 @@ def _claims(found: Verification, failing: int) -> list[Block]:
         head = "All hypotheses behind the claims hold."
     out: list[Block] = [
         Text(
-            f"One gradient step was taken on random embeddings, then p followed gradient flow. {head}",
+            f"One gradient step was taken on random embeddings, then p was trained by gradient flow. {head}",
             only=("html", "markdown"),
         )
     ]
@@ -227,7 +230,7 @@ def _figures(found: Verification) -> list[Block]:
         "one_step": "One step",
         "flow": "Gradient flow of p",
         "margin": "Max margin of the selection",
-        "limit": "FlowLimit of p",
+        "limit": "Limit of p",
     }
     tables = tuple(
         (Table(title, (Column("Figure"), Column("Value")), _rows(figures[name]), first=50),)
@@ -317,7 +320,7 @@ def pictures_of(found: Verification) -> list[Picture]:
     if found.attended is not None:
         top = tokens.filter(pl.col("selected_in") > 0)
         said = f"{top.height:,} token types are selected in some document"
-        description = "Documents that select each token, and in pale those that contain it."
+        description = "Documents that select each token; pale bars show documents that contain it."
         out.append(
             Picture("selected", "theory-selected", {"tokens": top}, "Tokens selected most often", said, description)
         )

@@ -22,14 +22,14 @@ class Alone(Check):
     """What no single word shows: together, small leans may predict the label."""
 
     name = "alone"
-    title = "One part predicts the label alone"
+    title = "One part alone predicts the label"
     about = (
-        "A model of formatting alone, or of length alone, that predicts the test labels at least 5 points better than always "
-        "naming the largest class (95% CI); or one of several fields that alone predicts them as well as all fields together."
+        "Formatting alone or length alone predicts the test labels at least 5 points better than always predicting the largest "
+        "class (95% CI), or one of several fields predicts them as well as all fields together."
     )
     action = (
-        "Ask whether this part should decide the label. If not, the data can be solved without the task: balance it, or compare "
-        "models with what this part reaches alone."
+        "Ask whether this part should decide the label. If not, models can reach this accuracy without learning the task: balance "
+        "the data, or compare models with the accuracy of this part alone."
     )
     tasks = (Labels,)
     thorough = True
@@ -58,7 +58,7 @@ class Alone(Check):
             tokens = self._strongest(types, data)
             details = [f"accuracy {found} on {found.of:,} test documents", f"most of it comes from {quoted(tokens)}"]
             details += [f"all fields together reach {percent(whole.value)}"] if is_field else []
-            without = f"{percent(majority)} by always naming the largest class"
+            without = f"{percent(majority)} by always predicting the largest class"
             yield self.finding(
                 data,
                 self.weight * max(0.0, found.low - majority),

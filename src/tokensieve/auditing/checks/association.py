@@ -22,10 +22,10 @@ class Association(Check):
     name = "association"
     title = "Name or code linked to a class"
     about = (
-        "Tokens that stand in a fixed phrase at the edge of the text, or are part of a code or address, in at least 20 documents, "
-        "whose documents are at least 1.5 times as often of one class as all documents are (q < 0.001), but that decide nothing."
+        "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the start or end of the text, "
+        "and make one class at least 1.5 times as likely (q < 0.001), but not nearly certain."
     )
-    action = "Find out why this mark and the label go together (who wrote it, which system, when), and mask it if it will go."
+    action = "Find out why this mark and the label go together (who wrote it, which system, when). Mask it if it will not last."
     tasks = (Labels,)
     least, sure, lift, most = 20, 0.001, 1.5, 0.8
     looked_into = 60

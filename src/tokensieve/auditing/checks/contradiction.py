@@ -21,7 +21,7 @@ class Contradiction(Check):
 
     name = "contradiction"
     title = "Same text, different labels"
-    about = "Documents, training or test, whose exact text also occurs with another label."
+    about = "Training or test documents whose exact text also occurs with another label."
     action = "Decide on one label for each of these texts, or remove them."
     tasks = (Labels,)
 

@@ -25,8 +25,8 @@ class Drift(Check):
     name = "drift"
     title = "Drift"
     about = (
-        "Tokens at least twice as frequent in the training documents as in given test documents, or the other way round, in at "
-        "least 1% of either (q < 0.05)."
+        "Tokens at least twice as frequent in the training documents as in the given test documents, or vice versa, that occur in "
+        "at least 1% of either (q < 0.05)."
     )
     action = "Find out what changed between the two sides before you trust the test accuracy."
     common, ratio = 0.01, 2.0

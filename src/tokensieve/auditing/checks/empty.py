@@ -22,7 +22,7 @@ class Empty(Check):
 
     name = "empty"
     title = "Nothing to read"
-    about = "Documents, training or test, that contain no word of the vocabulary."
+    about = "Training or test documents that contain no word of the vocabulary."
     action = "Look at these rows: the text may be missing, in another column, or in another language or script."
     tasks = (Labels,)
 

@@ -24,7 +24,7 @@ class Groups(Check):
     title = "Documents seem to come in groups"
     about = (
         "At least 10% of the training documents fall into groups of 3 to 30 that share three or more rare words, and the documents "
-        "of a group have the same label more often than chance would give; --by was not used."
+        "of a group share a label more often than by chance; checked only without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay whole in the split."

@@ -38,7 +38,7 @@ class LabelIssues(Check):
     name = "labels"
     title = "Labels to check"
     about = (
-        "Training documents that models which never saw them predict as another class, with a margin of at least 0.8 in "
+        "Training documents to which models that never saw them assign another class, with a margin of at least 0.8 in "
         "probability (confident learning)."
     )
     action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
@@ -72,7 +72,7 @@ class ReversedPairs(Check):
     name = "labels"
     title = "Preferences to check"
     about = (
-        "Training pairs of which a model that saw no pair of the same prompt names the rejected answer with a probability of at "
+        "Training pairs in which a model that saw no pair of the same prompt prefers the rejected answer with a probability of at "
         "least 0.9."
     )
     action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."

@@ -19,10 +19,12 @@ class Position(Check):
     name = "position"
     title = "Position of the answer"
     about = (
-        "The fraction of decided pairs in which the first answer wins, where its 95% interval over prompts excludes 50%. Only of "
-        "data in which a winner, scores or ranks say which answer won."
+        "The fraction of decided pairs in which the first answer wins, if its 95% interval over prompts excludes 50%. Checked "
+        "only if a winner column, scores or ranks determine which answer won."
     )
-    action = "Show the answers in random order, or ask twice with the answers exchanged and keep what agrees."
+    action = (
+        "Show the answers in random order, or ask twice with the answers swapped and keep the judgements that agree."
+    )
     tasks = (Preferences,)
 
     def find(self, data: AuditData) -> Iterator[Finding]:

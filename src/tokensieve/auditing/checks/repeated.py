@@ -19,7 +19,7 @@ class Repeated(Check):
 
     name = "repeated"
     title = "Repeated texts"
-    about = "Training documents that repeat or nearly repeat an earlier one, where they are 1% or more and no groups were given."
+    about = "Training documents that repeat or nearly repeat an earlier one, if they are at least 1% and no groups were given."
     action = (
         "Copies are not independent evidence. Name the column that groups related documents with --by, or remove repeats with "
         "--duplicates drop."

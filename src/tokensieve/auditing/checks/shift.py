@@ -1,4 +1,4 @@
-"""Formatting that differs between classes, although it decides nothing."""
+"""Formatting that differs between classes without giving the label away."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Shift(Check):
     name = "shift"
     title = "Formatting differs between classes"
     about = (
-        "Features of formatting, length aside, that are at least 5 points more frequent in a class than in the others, with "
+        "Formatting (apart from length) that is at least 5 points more frequent in a class than in the others, with "
         "q < 0.001."
     )
     action = (
-        "Look at the documents: a source, a form or an editor may have left this mark. Where it comes from collecting the data, "
-        "clean the texts, or leave formatting out with --no-formatting."
+        "Look at the documents: a source, a form or an editor may have left this mark. If it is an artefact of data "
+        "collection, clean the texts, or leave out formatting with --no-formatting."
     )
     tasks = (Labels,)
     apart, sure = 0.05, 0.001

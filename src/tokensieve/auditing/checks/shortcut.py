@@ -106,17 +106,17 @@ class Shortcut(Check):
     title = "Shortcut"
     about = (
         "Tokens or formatting in at least 1% of a class (q < 0.05) whose conservative bound on the class association is more than "
-        "halfway to certainty, or that are among the most informative, and that look like an artefact: formatting, markup or a "
-        "fixed phrase; or a number, a fixed place or an otherwise unknown certainty where the model predicts the class as well "
-        "without them. Other strong predictors are what the labels are about: they are listed, not reported."
+        "halfway to certainty, or that are among the most informative, and that look like an artefact. Formatting, markup and "
+        "fixed phrases always do. Numbers, tokens in a fixed place and tokens of unusual certainty do if the model predicts the "
+        "class as well without them. Other strong predictors are usually what the labels are about; they are listed separately."
     )
     action = (
-        "Ask whether these will be there when the model is used. If not, mask them and audit again: what remains is the accuracy "
-        "without the shortcuts."
+        "Ask whether these will be there when the model is used. If not, mask them and audit again to see what accuracy "
+        "remains."
     )
     action_on_form = (
         "Ask where this difference in form comes from, and whether it will be there when the model is used. If not, clean the "
-        "texts, or leave formatting out with --no-formatting, and audit again."
+        "texts, or leave out formatting with --no-formatting, and audit again."
     )
     tasks = (Labels,)
 
@@ -343,7 +343,7 @@ _SIGNS = {
     Sign.NUMBER.value: "a number",
     Sign.MARKUP.value: "part of an address or of markup",
     Sign.BOILERPLATE.value: "part of a fixed phrase at the start or end of the text",
-    Sign.EDGE.value: "always in the same place of the text",
+    Sign.EDGE.value: "always in the same place in the text",
     Sign.ALONE.value: "almost no other word predicts this class as reliably",
 }
 
@@ -364,7 +364,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
 
 def _details(label: str, signs: tuple[str, ...], e: dict[str, Share]) -> tuple[str, ...]:
     where = f"{named(label)} documents" if label else "the documents of their classes"
-    predicted = f"are {named(label)}" if label else "have the class that it points to"
+    predicted = f"are {named(label)}" if label else "have the class it predicts"
     return (
         f"{e['decides'].counted} training documents containing it {predicted}: {e['decides']}",
         f"it appears in {e['class']} of {where}",

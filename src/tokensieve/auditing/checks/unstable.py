@@ -23,8 +23,8 @@ class Unstable(Check):
     name = "unstable"
     title = "Unstable tokens"
     about = (
-        "Tokens that predict the label in some environments (--environments) and not, or the other way round, in others: the test "
-        "that they do so equally everywhere fails (q < 0.05), and the class associations are at least 0.3 apart."
+        "Tokens that predict the label in some environments (--environments) but not, or in the opposite direction, in others: the "
+        "association differs between environments (q < 0.05) by at least 0.3."
     )
     action = "Do not rely on these tokens outside the environment in which they predict the label."
     coverage = 0.01  # of the documents of an environment of mean size: rarer tokens are no finding
@@ -80,5 +80,5 @@ def _headline(tokens: tuple[str, ...], label: str, evidence: dict[str, Share]) -
         if name != "documents"
     ]
     others = len(tokens) - 1
-    also = f"; {count(others)} more token{'s' * (others > 1)} vary as much" if others else ""
+    also = f"; {count(others)} more token{'s vary' if others > 1 else ' varies'} as much" if others else ""
     return f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {named(label)}{also}"

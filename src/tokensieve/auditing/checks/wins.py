@@ -35,10 +35,10 @@ class AnswerLength(Check):
 
     name = "shortcut"
     title = "Shortcut"
-    about = "The longer (or the shorter) answer wins surely more than 55% of the training pairs of unequal length."
+    about = "The longer (or the shorter) answer wins over 55% of training pairs of unequal length, at the conservative bound."
     action = (
         "Ask whether people here really prefer length. If not, compare answers of similar length, or correct for length when you "
-        "judge models or train a reward on these pairs."
+        "judge models or train a reward model on these pairs."
     )
     tasks = (Preferences,)
     lean = 0.55  # of pairs in which the longer answer wins: from here it is a finding
@@ -72,7 +72,7 @@ class AnswerLength(Check):
             details=(
                 f"{decides.counted} training pairs of unequal length: {decides}",
                 f"in the {count(longer.of)} test pairs {within}, the longer answer wins {longer}",
-                f"the model, which reads words and formatting, names the preferred answer in {model} of them",
+                f"the model, which reads words and formatting, predicts the preferred answer in {model} of them",
             ),
             examples=(),
         )
@@ -84,12 +84,10 @@ class Wins(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "Formatting or words whose answer wins (or loses) at equal length: q < 0.05, in at least 10 pairs and 0.5% of them, with "
+        "Formatting or words that win (or lose) at equal length: q < 0.05, in at least 10 pairs and 0.5% of all, with "
         "the conservative bound of the win rate beyond 60% for formatting and 75% for words."
     )
-    action = (
-        "Ask whether a good answer needs this. If not, a reward trained on these pairs learns it anyway: balance it."
-    )
+    action = "Ask whether a good answer needs this. If not, balance the pairs; otherwise a reward model trained on them learns it."
     tasks = (Preferences,)
     word = 0.75  # formatting is nobody's argument, a word may be one
     most_forms, most_words = 5, 40
@@ -187,7 +185,7 @@ def _headline(tokens: list[str], wins: bool, e: dict[str, Share]) -> str:
         if is_formatting(tokens[0]):
             clause = form_clause(tokens[0]).split(" ", 1)
             subject = f"An answer that {({'are': 'is'}).get(clause[0], clause[0] + 's')} {clause[1]}"
-        return f"{subject} {verb} {first} of the pairs where the other does not, {equal} at equal length"
+        return f"{subject} {verb} {first} of the pairs in which the other does not, {equal} at equal length"
     named = [f"“{shown(token, 40)}”" for token in tokens[:3]]
     listed = f"{', '.join(named[:-1])} and {named[-1]}"
     many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
@@ -207,7 +205,5 @@ def _details(tokens: list[str], wins: bool, e: dict[str, Share]) -> tuple[str, .
         f"at equal length {subject} {verb} {e['equal_length']}",
     ]
     if e["test"].of:
-        out.append(
-            f"in the test pairs, which had no part in finding it, it {verb} {e['test']} of {count(e['test'].of)}"
-        )
+        out.append(f"in the test pairs, which were not used to find it, it {verb} {e['test']} of {count(e['test'].of)}")
     return tuple(out)
