@@ -27,7 +27,7 @@ JOBS = {
     "classify": ("Text classification beside other classifiers", "peers.py classify"),
     "auditors": ("Auditing beside scattertext and cleanlab", "peers.py audit"),
     "release": ("This version beside the last release", "release.py"),
-    "profile": ("What an audit takes how long", "profile_audit.py"),
+    "profile": ("How long an audit takes", "profile_audit.py"),
     "calibration": ("Log loss and calibration with few and with many documents", "calibration.py"),
     "labels": ("Wrong labels beside cleanlab", "labels.py"),
     "defaults": ("Text classification: ours at defaults, alone", "peers.py classify --methods 'ours, defaults'"),
@@ -53,7 +53,7 @@ JOBS = {
 HEADING = """# Benchmarks
 
 Every figure on this page was measured with the version in its heading. Figures of [earlier versions](benchmarks-archive.md) are
-kept on a page of their own. [What an audit takes how long](profile.md) has a page of its own, too.
+kept on a page of their own. [How long an audit takes](profile.md) has a page of its own, too.
 
 `make bench-all` runs everything: hours on a quiet machine. `make bench` takes minutes: it compares this version with the last
 release and fails where a command became more than 15% slower. Each script of `benchmarks/` also runs alone and prints a table with

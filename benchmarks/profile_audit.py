@@ -1,4 +1,4 @@
-"""What an audit takes how long: writes docs/profile.md.
+"""How long an audit takes: writes docs/profile.md.
 
     python benchmarks/profile_audit.py [--runs 3]
 
@@ -25,7 +25,7 @@ import polars as pl
 from machine import DATA, described, store
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "profile.md"
-HEAD = """# What an audit takes how long
+HEAD = """# How long an audit takes
 
 Written by `python benchmarks/profile_audit.py`: medians of {runs} runs in seconds, from the file to the finished folder, each in a
 process of its own. {machine}. Load while it ran: {load:.1f} processes on {cores} cores.
