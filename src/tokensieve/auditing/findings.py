@@ -68,8 +68,8 @@ class Finding:
 
     @property
     def maskable(self) -> list[str]:
-        """Its tokens that can be cut from a text, which formatting cannot."""
-        return [token for token in self.tokens if not is_formatting(token)]
+        """Its tokens that a command can cut from a text: neither formatting nor longer than 200 characters."""
+        return [token for token in self.tokens if not is_formatting(token) and len(token) <= 200]
 
     def __repr__(self) -> str:
         about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(self.label, 40) * bool(self.label)

@@ -77,7 +77,10 @@ class Audit:
     seconds: dict[str, float] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
-    own_files: ClassVar[str] = r"card\.md|(over-budget|label-issues|environments|pairs)\.csv"  # of an earlier audit
+    own_files: ClassVar[str] = (  # of an earlier audit; others in the folder are the user's
+        r"card\.md|(over-budget|label-issues|environments|pairs)\.csv|"
+        r"pictures/((value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
+    )
 
     def __repr__(self) -> str:
         n, classes = self.documents, len(self.classes)

@@ -74,7 +74,7 @@ class Comparison:
     looked_at: int
     notes: list[str]
 
-    own_files = r"(models|words)\.csv"
+    own_files = r"(models|words)\.csv|pictures/(curve|compare)\.(svg|png|pdf|csv)"
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -66,7 +66,10 @@ class Diagnosis:
     seconds: dict[str, float]
     passages: list[Passage] = field(default_factory=list)
 
-    own_files = r"(tokens|uses|leaning|forms)\.csv|model-card\.md"
+    own_files = (
+        r"(tokens|uses|leaning|forms)\.csv|model-card\.md|"
+        r"pictures/(use|correlations|layers|(value|gradient|deletion|attention)(-class-\d+)?)\.(svg|png|pdf|csv)"
+    )
 
     def __repr__(self) -> str:
         first = ", ".join(repr(token) for token in self.uses["token"].head(3).to_list()) or "no word could be confirmed"

@@ -21,7 +21,7 @@ class Result(Protocol):
     Attributes:
         seconds: of each stage by name; gains `report` and `total`, which `files` may therefore hold.
         own_files: a regular expression for the names of files that an earlier result of this kind may have left and that would
-            contradict this one, such as "(tokens|pairs)\\.csv"; `report.html` and pictures are known.
+            contradict this one, such as "pairs\\.csv|pictures/top\\.svg"; `report.html` and `summary.json` are known.
     """
 
     @property
@@ -73,7 +73,7 @@ def save(
     seconds["total"] = sum(seconds.values()) if start is None else now - start
     result.seconds.update(seconds)
     files |= result.files() | dict(also or {})
-    ours = rf"report\.html|summary\.json|pictures/[^/]+\.(svg|png|pdf|csv)|{result.own_files}"
+    ours = rf"report\.html|summary\.json|{result.own_files}"
     return write_all(Path(folder), files, ours=ours)
 
 

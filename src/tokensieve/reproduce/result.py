@@ -203,7 +203,10 @@ class Reproduction:
     date: str
     seconds: dict[str, float]
 
-    own_files = r"table\.md|tables/[^/]+\.csv"  # what an earlier result may have left
+    own_files = (  # what an earlier result may have left
+        r"table\.md|tables/[^/]+\.csv|pictures/(synthetic|one-layer|two-layer|key-query|mlp|multi-class|frozen|one-step-only|"
+        r"diagnosis|dimension|beyond)\.(svg|png|pdf|csv)"
+    )
 
     def tally(self) -> dict[str, int]:
         """Verdict → number of experiments."""

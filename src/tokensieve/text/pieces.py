@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -78,7 +79,7 @@ class PieceTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
-        clean = text.encode("utf-8", "replace").decode() if not text.isascii() else text
+        clean = re.sub("[\ud800-\udfff]", "\ufffd", text)  # as in every text that is read
         with _one_line("the tokenizer fails on a text"):
             e = self._pieces.encode(clean, add_special_tokens=False)
         return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]

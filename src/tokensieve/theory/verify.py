@@ -145,7 +145,10 @@ class Verification:
 
         return report_of(self)
 
-    own_files = r"(tokens|flow|support|gaps)\.csv|certificate\.(json|npz)|verdicts\.tex"
+    own_files = (
+        r"(tokens|flow|support|gaps)\.csv|certificate\.(json|npz)|verdicts\.tex|"
+        r"pictures/(alignment|norm|loss|angle|gaps|score-[a-z]+|selected)\.(svg|png|pdf|csv)"
+    )
 
     def files(self) -> dict[str, Content]:
         """summary.json, the certificate and the tables."""

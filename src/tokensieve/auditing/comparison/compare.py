@@ -89,7 +89,7 @@ class AuditComparison:
         seconds: of each stage.
     """
 
-    own_files: ClassVar[str] = r"compare\.csv"
+    own_files: ClassVar[str] = r"compare\.csv|pictures/compare\.(svg|png|pdf|csv)"
 
     before: Saved
     after: Saved
