@@ -343,6 +343,7 @@ def test_some_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @fuzz(1000)
 @given(seed=st.integers(0, 2**40))
 def test_a_thousand_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:

@@ -90,7 +90,7 @@ def test_texts_and_their_counts_give_the_same_model(sizes: tuple[int, ...], ngra
     names = tuple(str(k) for k in range(len(sizes)))
     counted = count_corpus(Corpus.of(text_series(texts), np.asarray(labels), names), ngrams=ngrams, min_documents=3)
     matrix = counted.counts.matrix
-    from_texts = AttentionClassifier(ngrams).fit(texts, labels)
+    from_texts = AttentionClassifier(ngrams, min_documents=3).fit(texts, labels)
     others = [
         AttentionClassifier().fit(matrix, labels),
         AttentionClassifier().fit(matrix.toarray(), labels),

@@ -121,9 +121,9 @@ def equal(a: Learned, b: Learned) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here: InProcess, partitions: int) -> None:
-    learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2)
+    learned = learn_on(here, [dask.delayed(part)(p, partitions) for p in range(partitions)], ngrams=2, min_documents=3)
     same_importance(learned.importance, 2)
-    one = AttentionClassifier(ngrams=2).fit(reviews()["text"], reviews()["label"].to_list())
+    one = AttentionClassifier(ngrams=2, min_documents=3).fit(reviews()["text"], reviews()["label"].to_list())
     assert learned.model.tokens_.tolist() == one.tokens_.tolist()
     assert abs(accuracy(learned.model) - accuracy(one)) < 0.02 and accuracy(one) > 0.8
     assert learned.sizes.sum(axis=1).tolist() == [N, 0] and learned.partitions == partitions

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.cli.command import command, out_option, quiet_option
+from tokensieve.escape import printable
 
 
 @command(
@@ -29,5 +30,5 @@ def compare(
     save(found, out, pictures=False)
     if not quiet:
         show(found.report())
-        print(f"report.html, compare.csv and summary.json are in {out}")
+        print(f"report.html, compare.csv and summary.json are in {printable(str(out))}")
     return 3 if found.exceeded else 0

@@ -18,7 +18,7 @@ from tokensieve.cli.command import command, out_option, progress, quiet_option, 
 from tokensieve.cli.options import SOURCE
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
+from tokensieve.escape import printable, shown
 from tokensieve.options import option
 
 
@@ -151,5 +151,5 @@ def _run(
     if not quiet:
         show(result.report())
         names = sorted({path.relative_to(out).parts[0] for path in paths})
-        print(f"in {out}: {', '.join(names)}")
+        print(f"in {printable(str(out))}: {', '.join(names)}")
     return result.diagnoses[-1] if len(loaders) > 1 else result

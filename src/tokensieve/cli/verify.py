@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tokensieve.cli.command import command, out_option, progress, quiet_option
 from tokensieve.errors import InputError
+from tokensieve.escape import printable
 from tokensieve.text.settings import ReadSettings, SourceSettings
 from tokensieve.theory.settings import VerifySettings
 
@@ -47,7 +48,7 @@ def verify(
         save(found, out, start=start, for_print=True)
     if not quiet:
         show(found.report())
-        print(f"report.html, pictures, tables, certificate and summary.json in {out}")
+        print(f"report.html, pictures, tables, certificate and summary.json in {printable(str(out))}")
 
 
 def _check_options(settings: VerifySettings, source: str | None) -> None:
