@@ -37,7 +37,7 @@ CEILINGS: dict[str, int] = {
     "constants": 502,  # goal 350
     "dataclasses": 122,  # goal 90
     "Any": 545,  # goal 250
-    "lines": 35_281,  # goal 24,000
+    "lines": 35_315,  # goal 24,000
 }
 
 
