@@ -241,9 +241,9 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
     assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
     first = headline(found)
     assert first.startswith(
-        "This model relies most on “tablet” (+8.0 log-odds). The label goes with it in this file as well."
+        "This model relies most on “tablet” (+8.0 log-odds). It also predicts the label in this file."
     )
-    assert "Would you expect this word to decide? If not, both may share a shortcut." in first
+    assert first.endswith("decide? If not, the model and this file may share a shortcut.")
     assert exceeded(found, limits_from(["share=0.5"])) and not exceeded(found, limits_from(["unsupported=0"]))
 
 
