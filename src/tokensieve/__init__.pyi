@@ -1,11 +1,11 @@
 """Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
 
-from .auditing.cleaning.mask import mask_texts as mask_texts
-from .auditing.comparison.compare import AuditComparison as AuditComparison
-from .auditing.comparison.compare import compare_audits as compare_audits
+from .auditing.compare import AuditComparison as AuditComparison
+from .auditing.compare import compare_audits as compare_audits
 from .auditing.demo import demo_pairs as demo_pairs
 from .auditing.demo import demo_reviews as demo_reviews
 from .auditing.limits import Budget as Budget
+from .auditing.masking import mask_texts as mask_texts
 from .auditing.result import Audit as Audit
 from .auditing.run import audit as audit
 from .auditing.settings import Settings as Settings

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run, fast_first
-from tokensieve.auditing.cleaning.mask import mask_texts
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.limits import Budget
+from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError

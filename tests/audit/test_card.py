@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_score
 
-from tokensieve.auditing.card import BINS, ModelCard, learning_curve, model_card
+from tokensieve.auditing.score import BINS, ModelCard, learning_curve, model_card
 from tokensieve.model.decision import decide, probabilities
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
@@ -62,6 +62,6 @@ def test_the_curve_ends_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     curve = learning_curve(train, test, model, settings)
     assert curve["documents"].to_list() == [38, 75, 150, 300]
     assert curve["accuracy"][-1] == np.mean(decide(model.decide(test.matrix)) == test.labels)
-    monkeypatch.setattr("tokensieve.auditing.card.CHEAP", 0)
+    monkeypatch.setattr("tokensieve.auditing.score.CHEAP", 0)
     assert learning_curve(train, test, model, settings).is_empty()
     assert learning_curve(train, test, model, settings, always=True).height == 4

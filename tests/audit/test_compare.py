@@ -20,7 +20,7 @@ from scipy import stats
 
 from calls import Run, fast_first, undrawn
 from tokensieve import InputError, Settings, audit, compare_audits, demo_reviews
-from tokensieve.auditing.comparison.compare import (
+from tokensieve.auditing.compare import (
     AuditComparison,
     Change,
     _accuracy,
@@ -29,7 +29,7 @@ from tokensieve.auditing.comparison.compare import (
     _p_value,
     change_limits,
 )
-from tokensieve.auditing.comparison.saved import Saved
+from tokensieve.auditing.saved import Saved
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.shares import Share
 from tokensieve.report.html import page as html_page

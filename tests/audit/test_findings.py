@@ -13,8 +13,7 @@ import pytest
 
 from calls import fast_first
 from tokensieve.auditing.checks.label_issues import confident_issues
-from tokensieve.auditing.checks.shortcut import information
-from tokensieve.auditing.checks.signs import Sign, signs_of
+from tokensieve.auditing.checks.shortcut import Sign, information, signs_of
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Level
 from tokensieve.auditing.limits import Budget

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run
-from tokensieve.auditing.cleaning.decisions import Decisions
-from tokensieve.auditing.cleaning.mask import mask_texts
+from tokensieve.auditing.masking import Decisions, mask_texts
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 

@@ -10,11 +10,9 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import QUADRANTS
-from tokensieve.auditing.context import Excerpt
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.documents import Example, Kind
-from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.result import Audit
+from tokensieve.auditing.findings import Excerpt, Finding
+from tokensieve.auditing.result import Audit, Example, Kind
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.card import card_blocks
-from tokensieve.auditing.context import Excerpt
+from tokensieve.auditing.findings import TERMS, Excerpt, plural
 from tokensieve.auditing.preferences import ALIKE
-from tokensieve.auditing.sentences import TERMS, plural
+from tokensieve.auditing.score import card_blocks
 from tokensieve.blocks import (
     Block,
     Column,
@@ -36,9 +35,8 @@ from tokensieve.escape import printable, shown
 from tokensieve.wording import count, percent, plain
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.documents import Example
     from tokensieve.auditing.findings import Finding
-    from tokensieve.auditing.result import Audit
+    from tokensieve.auditing.result import Audit, Example
 
 PAGE: tuple[Medium, ...] = ("html", "markdown")
 IN_TERMINAL, ON_PAGE = 5, 9  # findings

@@ -139,7 +139,7 @@ def _audit_labels(
 ) -> int:
     """Audit each label, write its folder when it is done, and the index at the end."""
     from tokensieve import __version__
-    from tokensieve.auditing.labels import LabelAudits, label_row
+    from tokensieve.auditing.run import LabelAudits, label_row
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save

@@ -20,7 +20,7 @@ def compare(
     quiet: bool = quiet_option(),
 ) -> int:
     """Compare the audits in two folders."""
-    from tokensieve.auditing.comparison.compare import compare_audits
+    from tokensieve.auditing.compare import compare_audits
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save

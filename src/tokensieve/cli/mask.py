@@ -42,9 +42,7 @@ def mask(
     quiet: bool = quiet_option(),
 ) -> None:
     """Write a copy of one source."""
-    from tokensieve.auditing.cleaning.decisions import Decisions
-    from tokensieve.auditing.cleaning.mask import mask_fields
-    from tokensieve.auditing.cleaning.remnants import remnants, warning
+    from tokensieve.auditing.masking import Decisions, mask_fields, remnants, warning
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.text.formatting import is_formatting

@@ -9,7 +9,7 @@ import pytest
 
 from calls import fast_first
 from pages import violations
-from tokensieve.auditing.comparison.compare import compare_audits
+from tokensieve.auditing.compare import compare_audits
 from tokensieve.auditing.result import Audit
 from tokensieve.report.html import page as html_page
 from tokensieve.text.counts import Counts

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.sentences import quoted
+from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
-from tokensieve.auditing.checks.signs import Sign, signs_of
-from tokensieve.auditing.context import holders, passage
-from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.sentences import quoted
+from tokensieve.auditing.checks.shortcut import Sign, signs_of
+from tokensieve.auditing.findings import Finding, holders, passage, quoted
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels
 from tokensieve.wording import count, percent

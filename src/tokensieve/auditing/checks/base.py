@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.context import Excerpt
-from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.findings import Excerpt, Finding, rows_of
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError

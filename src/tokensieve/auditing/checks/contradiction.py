@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding, rows_of
-from tokensieve.auditing.sentences import plural
+from tokensieve.auditing.findings import Finding, plural, rows_of
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels
 from tokensieve.task.preferences import Preferences

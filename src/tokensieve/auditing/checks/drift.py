@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.sentences import quoted
+from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import merged
 from tokensieve.evidence.intervals import LEVEL

@@ -9,8 +9,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
-from tokensieve.auditing.findings import Finding, rows_of
-from tokensieve.auditing.sentences import plural
+from tokensieve.auditing.findings import Finding, plural, rows_of
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels
 from tokensieve.text.counts import Ints

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.sentences import quoted
+from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels
 from tokensieve.text.counts import Ints

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tokensieve.auditing.checks.base import AuditData, Check, named
-from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.sentences import plural
+from tokensieve.auditing.findings import Finding, plural
 from tokensieve.evidence.shares import Share
 from tokensieve.task.labels import Labels
 from tokensieve.wording import percent

@@ -8,8 +8,7 @@ import numpy as np
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import AuditData, Check, named
-from tokensieve.auditing.findings import Finding, rows_of
-from tokensieve.auditing.sentences import quoted
+from tokensieve.auditing.findings import Finding, quoted, rows_of
 from tokensieve.escape import shown
 from tokensieve.evidence.environments import Stability
 from tokensieve.evidence.intervals import LEVEL

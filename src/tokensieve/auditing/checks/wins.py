@@ -15,10 +15,8 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
-from tokensieve.auditing.context import passage
-from tokensieve.auditing.findings import Finding, rows_of
+from tokensieve.auditing.findings import Finding, form_clause, passage, rows_of
 from tokensieve.auditing.preferences import ALIKE, beyond, log_ratios
-from tokensieve.auditing.sentences import form_clause
 from tokensieve.escape import shown
 from tokensieve.evidence.pairs import differences
 from tokensieve.evidence.shares import Share

@@ -28,7 +28,7 @@ from tokensieve.text.tokens import tokenize
 from tokensieve.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.context import Excerpt
+    from tokensieve.auditing.findings import Excerpt
     from tokensieve.auditing.result import Audit
 
 ROWS = 20_000  # of the token table, all classes together

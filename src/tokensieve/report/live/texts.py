@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import Quadrant, disagreeing, surest
-from tokensieve.auditing.context import Excerpt, holders, passage
-from tokensieve.auditing.documents import Kind, by_certainty
-from tokensieve.auditing.result import Audit
+from tokensieve.auditing.findings import Excerpt, holders, passage
+from tokensieve.auditing.result import Audit, Kind, by_certainty
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Ints
 from tokensieve.text.formatting import is_formatting

@@ -17,6 +17,7 @@ from tokensieve.files import parsed, read_regular
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
+
 NUMBERS = "posterior_difference effect effect_low effect_high q_value value".split()
 COLUMNS = ["token", "class", "documents", *NUMBERS]
 LARGEST = 1e12  # of any number in the table

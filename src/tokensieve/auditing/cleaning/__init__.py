@@ -1,1 +1,0 @@
-"""Cleaning data: cutting tokens out of texts, and what someone decided on the audit's page."""

@@ -1,1 +1,0 @@
-"""Two audits compared."""
