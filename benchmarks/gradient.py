@@ -40,8 +40,7 @@ class Problem:
     def __init__(self, documents: int, d: int) -> None:
         from tokensieve.model.start import Start
         from tokensieve.text.corpus import Corpus
-        from tokensieve.text.tokens import tokenize
-        from tokensieve.text.vocabulary import count_corpus
+        from tokensieve.text.vocabulary import count_corpus, tokenize
 
         frame = pl.read_parquet(DATA / "imdb_train.parquet").sample(documents, seed=0)
         labels = (frame["label"] == "positive").to_numpy().astype(np.int64)

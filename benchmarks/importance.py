@@ -45,7 +45,7 @@ from machine import DATA, described, forget_peak, memory
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.effects import effects
 from tokensieve.model.storage import load_model, model_files
-from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import tokenize
 
 REVIEWS = 25_000
 FLOOR = 5

@@ -35,8 +35,7 @@ from tokensieve.evidence.intervals import Z95, false_discovery
 from tokensieve.text.counts import Counts
 from tokensieve.text.split import unit_index
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.tokens import tokenize
-from tokensieve.text.vocabulary import learn_vocabulary
+from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
 LENGTH = 80
 SIZES = ((400, 400), (400, 20), (2000, 100))

@@ -31,7 +31,8 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.task.training import train_corpus
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.formatting import formatting
-from tokensieve.text.pairs import draw_units, read_pairs, select_pairs
+from tokensieve.text.pairs import read_pairs
+from tokensieve.text.split import draw_units
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 Features = Callable[[pl.Series], Any]
@@ -72,7 +73,7 @@ def chosen(makes: Makes, train: Corpus, test: Corpus) -> np.ndarray:
     """The same with C chosen on held-out prompts."""
     assert train.pairs is not None
     held = draw_units(train.pairs.units, 0.2, seed=0)
-    part, rest = select_pairs(train, ~held), select_pairs(train, held)
+    part, rest = train.filter(np.repeat(~held, 2)), train.filter(np.repeat(held, 2))
     best = max(STRENGTHS, key=lambda c: float(np.mean(answered(makes, part, rest, c) > 0)))
     return answered(makes, train, test, best)
 

@@ -41,8 +41,7 @@ from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text import spill as spill_files
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.tokens import Chunks, TokenStream, tokenize
-from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
+from tokensieve.text.vocabulary import Chunks, TokenStream, Vocabulary, learn_vocabulary, tokenize
 
 LENGTH, TYPES, BATCH = 100, 50_000, 20_000
 REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tokensieve.text.fields import join_fields
+from tokensieve.text.documents import read_rows
+from tokensieve.text.formatting import join_fields
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import open_source
-from tokensieve.text.texts import read_rows
 
 Run = Callable[..., tuple[int, str, str]]
 

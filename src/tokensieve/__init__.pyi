@@ -68,12 +68,11 @@ from .report.writer import pictures as pictures
 from .report.writer import save as save
 from .text.corpus import Corpus as Corpus
 from .text.corpus import read_corpus as read_corpus
-from .text.corpus import split_corpus as split_corpus
 from .text.counts import Counts as Counts
 from .text.pairs import read_pairs as read_pairs
+from .text.split import split_corpus as split_corpus
 from .text.tokenizers import PieceTokenizer as PieceTokenizer
 from .text.tokenizers import WordTokenizer as WordTokenizer
-from .text.tokens import tokenize as tokenize
 from .text.vocabulary import (
     Vocabulary as Vocabulary,
 )
@@ -86,6 +85,7 @@ from .text.vocabulary import (
 from .text.vocabulary import (
     learn_vocabulary as learn_vocabulary,
 )
+from .text.vocabulary import tokenize as tokenize
 from .theory.flow.solve import gradient_flow as gradient_flow
 from .theory.limit.margin import max_margin as max_margin
 from .theory.limit.margin import selection_of as selection_of

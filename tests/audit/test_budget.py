@@ -18,9 +18,10 @@ from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import read_corpus, split_corpus
+from tokensieve.text.corpus import read_corpus
+from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import tokenize
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import attention
 from tokensieve.model.explanation import SINK
-from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_corpus
 

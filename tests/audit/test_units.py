@@ -16,9 +16,9 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import merged, token_importance
-from tokensieve.text.corpus import read_corpus, split_corpus
+from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.split import unit_index
+from tokensieve.text.split import split_corpus, unit_index
 from tokensieve.text.vocabulary import count_texts
 
 pytestmark = pytest.mark.usefixtures("undrawn")

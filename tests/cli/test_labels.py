@@ -13,8 +13,8 @@ import pytest
 from calls import Run
 from tokensieve.cli.audit import folder_name
 from tokensieve.errors import InputError
+from tokensieve.text.columns import label_settings, labels_of
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.multilabel import label_settings, labels_of
 from tokensieve.text.settings import ReadSettings
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -17,8 +17,8 @@ from calls import Run
 from reviews import write_reviews
 from tokensieve.auditing.score import score
 from tokensieve.model.storage import load_model
+from tokensieve.text.documents import read_rows
 from tokensieve.text.sources import open_source
-from tokensieve.text.texts import read_rows
 
 
 @pytest.fixture(scope="module")

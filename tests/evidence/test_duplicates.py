@@ -7,7 +7,7 @@ import polars as pl
 
 from tokensieve.evidence.duplicates import SHINGLE, near_duplicates
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.tokens import TokenStream, tokenize
+from tokensieve.text.vocabulary import TokenStream, tokenize
 
 
 def stream_of(texts: list[str]) -> TokenStream:

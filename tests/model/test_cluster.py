@@ -34,9 +34,10 @@ from tokensieve.model.effects import attention_sums
 from tokensieve.model.partitions import Piece, pieces_of, with_quotes
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.training import train_corpus
-from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.settings import ReadSettings
+from tokensieve.text.split import split_corpus
 from tokensieve.text.vocabulary import count_corpus
 
 distributed = pytest.importorskip("distributed")

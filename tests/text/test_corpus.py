@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from calls import read_texts
 from tokensieve.errors import InputError
-from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.split import split_corpus
 
 quick = settings(deadline=None, derandomize=True)
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]

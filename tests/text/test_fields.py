@@ -19,7 +19,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.fields import split_fields
+from tokensieve.text.formatting import split_fields
 from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict, with_fields
 from tokensieve.text.vocabulary import count_corpus
 

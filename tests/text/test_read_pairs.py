@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.pairs import draw_units, read_pairs, split_pairs
+from tokensieve.text.pairs import read_pairs
+from tokensieve.text.split import draw_units, split_corpus
 
 PAIRS = ("chosen", "rejected")
 
@@ -110,7 +111,7 @@ def test_a_given_split_tells_what_both_sides_share() -> None:
 
 
 def test_a_split_by_chance_keeps_prompts_whole() -> None:
-    corpus = split_pairs(read_pairs(demo_pairs(200).frame, pairs=PAIRS), seed=3)
+    corpus = split_corpus(read_pairs(demo_pairs(200).frame, pairs=PAIRS), seed=3)
     assert corpus.test is not None
     assert corpus.pairs is not None
     assert corpus.test.pairs is not None

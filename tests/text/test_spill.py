@@ -31,12 +31,12 @@ from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.text import counts
 from tokensieve.text import spill as streaming
-from tokensieve.text.corpus import Corpus, read_corpus, split_corpus
+from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, TextWriter, characters
+from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.tokens import tokenize
-from tokensieve.text.vocabulary import count_corpus, count_texts
+from tokensieve.text.vocabulary import count_corpus, count_texts, tokenize
 
 QUIET = settings(deadline=None, derandomize=True, max_examples=10)
 

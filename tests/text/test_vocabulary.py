@@ -16,7 +16,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tokenizers import Tokenizer as Pieces
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-import tokensieve.text.tokens
 import tokensieve.text.vocabulary
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import (
@@ -27,8 +26,7 @@ from tokensieve.text.tokenizers import (
     text_series,
     tokenizer_from_dict,
 )
-from tokensieve.text.tokens import TokenStream, tokenize
-from tokensieve.text.vocabulary import Vocabulary, count_texts, learn_vocabulary
+from tokensieve.text.vocabulary import TokenStream, Vocabulary, count_texts, learn_vocabulary, tokenize
 
 QUIET = settings(deadline=None, derandomize=True)
 ASCII_WORD = r"\w+(?:['’]\w+)*"
@@ -100,7 +98,7 @@ def test_vocabulary_lists_sorted_words_first_then_longer_runs_whatever_the_order
 def test_chunks_leave_no_trace(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["", *ascii_texts(4, 20), "", "end of the end"]
     whole = tokenize(text_series(texts), WordTokenizer())
-    monkeypatch.setattr(tokensieve.text.tokens, "CHUNK", chunk)
+    monkeypatch.setattr(tokensieve.text.vocabulary, "CHUNK", chunk)
     done: list[int] = []
     cut = tokenize(text_series(texts), WordTokenizer(), done.append)
     assert [cut.words[i] for i in cut.ids] == [whole.words[i] for i in whole.ids]

@@ -115,8 +115,8 @@ def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[t
     Raises:
         InputError: the source cannot be read, or an option does not apply to several labels.
     """
+    from tokensieve.text.columns import label_settings
     from tokensieve.text.formats import kind_of
-    from tokensieve.text.multilabel import label_settings
 
     named = not isinstance(settings.label, str) and len(settings.label or ()) > 1
     kind = kind_of(source if isinstance(source, str) else source[0])

@@ -100,7 +100,7 @@ def _predict_documents(
     from tokensieve.auditing.score import score
     from tokensieve.model.decision import probabilities
     from tokensieve.report.predictions import show_score
-    from tokensieve.text.texts import read_rows
+    from tokensieve.text.documents import read_rows
 
     label, given, final = truth
     rows, _ = read_rows(table, text or None, label, kept)
@@ -130,7 +130,7 @@ def _predict_pairs(
     """A row per pair, and how often the first answer is preferred."""
     from tokensieve.model.pairs import answer_pairs
     from tokensieve.report.predictions import score_lines
-    from tokensieve.text.texts import read_rows
+    from tokensieve.text.documents import read_rows
 
     first, second = read_rows(table, columns[0])[0], read_rows(table, columns[1], keep=kept)[0]
     answered = answer_pairs(model, first["text"].fill_null(""), second["text"].fill_null(""), columns)
@@ -180,7 +180,7 @@ def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str
 
 def _kept(table: SourceTable, keep: Sequence[str] | None, label: str | None = None) -> list[str]:
     """The columns to copy; those of an identifier if none is named."""
-    from tokensieve.text.texts import IDS
+    from tokensieve.text.documents import IDS
 
     wanted = [name for name in table.columns if name.lower() in IDS] if keep is None else keep
     return [name for name in dict.fromkeys(wanted) if name != label]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Ints
-from tokensieve.text.tokens import TokenStream
+from tokensieve.text.vocabulary import TokenStream
 
 SHINGLE, HASHES, ROWS = 3, 64, 4
 BLOCK = 2**16  # shingles at a time, so that they stay in the processor's cache

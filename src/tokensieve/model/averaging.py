@@ -21,7 +21,7 @@ from tokensieve.model.effects import attention_sums
 from tokensieve.model.start import prior_of, start_of
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.tokens import Chunks
+from tokensieve.text.vocabulary import Chunks
 
 ROUNDS, PATIENCE = 8, 2
 LOCAL_STEPS = 2_000

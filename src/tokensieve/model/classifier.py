@@ -28,11 +28,11 @@ from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.documents import checked_weights
 from tokensieve.text.labels import missing
 from tokensieve.text.split import unit_index
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
 from tokensieve.text.vocabulary import Vocabulary, count_texts
-from tokensieve.text.weights import checked_weights
 
 UNSAVED = "tokenizer", "class_weight"  # parameters that a stored model does not keep
 

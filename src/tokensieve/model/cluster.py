@@ -56,8 +56,7 @@ from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.split import unit_index
 from tokensieve.text.table import SourceTable
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
-from tokensieve.text.tokens import TokenStream, tokenize
-from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
+from tokensieve.text.vocabulary import TokenStream, Vocabulary, learn_vocabulary, tokenize
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tokensieve.model.decision import both, decide, probabilities
 from tokensieve.model.trained import Model
 from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import text_series
-from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import tokenize
 
 SINK = "⟨sink⟩"
 SHOWN = 30  # contributions in a notebook

@@ -24,7 +24,7 @@ from tokensieve.model.start import initial_table, prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.split import folds, split_units, stratified, unit_folds
+from tokensieve.text.split import folds, split_units, stratified
 from tokensieve.text.vocabulary import Vocabulary
 
 Table: TypeAlias = tuple[Floats, Floats]
@@ -208,7 +208,7 @@ def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> li
     if units is not None and len(np.unique(units)) < 2:
         return []
     if n <= FEW:
-        return folds(labels, FOLDS, seed) if units is None else unit_folds(units, labels, FOLDS, seed)
+        return folds(labels, FOLDS, seed, units)
     share = min(settings.validation_share, HELD_OUT / n)
     if units is None:
         return [stratified(labels, math.ceil(max(share, counts.n_classes / n) * n), seed)]

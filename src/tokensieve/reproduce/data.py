@@ -14,8 +14,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.tokens import TokenStream, tokenize
-from tokensieve.text.vocabulary import learn_vocabulary
+from tokensieve.text.vocabulary import TokenStream, learn_vocabulary, tokenize
 
 _FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
 _HOW_TO_GET = {

@@ -16,9 +16,9 @@ from tokensieve.model.start import prior_of
 from tokensieve.model.trained import Model
 from tokensieve.progress import Progress
 from tokensieve.task.interface import AGAINST, Part, Task
-from tokensieve.text.corpus import Corpus, split_corpus
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.split import unit_folds
+from tokensieve.text.split import folds, split_corpus
 from tokensieve.text.vocabulary import Vocabulary
 
 
@@ -88,7 +88,7 @@ class Labels(Task):
         if units is None:
             parts = StratifiedKFold(k, shuffle=True, random_state=settings.seed).split(f, counts.labels)
         else:
-            parts = iter(unit_folds(units, counts.labels, k, settings.seed))
+            parts = iter(folds(counts.labels, k, settings.seed, units))
         for inside, outside in parts:
             other = refit(counts.rows(inside), model, counts.n_documents, settings)
             f[outside] = other.decide(counts.rows(outside).matrix)

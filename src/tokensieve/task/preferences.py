@@ -19,7 +19,7 @@ from tokensieve.progress import Progress
 from tokensieve.task.interface import AGAINST, Part, Task
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.pairs import draw_units, split_pairs
+from tokensieve.text.split import draw_units, split_corpus
 from tokensieve.text.vocabulary import Vocabulary
 
 
@@ -33,7 +33,7 @@ class Preferences(Task):
     folds = 2
 
     def split(self, corpus: Corpus, share: float, seed: int) -> Corpus:
-        return split_pairs(corpus, share=share, seed=seed)
+        return split_corpus(corpus, share=share, seed=seed)
 
     def units(self, corpus: Corpus) -> Ints:
         assert corpus.pairs is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,15 +15,22 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.text.columns import labelled_columns
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.documents import UsableRows, check_kept, collect, digest, left_out_lines
+from tokensieve.text.documents import (
+    ColumnTokens,
+    UsableRows,
+    check_kept,
+    checked_weights,
+    collect,
+    digest,
+    left_out_lines,
+    weights_of_column,
+)
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
-from tokensieve.text.metadata import ColumnTokens
 from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.split import linked, split_units, stratified, unit_index
+from tokensieve.text.split import unit_index
 from tokensieve.text.table import SourceTable
-from tokensieve.text.weights import checked_weights, weights_of_column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +200,7 @@ class Corpus:
         name: the source, for messages.
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
-        fields: the fields that each text was joined from (`tokensieve.text.fields`); empty where it is one column.
+        fields: the fields that each text was joined from (`tokensieve.text.formatting`); empty where it is one column.
         columns: those of the fields that are values of other columns (`--columns`).
         pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
         stored: the texts, where they were read as a stream and lie in a file.
@@ -363,56 +369,6 @@ def one_label(label: Any) -> str | None:
             f"name one label column, not {len(names)}: only `tokensieve audit` takes several, an audit for each"
         )
     return names[0] if names else None
-
-
-def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
-    """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
-
-    What is drawn are distinct texts, so identical texts are never on both sides. A class with one distinct text stays
-    in training. Where documents belong to units, whole units are drawn (`tokensieve.text.split.split_units`).
-
-    Args:
-        corpus: without a test set.
-        share: share of the distinct texts, between 0 and 1.
-        seed: of the draw.
-
-    Raises:
-        InputError: the corpus has a test set, the share is not between 0 and 1, no class has two different texts, or a
-            class would be left without training documents.
-    """
-    if corpus.test is not None:
-        raise InputError(f"{corpus.name} has a test set already")
-    if not 0 < share < 1:
-        raise InputError(f"the test share must lie between 0 and 1, not {share}")
-    if corpus.units is not None:
-        texts = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
-        chosen = split_units(linked(corpus.units, texts), corpus.labels, share, seed)
-        return _divided(corpus, chosen, share)
-    # Distinct texts are numbered by first appearance: other words in the same rows leave the split as it is.
-    ranks = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
-    _, first = np.unique(ranks, return_index=True)
-    which = np.argsort(np.argsort(first))[ranks]
-    first = np.sort(first)
-    strata = corpus.labels[first]
-    candidates = np.flatnonzero(np.bincount(strata, minlength=len(corpus.classes))[strata] > 1)
-    if not candidates.size:
-        raise InputError(
-            f"{corpus.name}: {len(corpus.texts):,} documents, but within each class all texts are the same, so none can be held "
-            "out for testing; check that --text names the column of the texts, or give --test SOURCE"
-        )
-    n_classes = np.unique(strata[candidates]).size
-    size = min(max(math.ceil(share * candidates.size), n_classes), candidates.size - n_classes)
-    return _divided(corpus, np.isin(which, candidates[stratified(strata[candidates], size, seed)[1]]), share)
-
-
-def _divided(corpus: Corpus, in_test: NDArray[np.bool_], share: float) -> Corpus:
-    left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
-    if not left.all():
-        name = corpus.classes[int(left.argmin())]
-        raise InputError(
-            f"with a test share of {share} no training document of class {name!r} is left; take a smaller share"
-        )
-    return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
 
 
 # ---- rows into a corpus

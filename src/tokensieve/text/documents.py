@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.fields import BLANK, join_fields
+from tokensieve.text.columns import has_label, text_columns
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.formatting import BLANK, join_fields
 from tokensieve.text.labels import listed
-from tokensieve.text.metadata import ColumnTokens
-from tokensieve.text.multilabel import has_label
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import DIGEST, StoredTexts, TextWriter
 from tokensieve.text.table import Batch, SourceTable, Values, as_names, as_texts
+from tokensieve.text.tokenizers import text_series
 
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
@@ -234,3 +239,201 @@ def _spaces_around(values: Values) -> int:
     if isinstance(values, pl.Series):
         return int((values.str.strip_chars() != values).sum()) if values.dtype == pl.String else 0
     return sum(isinstance(value, str) and value.strip() != value and not value.isspace() for value in values)
+
+
+FEW = 20  # different numbers that are classes of their own; more are divided into quarters
+_DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
+
+
+class ColumnTokens:
+    """How the values of some columns become words.
+
+    Args:
+        table: of any source.
+        names: the columns.
+
+    Attributes:
+        names: the columns.
+        notes: which were divided, and where.
+
+    Raises:
+        InputError: a column is not there, or holds lists or the like.
+    """
+
+    def __init__(self, table: SourceTable, names: Sequence[str]) -> None:
+        self.names = tuple(table.position(name, "columns") for name in names)
+        self._table, self._ends, self._dates = table.name, dict[str, list[float]](), set[str]()
+        self.notes: list[str] = []
+        batches = list(table.read(self.names)) if self.names else []
+        for name in self.names:
+            values = pl.concat([self._as_text(name, batch[name]) for batch in batches]).drop_nulls()
+            numbers = values.cast(pl.Float64, strict=False)
+            if len(values) and values.str.contains(_DATE).mean() == 1:
+                self._dates.add(name)
+                self.notes.append(f"column {name!r}: by month")
+            elif numbers.null_count() == 0 and numbers.n_unique() > FEW:
+                ends = [float(numbers.quantile(q, "lower") or 0.0) for q in (0.25, 0.5, 0.75)]
+                self._ends[name] = ends
+                shown = ", ".join(f"q{i} up to {end:g}" for i, end in enumerate(ends, 1))
+                self.notes.append(f"column {name!r}: in quarters, {shown}")
+
+    def words(self, name: str, values: Values) -> pl.Series:
+        """One word for each value; null where there is none."""
+        text = self._as_text(name, values)
+        if name in self._dates:
+            return text.str.replace(_DATE, "${1}_${2}")
+        if name in self._ends:
+            number = text.cast(pl.Float64, strict=False)
+            quarter = sum(((number > end).cast(pl.Int64) for end in self._ends[name]), pl.Series([1] * len(number)))
+            return (
+                pl.select(pl.format("q{}", quarter))
+                .to_series()
+                .zip_with(text.is_not_null(), pl.Series([None], dtype=pl.String))
+            )
+        return text.str.replace_all(r"[^\w]+", "_").str.strip_chars("_")
+
+    def _as_text(self, name: str, values: Values) -> pl.Series:
+        def wrong(row: int, value: Any) -> InputError:
+            return InputError(
+                f"{self._table}: row {row}: column {name!r} (--columns) holds a {type(value).__name__}; leave it out"
+            )
+
+        return as_names(values, wrong, 1)
+
+
+def is_of_column(token: str, columns: Sequence[str]) -> bool:
+    """Whether a token is a value of one of the columns, or what it looks like."""
+    return any(re.match(re.escape(name) + ":", token) for name in columns)
+
+
+IDS = ("id", "_id", "uid", "uuid")
+
+
+def read_rows(
+    table: SourceTable,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    keep: Sequence[str] = (),
+    role: str | None = None,
+) -> tuple[pl.DataFrame, int]:
+    """Every row of a table; and how many texts had lone surrogates, each of which is now U+FFFD.
+
+    Args:
+        table: of any source.
+        text: the column of the texts, or several fields; guessed when there is one good candidate.
+        label: the column of the labels, or None.
+        keep: columns to carry along.
+        role: of chat messages, those of this role.
+
+    Returns:
+        Columns "row", from 1; "text", null where a row has none; "label", null where a row has none, if a label column is given;
+        and "kept", a struct of the columns carried along, as text.
+
+    Raises:
+        InputError: there are no rows, a column is not there, or a row's text is no text or its label a list or the like.
+    """
+    names = text_columns(table, text)
+    for name in (*([label] if label else []), *keep):
+        if name in names and len(names) > 1:
+            raise InputError(f"{table.name}: {name!r} is a field of the text and cannot be kept beside it")
+    labels = [] if label is None else [table.position(label, "label")]
+    kept = [table.position(name, "results") for name in keep]
+    frames, replaced, row = [], 0, 1
+
+    def wrong(number: int, value: Any) -> InputError:
+        return InputError(
+            f"{table.name}: row {number}: the label is a {type(value).__name__}; choose another column with --label COLUMN"
+        )
+
+    for batch in table.read([*names, *labels, *kept]):
+        texts = []
+        for name in names:
+            part, found = as_texts(batch[name], table.name, name, row, role)
+            texts.append(part)
+            replaced += found
+        columns = {"text": texts[0] if len(names) == 1 else join_fields(names, texts)}
+        if labels:
+            columns["label"] = as_names(batch[labels[0]], wrong, row)
+        beside = pl.DataFrame({name: _written(batch[name]) for name in kept})
+        if kept:
+            columns["kept"] = beside.to_struct("kept")
+        frames.append(pl.DataFrame(columns).with_row_index("row", row))
+        row += len(frames[-1])
+    if row == 1:
+        raise InputError(f"{table.name}: has no rows")
+    return pl.concat(frames).with_columns(pl.col("row").cast(pl.Int64)), replaced
+
+
+def _written(values: Values) -> pl.Series:
+    """Values of any kind as text; those that are no single value as JSON."""
+    if isinstance(values, pl.Series):
+        if values.dtype == pl.String:
+            return values
+        values = values.to_list()
+    written: list[str | None] = []
+    for value in values:
+        if value is None or isinstance(value, str):
+            written.append(value)
+        else:
+            nested = isinstance(value, list | dict)
+            written.append(json.dumps(value, ensure_ascii=False, default=str) if nested else str(value))
+    return text_series(written)
+
+
+def checked_weights(values: Any, documents: int, what: str = "sample_weight") -> Floats:
+    """One number for each document, shape (n,).
+
+    Args:
+        values: n numbers, or one for all of them.
+        documents: n.
+        what: to call them in messages.
+
+    Raises:
+        InputError: there are more or fewer than n, one is no finite number of at least 0, or all are 0.
+    """
+    if isinstance(values, pl.Series):
+        values = values.to_numpy()
+    try:
+        weights = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: must be numbers, one for each document") from None
+    if weights.ndim == 0:
+        weights = np.full(documents, float(weights))
+    if weights.shape != (documents,):
+        given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
+        raise InputError(f"{what}: {given} for {documents:,} documents: give one number for each of them")
+    _check(weights, np.arange(documents), what, "place")
+    return weights
+
+
+def weights_of_column(values: pl.Series, rows: Ints, where: str) -> Floats:
+    """The numbers in a column that was read as text.
+
+    Args:
+        values: String with nulls, n.
+        rows: of the documents in their source, shape (n,).
+        where: the source and the column, for messages.
+
+    Raises:
+        InputError: one is missing or no finite number of at least 0, or all are 0.
+    """
+    weights = values.str.strip_chars().cast(pl.Float64, strict=False)
+    wrong = weights.is_null().arg_true()
+    if len(wrong):
+        given = values[wrong[0]]
+        held = "no number" if given is None else repr(given[:40])
+        raise InputError(f"{where} holds {held} in row {rows[wrong[0]]}: give every document a number of at least 0")
+    _check(weights.to_numpy(), rows, where, "row")
+    return weights.to_numpy()
+
+
+def _check(weights: Floats, places: NDArray[Any], where: str, place: str) -> None:
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InputError(
+            f"{where} holds {weights[wrong[0]]:g} in {place} {places[wrong[0]]}: a weight is a finite number of at least 0"
+        )
+    if not weights.any():
+        raise InputError(
+            f"{where}: every weight is zero, so there is nothing to learn from: give some documents a weight"
+        )

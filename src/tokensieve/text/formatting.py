@@ -11,6 +11,7 @@ characters without the white space at their end, of which the last 8.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
@@ -22,7 +23,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Ints
-from tokensieve.text.fields import split_fields
 from tokensieve.text.spill import StoredTexts
 
 LENGTHS = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)  # words, separated by white space
@@ -171,7 +171,7 @@ def formatting_bits(texts: pl.Series | StoredTexts, fields: Sequence[str] = ()) 
 
     Args:
         texts: n texts, in memory or in files.
-        fields: that the texts were joined from (`tokensieve.text.fields`), if any.
+        fields: that the texts were joined from (`tokensieve.text.formatting`), if any.
     """
     if isinstance(texts, StoredTexts):
         return np.concatenate(
@@ -228,3 +228,42 @@ def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
             part = found.get(name, "").removeprefix(" ")
             out[name].append(part if name == fields[-1] else part.removesuffix("\n"))
     return [pl.Series("text", parts, dtype=pl.String) for parts in out.values()]
+
+
+BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
+
+
+def mark(field: str) -> str:
+    """What precedes a part of this field."""
+    return f"⟦{field}⟧"
+
+
+def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
+    """One text of all parts, row by row; null where all are missing, and white space only where all are that.
+
+    A mark inside a part is no mark: its brackets become [ and ].
+
+    Args:
+        fields: the names.
+        parts: the texts of each, with nulls.
+    """
+    columns = [pl.col(str(i)) for i in range(len(parts))]
+    whole = pl.concat_str([column.fill_null("") for column in columns])
+    marked = []
+    for name, column in zip(fields, columns, strict=True):
+        part = column.fill_null("")
+        for field in fields:
+            part = part.str.replace_all(mark(field), f"[{field}]", literal=True)
+        marked.append(pl.lit(mark(name) + " ") + part)
+    text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
+    absent = pl.all_horizontal(column.is_null() for column in columns)
+    frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
+    return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
+
+
+def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
+    """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
+    marks = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
+    found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in marks.finditer(text))]
+    ends = [*(start for _, start, _ in found[1:]), len(text)]
+    return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]

@@ -1,12 +1,11 @@
-"""Seeded, stratified draws of documents, or of the units that they belong to.
-
-Of documents, the same rows as scikit-learn's `train_test_split`, without its second of imports.
-"""
+"""Seeded draws for testing: of documents within each class, or of the units (prompts, authors) that they belong to."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,9 +15,68 @@ from scipy.sparse.csgraph import connected_components
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 
+if TYPE_CHECKING:
+    from tokensieve.text.corpus import Corpus
+
+
+def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
+    """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
+
+    What is drawn are distinct texts, so identical texts are never on both sides. A class with one distinct text stays
+    in training. Where documents belong to units, whole units are drawn (`split_units`), and of pairs whole prompts
+    (`draw_units`).
+
+    Args:
+        corpus: without a test set.
+        share: share of the distinct texts, or of the pairs, between 0 and 1.
+        seed: of the draw.
+
+    Raises:
+        InputError: the corpus has a test set, the share is not between 0 and 1, no class has two different texts, or a
+            class would be left without training documents.
+    """
+    if corpus.test is not None:
+        raise InputError(f"{corpus.name} has a test set already")
+    if not 0 < share < 1:
+        raise InputError(f"the test share must lie between 0 and 1, not {share}")
+    texts = corpus.keys.rank("dense").to_numpy().astype(np.int64) - 1
+    if corpus.pairs is not None:
+        in_test = np.repeat(draw_units(corpus.pairs.units, share, seed), 2)
+    elif corpus.units is not None:
+        # units that share a text are one: both are vertices of a graph, and each document an edge
+        size = int(corpus.units.max(initial=-1)) + 1
+        edges = corpus.units, size + texts
+        graph = sp.coo_array((np.ones(len(texts), np.int8), edges), shape=(size + int(texts.max(initial=-1)) + 1,) * 2)
+        linked = np.unique(connected_components(graph, directed=False)[1][corpus.units], return_inverse=True)[1]
+        in_test = split_units(linked.astype(np.int64), corpus.labels, share, seed)
+    else:
+        # Distinct texts are numbered by first appearance: other words in the same rows leave the split as it is.
+        _, first = np.unique(texts, return_index=True)
+        which = np.argsort(np.argsort(first))[texts]
+        strata = corpus.labels[np.sort(first)]
+        candidates = np.flatnonzero(np.bincount(strata, minlength=len(corpus.classes))[strata] > 1)
+        if not candidates.size:
+            raise InputError(
+                f"{corpus.name}: {len(texts):,} documents, but within each class all texts are the same, so none can be held "
+                "out for testing; check that --text names the column of the texts, or give --test SOURCE"
+            )
+        strata = strata[candidates]
+        n_classes = len(np.unique(strata))
+        size = min(max(math.ceil(share * candidates.size), n_classes), candidates.size - n_classes)
+        in_test = np.isin(which, candidates[stratified(strata, size, seed)[1]])
+    left = np.bincount(corpus.labels[~in_test], minlength=len(corpus.classes))
+    if not left.all():
+        name = corpus.classes[int(left.argmin())]
+        raise InputError(
+            f"with a test share of {share} no training document of class {name!r} is left; take a smaller share"
+        )
+    return replace(corpus.filter(~in_test), test=corpus.filter(in_test))
+
 
 def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
     """Positions that stay and positions that are drawn, the classes in both in nearly the same proportion, each in random order.
+
+    The same rows as scikit-learn's `train_test_split`, without its second of imports.
 
     Args:
         labels: class index of each of n items, shape (n,), each class at least twice.
@@ -26,11 +84,26 @@ def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
         seed: of the draw.
     """
     rng = np.random.RandomState(seed)
+
+    def shares(sizes: Ints, draws: int) -> Ints:
+        """How many of each class: in proportion, rounded down; the rest to the largest remainders, ties by chance."""
+        exact: Floats = sizes / sizes.sum() * draws
+        out = np.floor(exact)
+        left, remainder = int(draws - out.sum()), exact - out
+        for value in np.unique(remainder)[::-1]:
+            if left == 0:
+                break
+            tied = np.flatnonzero(remainder == value)
+            chosen = rng.choice(tied, size=min(len(tied), left), replace=False)
+            out[chosen] += 1
+            left -= len(chosen)
+        return out.astype(np.int64)
+
     index = np.unique(labels, return_inverse=True)[1]
     of_class = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
     sizes = np.array([len(members) for members in of_class])
-    stay = _shares(sizes, len(labels) - size, rng)
-    drawn = _shares(sizes - stay, size, rng)
+    stay = shares(sizes, len(labels) - size)
+    drawn = shares(sizes - stay, size)
     kept: list[Ints] = []
     taken: list[Ints] = []
     for members, first, second in zip(of_class, stay, drawn, strict=True):
@@ -40,37 +113,39 @@ def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
     return rng.permutation(np.concatenate(kept)), rng.permutation(np.concatenate(taken))
 
 
-def folds(labels: Ints, k: int, seed: int) -> list[tuple[Ints, Ints]]:
+def folds(labels: Ints, k: int, seed: int, units: Ints | None = None) -> list[tuple[Ints, Ints]]:
     """k pairs of positions, (all others, one part): the parts hold each item once, and the classes in nearly equal proportion.
 
     Args:
         labels: class index of each of n items, shape (n,).
-        k: number of parts.
+        k: number of parts; fewer where there are fewer units.
         seed: of the draw.
+        units: the unit of each item, shape (n,), each of which stays whole: larger units come first, each goes to the part that
+            has least of its classes. None where each item is one.
     """
-    order = np.random.default_rng(seed).permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    part = np.empty(len(labels), dtype=np.int64)
-    part[order] = np.arange(len(labels)) % k
+    rng = np.random.default_rng(seed)
+    if units is None:
+        order = rng.permutation(len(labels))
+        order = order[np.argsort(labels[order], kind="stable")]
+        part = np.empty(len(labels), dtype=np.int64)
+        part[order] = np.arange(len(labels)) % k
+    else:
+        table = _class_counts(units, labels)
+        k = max(min(k, int(np.count_nonzero(table.sum(axis=1)))), 1)
+        share = table / np.maximum(table.sum(axis=0), 1)
+        have, of_unit = np.zeros((k, table.shape[1])), np.zeros(len(table), dtype=np.int64)
+        order = rng.permutation(len(table))
+        for unit in order[np.argsort(-table[order].sum(axis=1), kind="stable")]:
+            of_unit[unit] = np.argmin(have @ share[unit] + 1e-9 * have.sum(axis=1))
+            have[of_unit[unit]] += share[unit]
+        part = of_unit[units]
     return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(k)]
 
 
-def unit_index(units: Sequence[Any] | NDArray[Any]) -> Ints:
+def unit_index(units: Sequence[object] | NDArray[np.generic]) -> Ints:
     """0 … U−1 for the distinct values of `units`, in order of first appearance, shape (n,)."""
-    names: dict[Any, int] = {}
+    names: dict[object, int] = {}
     return np.fromiter((names.setdefault(unit, len(names)) for unit in units), dtype=np.int64, count=len(units))
-
-
-def linked(units: Ints, others: Ints) -> Ints:
-    """Units joined where they share one of the others (an identical text, say), numbered from 0, shape (n,).
-
-    Args:
-        units, others: of n documents, not negative.
-    """
-    size = int(units.max(initial=-1)) + 1
-    pairs = units, size + others
-    graph = sp.coo_array((np.ones(len(units), np.int8), pairs), shape=(size + int(others.max(initial=-1)) + 1,) * 2)
-    return np.unique(connected_components(graph, directed=False)[1][units], return_inverse=True)[1].astype(np.int64)
 
 
 def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
@@ -88,8 +163,7 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
     Raises:
         InputError: there are fewer than two units, or one side would be empty.
     """
-    table = np.zeros((int(units.max(initial=-1)) + 1, int(labels.max(initial=0)) + 1))
-    np.add.at(table, (units, labels), 1)
+    table = _class_counts(units, labels)
     if np.count_nonzero(table.sum(axis=1)) < 2:
         raise InputError("a split by units needs documents of at least two units; check --by")
     total = table.sum(axis=0)
@@ -107,37 +181,23 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
     return mask
 
 
-def unit_folds(units: Ints, labels: Ints, k: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """As `folds`, with every unit whole on one side: larger units first, each to the part that has least of its classes.
+def draw_units(units: Ints, share: float, seed: int) -> NDArray[np.bool_]:
+    """Pairs of units drawn at random until they are `share` of all, at least one unit and not the last one, shape (n,).
 
     Args:
-        units: the unit of each document, shape (n,), not negative.
-        labels: class index of each document, shape (n,).
-        k: most parts; fewer where there are fewer units.
+        units: unit of each pair, shape (n,), at least two different ones.
+        share: between 0 and 1.
         seed: of the draw.
     """
+    names, sizes = np.unique(units, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    before = np.cumsum(sizes[order]) - sizes[order] / 2
+    most = max(1, min(int(np.searchsorted(before, share * len(units))), len(names) - 1))
+    return np.isin(units, names[order[:most]])
+
+
+def _class_counts(units: Ints, labels: Ints) -> Floats:
+    """Documents of each class in each unit, shape (units, classes)."""
     table = np.zeros((int(units.max(initial=-1)) + 1, int(labels.max(initial=0)) + 1))
     np.add.at(table, (units, labels), 1)
-    k = max(min(k, int(np.count_nonzero(table.sum(axis=1)))), 1)
-    share = table / np.maximum(table.sum(axis=0), 1)
-    have, part = np.zeros((k, table.shape[1])), np.zeros(len(table), dtype=np.int64)
-    order = np.random.default_rng(seed).permutation(len(table))
-    for unit in order[np.argsort(-table[order].sum(axis=1), kind="stable")]:
-        part[unit] = np.argmin(have @ share[unit] + 1e-9 * have.sum(axis=1))
-        have[part[unit]] += share[unit]
-    return [(np.flatnonzero(part[units] != i), np.flatnonzero(part[units] == i)) for i in range(k)]
-
-
-def _shares(sizes: Ints, draws: int, rng: np.random.RandomState) -> Ints:
-    """How many of each class: in proportion, rounded down, and what is left to the largest remainders, ties by chance."""
-    exact: Floats = sizes / sizes.sum() * draws
-    out = np.floor(exact)
-    left, remainder = int(draws - out.sum()), exact - out
-    for value in np.unique(remainder)[::-1]:
-        if left == 0:
-            break
-        tied = np.flatnonzero(remainder == value)
-        chosen = rng.choice(tied, size=min(len(tied), left), replace=False)
-        out[chosen] += 1
-        left -= len(chosen)
-    return out.astype(np.int64)
+    return table

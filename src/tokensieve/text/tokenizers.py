@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
+import os
 import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -13,8 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.fields import split_fields
-from tokensieve.text.pieces import PieceTokenizer as PieceTokenizer  # part of this module for others
+from tokensieve.files import read_regular
+from tokensieve.text.formatting import split_fields
 from tokensieve.text.plain_text import check_regular
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import whole_text
@@ -239,7 +245,7 @@ class FieldTokenizer:
 
     Attributes:
         base: how each part is split.
-        fields: the names, as in `tokensieve.text.fields`.
+        fields: the names, as in `tokensieve.text.formatting`.
     """
 
     base: WordTokenizer | PieceTokenizer
@@ -340,3 +346,131 @@ def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
     if not words:
         raise InputError(f"{path.name}: holds no stop words; write one a line")
     return tuple(sorted(words))
+
+
+_COMPONENTS = {
+    "normalizer": "BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend Replace Sequence Strip "
+    "StripAccents".split(),
+    "pre_tokenizer": "BertPreTokenizer ByteLevel CharDelimiterSplit Digits FixedLength Metaspace Punctuation Sequence Split "
+    "UnicodeScripts Whitespace WhitespaceSplit".split(),
+}
+# each known to make some broken tokenizer panic, hang or grow
+_SENTENCES = (
+    *("", " ", "A plain sentence, with words.", "<s></s>[CLS][SEP]<pad>", "這是一個句子", "\U0010ffff\ue000"),
+    *("a" * 3000, "ab" * 1000, "1" * 1000, " " * 1000, "\n" * 100, "aA1 ,." * 300, "!?" * 500, "aaaa b aaaa c" * 100),
+    *("e\u0301" * 200, "\u0000\u0001\ufffd\u200b\ufeff", "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 50),
+    *("\u0628\u0650" * 100, "ﬁ½℃㈱ŉǆ" * 20),
+)
+
+
+class PieceTokenizer:
+    """Any Hugging Face `tokenizers` tokenizer (word pieces, BPE, unigram); special tokens are left out.
+
+    Args:
+        source: a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text.
+
+    Raises:
+        InputError: the file is missing or is no tokenizer, or it fails on one of the sentences that it is tried on.
+    """
+
+    def __init__(self, source: Any) -> None:
+        from tokenizers import Tokenizer as Pieces
+
+        name = "the tokenizer"
+        if isinstance(source, Pieces):
+            content = source.to_str()
+        elif isinstance(source, str) and source.lstrip().startswith("{"):
+            content = source
+        else:
+            name = str(source)[:200]
+            try:
+                content = read_regular(Path(source), links=True).decode()
+            except (OSError, ValueError) as problem:
+                raise InputError(f"{name} is no tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
+        with _one_line(f"{name} is no tokenizers file (tokenizer.json)"):
+            self._pieces = Pieces.from_str(json.dumps(_checked(json.loads(content)), ensure_ascii=False))
+            self._pieces.no_padding()
+            self._pieces.no_truncation()
+        with _one_line(f"{name} fails on ordinary text"):
+            # in a thread, which is given up where it does not end: a pattern may backtrack for hours
+            failed: list[BaseException] = []
+            thread = threading.Thread(target=self._attempt, args=(failed,), daemon=True)
+            thread.start()
+            thread.join(20)
+            if thread.is_alive():
+                raise ValueError("it needs more than 20 seconds for a few sentences")
+            if failed:
+                raise failed[0]
+
+    def _attempt(self, failed: list[BaseException]) -> None:
+        try:
+            self._pieces.encode_batch(list(_SENTENCES), add_special_tokens=False)
+        except BaseException as problem:  # a panic is no Exception
+            failed.append(problem)
+
+    def split(self, texts: pl.Series) -> pl.Series:
+        """Each text's pieces in order."""
+        with _one_line("the tokenizer fails on a text"):
+            encoded = self._pieces.encode_batch(texts.to_list(), add_special_tokens=False)
+        return pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
+
+    def spans(self, text: str) -> list[tuple[int, int, str]]:
+        """One text's pieces with their place."""
+        clean = re.sub("[\ud800-\udfff]", "\ufffd", text)  # as in every text that is read
+        with _one_line("the tokenizer fails on a text"):
+            e = self._pieces.encode(clean, add_special_tokens=False)
+        return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tokenizer itself, as JSON text."""
+        return {"kind": "pieces", "json": self._pieces.to_str()}
+
+
+def _checked(description: Any) -> Any:
+    """The description with known components only, and without what is not needed to split texts.
+
+    Raises:
+        ValueError: a component is unknown, makes pieces random, or makes texts much longer.
+    """
+    model = description.get("model") if isinstance(description, dict) else None
+    if not isinstance(model, dict) or model.get("type", "BPE") not in ("BPE", "WordPiece", "WordLevel", "Unigram"):
+        raise ValueError("its model is none of BPE, Unigram, WordLevel and WordPiece")
+    if not model.get("vocab"):
+        raise ValueError("it has no vocabulary")
+    if model.get("dropout"):
+        raise ValueError("its dropout makes pieces random; set it to null")
+    growth, depth = 1, 0
+    for kind, known in _COMPONENTS.items():
+        parts = [description.get(kind)]
+        while parts:
+            part, depth = parts.pop(), depth + 1
+            if part is None:
+                continue
+            if not isinstance(part, dict) or depth > 200 or part.get("type") not in known:
+                name = part.get("type") if isinstance(part, dict) else part
+                raise ValueError(f"its {kind} {str(name)[:40]!r} is unknown, or one of too many")
+            parts += part.get("normalizers") or part.get("pretokenizers") or []
+            written = part.get("content", part.get("prepend")) if kind == "normalizer" else None
+            growth *= max(len(written), 1) if isinstance(written, str) else 1
+    if growth > 64:
+        raise ValueError("its normalizer can make a text over 64 times as long")
+    return description | {"post_processor": None, "padding": None, "truncation": None}
+
+
+@contextmanager
+def _one_line(what: str) -> Iterator[None]:
+    """Whatever the library raises becomes one line, and what a panic writes to standard error is left out."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError):
+        raise
+    except BaseException as problem:  # a panic is no Exception
+        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise InputError(f"{what}: {reason}") from None
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

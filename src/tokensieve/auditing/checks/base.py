@@ -26,7 +26,7 @@ from tokensieve.task.training import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.tokens import tokenize
+from tokensieve.text.vocabulary import tokenize
 
 EXAMPLES = 3
 MOST_ENVIRONMENTS = 100

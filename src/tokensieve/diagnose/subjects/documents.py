@@ -14,7 +14,7 @@ from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.fields import split_fields
+from tokensieve.text.formatting import split_fields
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import count_texts

@@ -24,8 +24,7 @@ from tokensieve.report.pictures.style import BLUE, CATEGORIES, DARK, GREY, ORANG
 from tokensieve.report.points import bins_of, thin
 from tokensieve.text.formatting import formatting_features
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, WordTokenizer, text_series
-from tokensieve.text.tokens import tokenize
-from tokensieve.text.vocabulary import Vocabulary
+from tokensieve.text.vocabulary import Vocabulary, tokenize
 
 if TYPE_CHECKING:
     from tokensieve.auditing.findings import Excerpt
