@@ -38,7 +38,7 @@ class Problem:
     """Reviews as token ids and as counts, and a point (E, p, v)."""
 
     def __init__(self, documents: int, d: int) -> None:
-        from tokensieve.model.start import Start
+        from tokensieve.model.embeddings import Start
         from tokensieve.text.corpus import Corpus
         from tokensieve.text.vocabulary import count_corpus, tokenize
 

@@ -43,7 +43,7 @@ from scipy.stats import spearmanr
 
 from machine import DATA, described, forget_peak, memory
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.effects import effects
+from tokensieve.model.explanation import effects
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.vocabulary import tokenize
 

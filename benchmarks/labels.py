@@ -28,8 +28,7 @@ from machine import DATA, described
 from tokensieve.auditing.checks.label_issues import confident_issues
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.task.interface import Part
-from tokensieve.task.labels import Labels
+from tokensieve.task.tasks import Labels, Part
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus

@@ -28,7 +28,7 @@ from machine import DATA, described
 from tokensieve.auditing.preferences import log_ratios
 from tokensieve.evidence.shares import Share
 from tokensieve.model.settings import TrainSettings
-from tokensieve.task.training import train_corpus
+from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.formatting import formatting
 from tokensieve.text.pairs import read_pairs

@@ -385,7 +385,7 @@ def margin(options: argparse.Namespace) -> None:
     import clarabel
     import scipy.sparse as sp
 
-    from tokensieve.model.start import initialise
+    from tokensieve.model.embeddings import initialise
     from tokensieve.theory.generators import single_token
     from tokensieve.theory.limit.margin import max_margin
     from tokensieve.theory.one_step import one_step

@@ -372,7 +372,7 @@ def _network(client: Any, length: int = 4_000_000) -> float:
 def _rates(frame: pl.DataFrame, ngrams: int, network: float) -> Rates:
     from tokensieve.model.adam import Schedule
     from tokensieve.model.adam import train as adam
-    from tokensieve.model.start import initial_table, prior_of
+    from tokensieve.model.fit import initial_table, prior_of
 
     splitter, n = WordTokenizer(), len(frame)
     stream, tokenizing = _timed(lambda: tokenize(frame["text"], splitter))

@@ -19,7 +19,7 @@ import numpy as np
 
 from machine import described
 from theory import highest_entries, real
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory import margin
 from tokensieve.theory.generators import single_token

@@ -26,7 +26,7 @@ from theory_docs.descent import descend
 from theory_docs.joint import joint_flow, own_margin
 from theory_docs.phases import phase_pictures, phase_table
 from theory_docs.sweep import grid, run_sweep
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from machine import DATA, described
-from tokensieve.model.embeddings import TrainingSettings, train_embeddings
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import TrainingSettings, initialise, train_embeddings
 from tokensieve.reproduce.data import Data
 from tokensieve.text.counts import Counts
 

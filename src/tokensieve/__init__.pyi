@@ -26,8 +26,10 @@ from .evidence.importance import (
 )
 from .evidence.sums import TokenSums as TokenSums
 from .model.attention import Gradient as Gradient
+from .model.attention import Model as Model
 from .model.attention import answers as answers
 from .model.attention import gradient as gradient
+from .model.attention import pair_gradient as pair_gradient
 from .model.classifier import AttentionClassifier as AttentionClassifier
 from .model.cluster import learn_on as learn_on
 from .model.embeddings import (
@@ -39,16 +41,15 @@ from .model.embeddings import (
 from .model.embeddings import (
     embedding_gradient as embedding_gradient,
 )
+from .model.embeddings import initialise as initialise
 from .model.embeddings import (
     train_embeddings as train_embeddings,
 )
 from .model.explanation import Explanation as Explanation
+from .model.explanation import compare as compare
 from .model.fit import fit as fit
-from .model.pairs import compare as compare
-from .model.pairs import fit_pairs as fit_pairs
-from .model.pairs import pair_gradient as pair_gradient
+from .model.fit import fit_pairs as fit_pairs
 from .model.settings import TrainSettings as TrainSettings
-from .model.start import initialise as initialise
 from .model.storage import (
     load_model as load_model,
 )
@@ -61,7 +62,6 @@ from .model.storage import (
 from .model.storage import (
     table as table,
 )
-from .model.trained import Model as Model
 from .report.dataset_card import dataset_card as dataset_card
 from .report.html import render as render
 from .report.writer import pictures as pictures

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_score
 
 from tokensieve.auditing.score import BINS, ModelCard, learning_curve, model_card
-from tokensieve.model.decision import decide, probabilities
+from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.counts import Counts

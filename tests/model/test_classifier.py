@@ -24,12 +24,10 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from calls import fast_first
 from tokensieve.errors import InputError
-from tokensieve.model.attention import attention, loss_and_slope, with_sink
+from tokensieve.model.attention import attention, both, loss_and_slope, probabilities, with_sink
 from tokensieve.model.classifier import AttentionClassifier, is_text
-from tokensieve.model.decision import both, probabilities
 from tokensieve.model.explanation import SINK
-from tokensieve.model.fit import best_scale
-from tokensieve.model.start import initial_table
+from tokensieve.model.fit import best_scale, initial_table
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer, text_series

@@ -30,10 +30,10 @@ from tokensieve.evidence.importance import Category, Importance, token_importanc
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
-from tokensieve.model.effects import attention_sums
+from tokensieve.model.explanation import attention_sums
 from tokensieve.model.partitions import Piece, pieces_of, with_quotes
 from tokensieve.model.settings import TrainSettings
-from tokensieve.task.training import train_corpus
+from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.settings import ReadSettings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tokensieve.model.attention import answers, attention
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.effects import attention_sums, effects
+from tokensieve.model.explanation import attention_sums, effects
 from tokensieve.text import counts as counts_module
 from tokensieve.text.counts import Counts
 

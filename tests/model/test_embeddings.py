@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 import tokensieve.model.embeddings as module
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.model.embeddings import TrainingSettings, accuracy, embedding_gradient, evaluate, train_embeddings
-from tokensieve.model.start import Start, initialise
+from tokensieve.model.embeddings import (
+    Start,
+    TrainingSettings,
+    accuracy,
+    embedding_gradient,
+    evaluate,
+    initialise,
+    train_embeddings,
+)
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import independent_tokens
 from tokensieve.theory.one_step import one_step

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers
-from tokensieve.model.pairs import answer_pairs, compare, fit_pairs, margins, named_rightly, pair_gradient
+from tokensieve.model.attention import answers, margins, named_rightly, pair_gradient
+from tokensieve.model.explanation import answer_pairs, compare
+from tokensieve.model.fit import fit_pairs
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.storage import model_files, read_model
-from tokensieve.task.training import train_corpus
+from tokensieve.task.tasks import train_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.pairs import read_pairs
 

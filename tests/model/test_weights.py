@@ -19,9 +19,8 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.fit import best_scale, fit, weighted_median
+from tokensieve.model.fit import best_scale, fit, initial_table, prior_of, weighted_median
 from tokensieve.model.settings import TrainSettings
-from tokensieve.model.start import initial_table, prior_of
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
 

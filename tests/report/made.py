@@ -18,9 +18,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report.pictures.style import CATEGORIES
-from tokensieve.task.interface import Part
-from tokensieve.task.labels import Labels
-from tokensieve.task.training import CorpusModel
+from tokensieve.task.tasks import CorpusModel, Labels, Part
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Assumption, check_assumptions
 from tokensieve.theory.generators import independent_tokens, single_token

@@ -7,7 +7,7 @@ import pytest
 
 from theory_docs.descent import descend
 from tokensieve.errors import InputError
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token

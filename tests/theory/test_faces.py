@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow

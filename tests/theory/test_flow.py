@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import LEG, Verdict, gradient_flow

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from theory_docs.joint import joint_flow, own_margin
 from tokensieve.errors import InputError
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token

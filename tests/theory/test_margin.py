@@ -14,7 +14,7 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize, nnls
 
 from tokensieve.errors import InputError
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.ties import face_of
 from tokensieve.theory.generators import single_token

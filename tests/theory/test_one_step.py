@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.start import Start, initialise
+from tokensieve.model.embeddings import Start, initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.one_step import first_step, one_step
 

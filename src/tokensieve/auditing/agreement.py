@@ -10,8 +10,7 @@ import polars.selectors
 
 from tokensieve.evidence.importance import Category, Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.decision import both
-from tokensieve.model.trained import Model
+from tokensieve.model.attention import Model, both
 from tokensieve.text.counts import Floats, Ints
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
@@ -54,7 +53,7 @@ def token_table(importance: Importance, model: Model, attention: Floats) -> tupl
     Args:
         importance: of the training documents.
         model: trained on them.
-        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.effects.Effects.attention`).
+        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.explanation.Effects.attention`).
     """
     k, which = len(importance.classes), quadrants(importance, attention)
     table = importance.to_frame().with_columns(

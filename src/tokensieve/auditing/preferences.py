@@ -13,9 +13,8 @@ from tokensieve.auditing.agreement import DIGITS
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.pairs import length_features, win_rates, wins_frame
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.pairs import named_rightly
-from tokensieve.task.training import CorpusModel
+from tokensieve.model.attention import loss_and_slope, named_rightly
+from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats
 from tokensieve.text.spill import characters

@@ -23,11 +23,11 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
+from tokensieve.model.attention import accuracy, decide, probabilities
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.decision import accuracy, decide, probabilities
 from tokensieve.model.explanation import Piece, pieces
 from tokensieve.model.storage import model_files
-from tokensieve.task.training import CorpusModel
+from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Ints
 
 if TYPE_CHECKING:

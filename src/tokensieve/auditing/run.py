@@ -22,9 +22,9 @@ from tokensieve.escape import shown
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
-from tokensieve.model.effects import attention_sums
+from tokensieve.model.explanation import attention_sums
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.task.training import CorpusModel, train_corpus
+from tokensieve.task.tasks import CorpusModel, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source

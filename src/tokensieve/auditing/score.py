@@ -13,11 +13,9 @@ import polars as pl
 from tokensieve.blocks import Block, Column, Format, Section, Table, Text
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import loss_and_slope
-from tokensieve.model.decision import decide, probabilities
+from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.wording import percent, plain
 

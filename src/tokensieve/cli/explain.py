@@ -23,8 +23,8 @@ def explain(
     as_json: bool = option(False, "Print JSON instead of a table.", flag="--json"),
 ) -> None:
     """Explain the prediction for one text, or why one answer is preferred to another."""
+    from tokensieve.model.explanation import compare
     from tokensieve.model.explanation import explain as take_apart
-    from tokensieve.model.pairs import compare
     from tokensieve.model.storage import read_model
     from tokensieve.report.predictions import show_explanation, show_pair
 

@@ -18,7 +18,7 @@ from tokensieve.text.settings import SourceSettings, groups_from
 if TYPE_CHECKING:
     import polars as pl
 
-    from tokensieve.model.trained import Model
+    from tokensieve.model.attention import Model
     from tokensieve.text.table import SourceTable
 
 
@@ -98,7 +98,7 @@ def _predict_documents(
     import polars as pl
 
     from tokensieve.auditing.score import score
-    from tokensieve.model.decision import probabilities
+    from tokensieve.model.attention import probabilities
     from tokensieve.report.predictions import show_score
     from tokensieve.text.documents import read_rows
 
@@ -128,7 +128,7 @@ def _predict_pairs(
     model: Model, table: SourceTable, columns: tuple[str, str], kept: list[str], out: Path | None, quiet: bool
 ) -> None:
     """A row per pair, and how often the first answer is preferred."""
-    from tokensieve.model.pairs import answer_pairs
+    from tokensieve.model.explanation import answer_pairs
     from tokensieve.report.predictions import score_lines
     from tokensieve.text.documents import read_rows
 

@@ -33,7 +33,7 @@ def train(
     """Train on a source and write the model."""
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import model_files
-    from tokensieve.task.training import train_corpus
+    from tokensieve.task.tasks import train_corpus
     from tokensieve.text.corpus import read_corpus
 
     settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)

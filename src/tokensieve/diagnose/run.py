@@ -43,7 +43,7 @@ from tokensieve.diagnose.subjects.recognise import RecognisedModel, recognise
 from tokensieve.diagnose.subjects.windows import SPLITTER
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
-from tokensieve.model.decision import both
+from tokensieve.model.attention import both
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints

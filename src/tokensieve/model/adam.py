@@ -34,7 +34,7 @@ class Schedule:
         score_rate: initial step size for u.
         value_rate: initial step size for w.
         seed: order of the documents.
-        pairs: whether what a step takes is a pair, documents 2k (preferred) and 2k + 1 (`tokensieve.model.pairs`).
+        pairs: whether what a step takes is a pair, documents 2k (preferred) and 2k + 1 (`tokensieve.model.attention`).
     """
 
     steps: int
@@ -207,7 +207,7 @@ def _document(
 def _pair(
     k: int, indptr: Ints, indices: Ints, data: Floats, weight: float, sink: int, table: Floats, q: Floats, fg: Floats
 ) -> None:
-    """Add the gradient of pair k, documents 2k (preferred) and 2k + 1, each with the sink (tokensieve.model.pairs)."""
+    """Add the gradient of pair k, documents 2k (preferred) and 2k + 1, each with the sink (tokensieve.model.attention)."""
     first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
     m = middle - first
     top, drained = _read(first, middle, indices, data, sink, table, q[:m], fg[0])

@@ -24,13 +24,18 @@ Everything here is plain NumPy over the stored entries of the count matrix, one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints, row_blocks
+from tokensieve.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -211,3 +216,134 @@ def _weighted(matrix: sp.csr_array, entries: Floats) -> sp.csr_array:
 def _outputs(w: Floats) -> Floats:
     w = np.ascontiguousarray(w, dtype=np.float64)
     return w[:, None] if w.ndim == 1 else w
+
+
+def decide(f: Floats) -> Ints:
+    """Index of the class answered, shape (n,); f of shape (n, H), or (n,) for two classes."""
+    if f.ndim == 2 and f.shape[1] > 1:
+        return np.asarray(np.argmax(f, axis=1))
+    return (f.reshape(len(f)) > 0).astype(np.int64)
+
+
+def probabilities(f: Floats) -> Floats:
+    """Class probabilities, shape (n, K): logistic for one head (shape (n,) or (n, 1)), softmax for K."""
+    if f.ndim == 2 and f.shape[1] > 1:
+        return np.asarray(np.exp(f - np.logaddexp.reduce(f, axis=1, keepdims=True)))
+    f = f.reshape(len(f))
+    return np.exp(-np.logaddexp(0.0, np.column_stack([f, -f])))
+
+
+def both(x: Floats) -> Floats:
+    """One column per class, shape (m, K): [−x, x] for one head, x itself for K heads."""
+    return np.hstack([-x, x]) if x.shape[1] == 1 else x
+
+
+def accuracy(f: Floats, labels: Ints) -> float:
+    """Share of documents answered rightly; nan without documents."""
+    return float(np.mean(decide(f) == labels)) if len(labels) else math.nan
+
+
+@dataclass(frozen=True)
+class Model:
+    """Softmax attention over token types, with exact sums as answers (formulas in `tokensieve.model.attention`).
+
+    Attributes:
+        classes: the K labels, sorted, shape (K,).
+        scores: u, shape (|S|,).
+        values: w, shape (|S|, 1) for two classes (of the second), (|S|, K) otherwise.
+        prior: decision value of a document without a known token, shape (1,) or (K,).
+        tokens: the |S| token types as text.
+        vocabulary: how text becomes counts; None for a model of counts.
+        steps: training steps taken.
+        validation: (steps, mean loss) on held-out documents, shape (checks, 2).
+        sink: score of the sink, whose value is the prior; None for a model without one.
+        settings: parameters of `AttentionClassifier` that train the same model again from the same counts.
+        pairs: whether it was trained on pairs, so that only differences of decision values mean anything.
+    """
+
+    classes: NDArray[Any]
+    scores: Floats
+    values: Floats
+    prior: Floats
+    tokens: NDArray[Any]
+    vocabulary: Vocabulary | None = None
+    steps: int = 0
+    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    sink: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    pairs: bool = False
+
+    def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:
+        """Counts of texts, shape (n, |S|), and the unknown words of each, shape (n,)."""
+        assert self.vocabulary is not None
+        return self.vocabulary.read(texts)
+
+    def decide(self, matrix: sp.csr_array) -> Floats:
+        """Decision values f, shape (n, H), of counts; the prior where nothing known is in a document."""
+        f = answers(matrix, *self.table)
+        f[np.diff(matrix.indptr) == 0] = self.prior  # what the sink answers to rounding
+        return f
+
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """(u, w) with the sink's, if there is one, in the last place."""
+        if self.sink is None:
+            return self.scores, self.values
+        return np.append(self.scores, self.sink), np.vstack([self.values, self.prior])
+
+    def class_values(self, k: int) -> Floats:
+        """Values that speak for class index k, shape (|S|,); with two classes those of the first are −w."""
+        return both(self.values)[:, k]
+
+    def answer(self, matrix: sp.csr_array, unknown: Ints) -> pl.DataFrame:
+        """One row per document: class, its probability, the decision value f of the second of two classes or of that class,
+        and the number of unknown words.
+
+        Args:
+            matrix, unknown: of `count`.
+        """
+        f = self.decide(matrix)
+        best, p, rows = decide(f), probabilities(f), np.arange(len(f))
+        names = pl.Series(self.classes.tolist()).gather(best)
+        value = f[:, 0] if f.shape[1] == 1 else f[rows, best]
+        return pl.DataFrame({"class": names, "probability": p[rows, best], "answer": value, "unknown_words": unknown})
+
+
+def margins(f: Floats) -> Floats:
+    """f_A − f_B of each pair, shape (n,), from the decision values of its documents, shape (2n,) or (2n, 1)."""
+    f = f.reshape(-1)
+    return np.asarray(f[::2] - f[1::2])
+
+
+def against_other(f: Floats) -> Floats:
+    """f of each document less that of the other side of its pair, shape (2n, 1): its class is "chosen" with probability σ(this)."""
+    m = margins(f)
+    return np.column_stack([m, -m]).reshape(-1, 1)
+
+
+def named_rightly(m: Floats) -> Floats:
+    """1 for each pair whose preferred answer has the larger decision value, ½ for a tie, else 0, shape (n,)."""
+    return np.asarray((m > 0) + 0.5 * (m == 0))
+
+
+def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
+    """Loss and exact full-batch gradient in scores and values, in O(nonzeros) (formulas above).
+
+    Args:
+        counts: 2n documents, n ≥ 1 pairs.
+        u: scores, shape (|S|,).
+        w: values, shape (|S|, 1).
+
+    Returns:
+        loss: mean of ℓ over pairs; a and b: its derivatives in u and w; f: decision values of the documents, shape (2n, 1).
+    """
+    matrix = counts.matrix
+    documents, q = Entries(matrix.indptr), attention(matrix, u)
+    f = answers(matrix, u, w)
+    m = margins(f)
+    loss, g = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
+    slope = g[:, 0]
+    g = np.column_stack([slope, -slope]).ravel() / len(slope)
+    at_entries = q * documents.spread(g)
+    a = sum_by_type(matrix, at_entries * above_answer(matrix, q, w[:, 0]))
+    return Gradient(float(np.mean(loss)), a, sum_by_type(matrix, at_entries)[:, None], f)

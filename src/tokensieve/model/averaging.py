@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, loss_and_slope
+from tokensieve.model.attention import answers, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.decision import decide
-from tokensieve.model.effects import attention_sums
-from tokensieve.model.start import prior_of, start_of
+from tokensieve.model.explanation import attention_sums
+from tokensieve.model.fit import prior_of, start_of
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import Chunks

@@ -21,12 +21,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tokensieve.errors import InputError
-from tokensieve.model.decision import both, decide, probabilities
-from tokensieve.model.effects import effects
-from tokensieve.model.explanation import Explanation, explain
+from tokensieve.model.attention import Model, both, decide, probabilities
+from tokensieve.model.explanation import Explanation, effects, explain
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.model.trained import Model
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.documents import checked_weights
 from tokensieve.text.labels import missing
@@ -262,7 +260,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def effects(self, X: Any, names: Any = None) -> pl.DataFrame:
         """What each token does to the answers f for the documents X, one row per token and class.
 
-        Means over the documents that contain the token, exact, in one pass over the counts (`tokensieve.model.effects`):
+        Means over the documents that contain the token, exact, in one pass over the counts (`tokensieve.model.explanation`):
 
             contribution = mean q_{X,s} w_s        deletion = mean (f_X − f_{X∖s}),  f_{X∖s} = (f_X − q_s w_s)/(1 − q_s)
 

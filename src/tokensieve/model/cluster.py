@@ -68,7 +68,7 @@ class Learned:
         model: the classifier, as after `fit`; its `n_steps_` are the minibatch steps of the final training, added up over rounds
             and partitions.
         attention: mean over the documents that contain a type of its attention relative to a uniform share,
-            q_{X,s} / (c_{X,s}/T_X), as in `tokensieve.model.effects.Effects` but 0 for a type in none, shape (|S|,). The same
+            q_{X,s} / (c_{X,s}/T_X), as in `tokensieve.model.explanation.Effects` but 0 for a type in none, shape (|S|,). The same
             bits for the same partitions; other partitions train another model, and order the sum differently.
         classes: the class names.
         sizes: documents by side ("train", "test") and class, shape (2, K).

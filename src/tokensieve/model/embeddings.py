@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numba
 import numpy as np
@@ -32,9 +32,7 @@ from numpy.typing import NDArray
 from tokensieve.checkpoint import fingerprint, load, save
 from tokensieve.errors import InputError
 from tokensieve.model.adam import CONSTANTS, adam_step, corrections
-from tokensieve.model.attention import answers, gradient, loss_and_slope
-from tokensieve.model.decision import accuracy
-from tokensieve.model.start import Start
+from tokensieve.model.attention import accuracy, answers, gradient, loss_and_slope
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -159,7 +157,7 @@ def train_embeddings(
     Raises:
         InputError: shapes that do not agree, no documents, training that overflows, or a checkpoint of another run.
     """
-    _check(counts, start, others or {})
+    _check_fit(counts, start, others or {})
     begun = time.perf_counter()
     sets = {"train": counts} | (others or {})
     mark, tell = fingerprint(sorted(asdict(settings).items()), *start, *sets.values()), progress or silent
@@ -196,7 +194,7 @@ def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = Non
     Raises:
         InputError: shapes that do not agree, or no documents.
     """
-    _check(counts, at, {})
+    _check_fit(counts, at, {})
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
     out = np.empty_like(E) if out is None else out
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
@@ -214,7 +212,7 @@ def evaluate(counts: Counts, u: Floats, w: Floats) -> tuple[float, float]:
     return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
-def _check(counts: Counts, start: Start, others: Sets) -> None:
+def _check_fit(counts: Counts, start: Start, others: Sets) -> None:
     heads = 1 if start.v.ndim == 1 else start.v.shape[1]
     if counts.n_documents == 0:
         raise InputError("there are no documents to train on: give at least one")
@@ -412,3 +410,42 @@ def _resumed(path: Path, mark: str) -> _AdamState | None:
     return _AdamState(
         arrays["E"], arrays["p"], arrays["v"], rest["step"], moments, rest["rows"], list(arrays["tables"])
     )
+
+
+class Start(NamedTuple):
+    """The random start of Lemma 4.1.
+
+    Attributes:
+        E: embeddings E⁰, shape (|S|, d), entries N(0, 1/d).
+        p: `<cls>` vector, shape (d,), entries N(0, 1/d).
+        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d, K).
+    """
+
+    E: Floats
+    p: Floats
+    v: Floats
+
+
+def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
+    """Draw E⁰, p ~ N(0, I/d) and v: a uniformly random unit vector, or K orthonormal columns.
+
+    Args:
+        n_types: |S| ≥ 1.
+        d: embedding dimension, at least the number of heads.
+        heads: 1 for two classes with one output vector, K for K classes.
+        seed: the same seed gives the same bits.
+
+    Raises:
+        InputError: a size below one, or more heads than dimensions.
+    """
+    if n_types < 1 or heads < 1 or d < heads:
+        raise InputError(
+            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads"
+        )
+    rng = np.random.default_rng(seed)
+    p = rng.standard_normal(d) / math.sqrt(d)
+    directions = rng.standard_normal((d, heads))
+    v = directions[:, 0] / np.linalg.norm(directions) if heads == 1 else np.linalg.qr(directions)[0]
+    E = rng.standard_normal((n_types, d))
+    E /= math.sqrt(d)
+    return Start(E, p, v)

@@ -18,10 +18,8 @@ from joblib import cpu_count
 
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, loss_and_slope
+from tokensieve.model.attention import Model, answers, loss_and_slope
 from tokensieve.model.settings import FEW, TrainSettings
-from tokensieve.model.start import initial_table, prior_of
-from tokensieve.model.trained import Model
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.split import folds, split_units, stratified
@@ -78,7 +76,7 @@ def fit(
         progress: called with (stage, share done).
         units: the group of each document (or pair), where they belong together: none is both learned from and held out,
             shape (n,).
-        pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.pairs`).
+        pairs: rows 2i (preferred) and 2i + 1 are a pair (`tokensieve.model.attention`).
 
     Raises:
         InputError: the weights leave no document of a class.
@@ -305,3 +303,51 @@ def _held_out_values(
 def _documents(positions: Ints, pairs: bool) -> Ints:
     """The documents of items, in order."""
     return np.column_stack([2 * positions, 2 * positions + 1]).ravel() if pairs else positions
+
+
+def prior_of(sizes: Ints | Floats) -> Floats:
+    """What a document without known tokens is answered, from the (weighed) documents of each class: shape (1,) or (K,)."""
+    share = np.maximum(sizes, 0.5)
+    log_share = np.log(share / share.sum())
+    return np.asarray(log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean())
+
+
+def initial_table(counts: Counts, prior: Floats, without: Counts | None = None) -> tuple[Floats, Floats]:
+    """Where training starts: (u, w) from token importance.
+
+    With r_{s,k} = log(1 + n/K · share of class k's documents that contain s), centred over classes:
+    w_s = 8/K · r_{s,k} + prior (two classes: the difference of the two), u_s = (max_k r − min_k r)/4. The factors were
+    chosen on validation documents of IMDB and Yelp. Documents of `counts` that are also in `without` do not count; one with
+    a weight counts that often.
+    """
+    present, sizes = counts.weighed
+    if without is not None:
+        present, sizes = present - without.weighed[0], sizes - without.weighed[1]
+    return start_of(present, sizes, prior)
+
+
+def start_of(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -> tuple[Floats, Floats]:
+    """(u, w) of `initial_table` from the documents of each class that contain each type, (|S|, K), and class sizes, (K,)."""
+    k = len(sizes)
+    r = np.log1p(present * (sizes.sum() / k / np.maximum(sizes, 1)))
+    u = (r.max(axis=1) - r.min(axis=1)) / 4
+    if k == 2:
+        return u, 4 * (r[:, 1:] - r[:, :1]) + prior
+    return u, 8 / k * (r - r.mean(axis=1, keepdims=True)) + prior
+
+
+def fit_pairs(
+    counts: Counts,
+    units: Ints,
+    settings: TrainSettings | None = None,
+    vocabulary: Vocabulary | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Learn scores and values from pairs; the same seed gives the same bits.
+
+    Args:
+        counts: 2n documents over |S| types.
+        units: group (prompt) of each pair, shape (n,): the length of training is chosen on whole groups held out.
+        settings, vocabulary, progress: as for `tokensieve.model.fit.fit`.
+    """
+    return fit(counts, settings, vocabulary, progress, units, pairs=True)

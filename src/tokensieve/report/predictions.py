@@ -12,9 +12,8 @@ from rich.text import Text
 from tokensieve.auditing.score import Score
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
-from tokensieve.model.explanation import Explanation, pieces
-from tokensieve.model.pairs import PairExplanation
-from tokensieve.model.trained import Model
+from tokensieve.model.attention import Model
+from tokensieve.model.explanation import Explanation, PairExplanation, pieces
 from tokensieve.report.console import Console
 from tokensieve.report.terminal import BLUE, ORANGE
 from tokensieve.wording import percent, plain, signed
@@ -77,7 +76,7 @@ def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str
     """How often the first answer is the preferred one, in words and as JSON values.
 
     Args:
-        frame: of `tokensieve.model.pairs.answer_pairs`.
+        frame: of `tokensieve.model.explanation.answer_pairs`.
         columns: of the two answers.
     """
     known = frame.drop_nulls("answer")["answer"].to_numpy()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tokensieve.model.embeddings import Training, TrainingSettings, train_embeddings
-from tokensieve.model.start import Start, initialise
+from tokensieve.model.embeddings import Start, Training, TrainingSettings, initialise, train_embeddings
 from tokensieve.progress import Progress, part
 from tokensieve.reproduce.data import Data, Split
 from tokensieve.reproduce.experiment import Values

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import PolynomialFeatures
 
 from tokensieve.evidence.importance import signed_frequency
-from tokensieve.model.embeddings import evaluate
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import evaluate, initialise
 from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.data import Split
 from tokensieve.reproduce.measures import V_SHAPED, Measurement, bins, shape_measurements, token_table

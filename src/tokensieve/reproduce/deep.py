@@ -36,7 +36,7 @@ import polars as pl
 
 from tokensieve import checkpoint as disk
 from tokensieve.errors import InputError
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import V_SHAPED, Measurement, shape_measurements
 from tokensieve.reproduce.result import SeedRun

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from tokensieve.evidence.importance import signed_frequency
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.measures import (
     FEWEST,

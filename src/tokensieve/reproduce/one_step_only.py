@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tokensieve.model.embeddings import Training
-from tokensieve.model.start import Start, initialise
+from tokensieve.model.embeddings import Start, Training, initialise
 from tokensieve.progress import Progress
 from tokensieve.reproduce.bench import Bench
 from tokensieve.reproduce.data import Split

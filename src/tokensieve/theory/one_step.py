@@ -23,7 +23,7 @@ from scipy import stats
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import gradient
-from tokensieve.model.start import Start, initialise
+from tokensieve.model.embeddings import Start, initialise
 from tokensieve.text.counts import Counts, Floats
 
 

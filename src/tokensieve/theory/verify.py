@@ -16,7 +16,7 @@ from tokensieve.blocks import Report
 from tokensieve.errors import InputError, check_memory
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.files import Content
-from tokensieve.model.start import initialise
+from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints

@@ -28,8 +28,7 @@ from tokensieve.auditing.checks.unstable import Unstable
 from tokensieve.auditing.checks.wins import AnswerLength, Wins
 from tokensieve.auditing.findings import Finding
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
-from tokensieve.task.preferences import Preferences
+from tokensieve.task.tasks import Labels, Preferences
 
 __all__ = [
     "AuditData",

@@ -12,7 +12,8 @@ from tokensieve.auditing.checks.base import AuditData, Check
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
+from tokensieve.model.fit import refit
+from tokensieve.task.tasks import Labels
 from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 
@@ -77,7 +78,7 @@ class Alone(Check):
             replace(c, matrix=sp.csr_array(c.matrix[:, types]), tokens=np.asarray(c.tokens, dtype=object)[types])
             for c in (train, test)
         )
-        model = data.task.refit(part, data.learned.model, train.n_documents, data.settings)
+        model = refit(part, data.learned.model, train.n_documents, data.settings)
         f = data.task.decide(model, held.matrix)
         return Share.over(data.task.correct(f, held), data.task.units(data.test.corpus))
 

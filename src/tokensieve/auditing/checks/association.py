@@ -10,7 +10,7 @@ from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
 from tokensieve.auditing.checks.shortcut import Sign, signs_of
 from tokensieve.auditing.findings import Finding, holders, passage, quoted
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
+from tokensieve.task.tasks import Labels
 from tokensieve.wording import count, percent
 
 

@@ -19,10 +19,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.duplicates import Duplicates, near_duplicates
 from tokensieve.evidence.environments import Environments, environments
 from tokensieve.evidence.importance import Importance
-from tokensieve.task.interface import Part, Task
-from tokensieve.task.labels import Labels
-from tokensieve.task.preferences import Preferences
-from tokensieve.task.training import CorpusModel
+from tokensieve.task.tasks import CorpusModel, Labels, Part, Preferences, Task
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
 from tokensieve.auditing.findings import Finding, plural, rows_of
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
+from tokensieve.task.tasks import Labels
 from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from tokensieve.auditing.checks.base import AuditData, Check
 from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
+from tokensieve.task.tasks import Labels
 from tokensieve.text.counts import Ints
 from tokensieve.wording import count, percent
 

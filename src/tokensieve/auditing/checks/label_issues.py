@@ -20,9 +20,7 @@ import polars as pl
 from tokensieve.auditing.checks.base import AuditData, Check
 from tokensieve.auditing.findings import Finding, plural, rows_of
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
-from tokensieve.task.preferences import Preferences
-from tokensieve.task.training import CorpusModel
+from tokensieve.task.tasks import CorpusModel, Labels, Preferences
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.wording import percent
 

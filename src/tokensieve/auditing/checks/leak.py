@@ -10,8 +10,7 @@ import polars as pl
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
 from tokensieve.auditing.findings import Finding, plural, rows_of
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
-from tokensieve.task.preferences import Preferences
+from tokensieve.task.tasks import Labels, Preferences
 from tokensieve.wording import percent
 
 

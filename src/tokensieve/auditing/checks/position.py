@@ -9,7 +9,7 @@ import numpy as np
 from tokensieve.auditing.checks.base import AuditData, Check
 from tokensieve.auditing.findings import Finding
 from tokensieve.evidence.shares import Share
-from tokensieve.task.preferences import Preferences
+from tokensieve.task.tasks import Preferences
 from tokensieve.wording import percent
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
 from tokensieve.auditing.findings import Finding, plural
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
+from tokensieve.task.tasks import Labels
 from tokensieve.wording import percent
 
 

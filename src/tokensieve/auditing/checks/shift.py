@@ -9,7 +9,7 @@ import numpy as np
 from tokensieve.auditing.checks.base import AuditData, Check, named
 from tokensieve.auditing.findings import Finding, form_clause, plural
 from tokensieve.evidence.shares import Share
-from tokensieve.task.labels import Labels
+from tokensieve.task.tasks import Labels
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent
 

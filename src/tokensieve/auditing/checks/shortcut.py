@@ -34,9 +34,8 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
-from tokensieve.model.decision import decide
-from tokensieve.task.interface import types_without
-from tokensieve.task.labels import Labels
+from tokensieve.model.attention import decide
+from tokensieve.task.tasks import Labels, types_without
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting

@@ -20,7 +20,7 @@ from tokensieve.auditing.preferences import ALIKE, beyond, log_ratios
 from tokensieve.escape import shown
 from tokensieve.evidence.pairs import differences
 from tokensieve.evidence.shares import Share
-from tokensieve.task.preferences import Preferences
+from tokensieve.task.tasks import Preferences
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent

@@ -39,7 +39,7 @@ from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.pieces import Subject
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.decision import decide
+from tokensieve.model.attention import decide
 from tokensieve.text.counts import Floats, Ints
 
 # candidates: of largest use, of largest share, of largest mean without evidence, of predictions unlike all others

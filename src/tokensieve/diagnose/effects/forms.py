@@ -26,7 +26,7 @@ from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.decision import both, decide
+from tokensieve.model.attention import both, decide
 from tokensieve.text.counts import Counts, Floats, Ints
 
 _NEUTRAL = "It was on a Tuesday. There were two of them. The second one came later."

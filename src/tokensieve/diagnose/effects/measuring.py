@@ -64,7 +64,7 @@ class Measured:
 
     @property
     def decisive(self) -> Floats:
-        """Answers less their offset, shape (W, H): what `tokensieve.model.decision.decide` takes."""
+        """Answers less their offset, shape (W, H): what `tokensieve.model.attention.decide` takes."""
         return self.answers - self.offset[:, None]
 
     def of_words(self, kept: Ints) -> Measured:

@@ -14,7 +14,7 @@ from scipy import stats
 from tokensieve.diagnose.judgement.agreement import Correlation
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.evidence.intervals import Z95
-from tokensieve.model.decision import decide
+from tokensieve.model.attention import decide
 from tokensieve.text.counts import Counts, Floats, Ints
 
 MEASURES = {

@@ -11,7 +11,7 @@ from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.escape import shown
-from tokensieve.model.decision import decide
+from tokensieve.model.attention import decide
 from tokensieve.text.counts import Floats, Ints
 
 DRAWS = 16  # of the effects in these documents, which are read one by one

@@ -1,0 +1,449 @@
+"""What is learned from a corpus: labels, or preferences between two texts; nothing else asks which of the two it is.
+
+A corpus is made of *items*: documents with labels, or pairs of documents of which the first is preferred.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from tokensieve import __version__
+from tokensieve.evidence.importance import Importance, token_importance
+from tokensieve.evidence.pairs import pair_importance
+from tokensieve.evidence.shares import Share
+from tokensieve.model.attention import (
+    Model,
+    accuracy,
+    against_other,
+    attention,
+    both,
+    decide,
+    margins,
+    named_rightly,
+    probabilities,
+    with_sink,
+)
+from tokensieve.model.fit import best_scale, fit, prior_of, refit
+from tokensieve.model.settings import TrainSettings
+from tokensieve.progress import Clock, Progress, silent
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.formatting import is_formatting
+from tokensieve.text.split import draw_units, folds, split_corpus
+from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.vocabulary import count_corpus
+
+
+@dataclass(frozen=True)
+class Part:
+    """One side of the split, counted.
+
+    Attributes:
+        corpus: its texts and labels.
+        counts: as the model reads them.
+        unknown: words of each document that are no token type, shape (n,).
+        words: of all documents.
+        features: how many types, the last ones, are formatting.
+    """
+
+    corpus: Corpus
+    counts: Counts
+    unknown: Ints
+    words: int
+    features: int = 0
+
+    @property
+    def plain(self) -> Counts:
+        """The counts without formatting."""
+        return self.with_types(slice(self.counts.n_types - self.features)) if self.features else self.counts
+
+    def with_types(self, kept: Ints | slice) -> Counts:
+        """The counts of some of the token types."""
+        return replace(self.counts, matrix=sp.csr_array(self.counts.matrix[:, kept]), tokens=self.counts.tokens[kept])
+
+
+class Task(ABC):
+    """What is learned, and everything that differs between labels and preferences.
+
+    Attributes:
+        size: documents of an item.
+        checks: names of the audit's checks that apply.
+        single: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
+            curve.
+        strengths: C of the logistic regressions of `baseline`.
+    """
+
+    size: int
+    checks: tuple[str, ...]
+    single: bool
+    strengths: tuple[float, float, float]
+
+    @abstractmethod
+    def units(self, corpus: Corpus) -> Ints | None:
+        """Group of each item, shape (items,); None if every item is independent."""
+
+    @abstractmethod
+    def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
+        """Decision values of documents, shape (n, H), on a scale where they give probabilities of the classes.
+
+        Those of a preference are differences to the other side of the pair.
+        """
+
+    @abstractmethod
+    def correct(self, f: Floats, counts: Counts) -> Floats:
+        """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie, else 0, shape (items,)."""
+
+    @abstractmethod
+    def importance(self, part: Part) -> Importance:
+        """What the data alone says about each token type, formatting included."""
+
+    @abstractmethod
+    def held_out(self, train: Part, seed: int) -> NDArray[np.bool_]:
+        """A tenth of the items, on which the strength of `baseline` is chosen, shape (items,)."""
+
+    @abstractmethod
+    def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
+        """Probabilities of each document's classes, shape (n, K), by models that never saw its group; None if the documents do
+        not allow a split.
+
+        Their scale, one number that was chosen for `model`, trained on all documents, alone, is that of least loss over all.
+        """
+
+    @abstractmethod
+    def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+        """The tokens of each item that speak most for another class than its label, four at most, joined by commas.
+
+        Args:
+            counts: all documents.
+            model: trained on them.
+            documents: documents that stand for the items, shape (m,).
+            other: index of the other class, shape (m,).
+        """
+
+    @abstractmethod
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, Any]:
+        """Entries of summary.json that only this task has."""
+
+    def document_units(self, corpus: Corpus) -> Ints | None:
+        """Group of each document, shape (n,); None if every document is independent."""
+        units = self.units(corpus)
+        return None if units is None else np.repeat(units, self.size)
+
+    def items(self, documents: int) -> Ints:
+        """The document that stands for each item of a corpus of so many documents, shape (items,)."""
+        return np.arange(0, documents, self.size)
+
+    def accuracy(self, f: Floats, part: Part) -> Share:
+        """Fraction of items predicted correctly, with its interval over groups."""
+        return Share.over(self.correct(f, part.counts), self.units(part.corpus))
+
+    def baseline(self, train: Part, test: Part, seed: int) -> float:
+        """Test accuracy of what a reader would try first: TF-IDF (sublinear) and logistic regression on the same words.
+
+        C is chosen on held-out items. Of pairs it sees the differences, each pair in both orders, and has no intercept.
+        """
+        from sklearn.feature_extraction.text import TfidfTransformer
+        from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits
+
+        def tested(train: Counts, test: Counts, strength: float) -> float:
+            tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
+            x, labels, weights = tfidf.transform(train.matrix), train.labels, train.weights
+            if not self.single:
+                difference = x[::2] - x[1::2]
+                x, labels = sp.vstack([difference, -difference]), np.repeat([1, 0], difference.shape[0])
+                weights = None
+            model = LogisticRegression(C=strength, max_iter=1000, fit_intercept=self.single)
+            with threadpool_limits(
+                1
+            ):  # small dense products gain nothing from threads, and lose tenfold on a busy machine
+                model.fit(x, labels, sample_weight=weights)
+            f = model.decision_function(tfidf.transform(test.matrix))
+            return float(np.mean(model.classes_[decide(f)] == test.labels if self.single else f[::2] > f[1::2]))
+
+        words = train.plain
+        held = np.repeat(self.held_out(train, seed), self.size)
+        inside, outside = words.rows(~held), words.rows(held)
+        best = self.strengths[1]
+        if np.count_nonzero(inside.class_sizes) == words.n_classes:
+            best = max(self.strengths, key=lambda c: tested(inside, outside, c))
+        return tested(words, test.plain, best)
+
+    def accuracy_without(
+        self, tokens: set[str], train: Part, test: Part, model: Model, f: Floats, settings: TrainSettings
+    ) -> tuple[Share, Share] | None:
+        """Test accuracy with all token types, and of the same model trained without some of them.
+
+        Every type that contains one of the tokens goes too, so that "4 10" leaves nothing of itself in "gave 4 10".
+
+        Args:
+            tokens: to leave out.
+            train, test: the two sides.
+            model: trained with all types.
+            f: its decision values of the test documents, shape (n, H).
+            settings: with which it was trained.
+
+        Returns:
+            Both; None if no type contains any of the tokens, or nothing else is left.
+        """
+        keep = types_without(train.counts, tokens)
+        if keep is None:
+            return None
+        inside, outside = train.with_types(keep), test.with_types(keep)
+        without = refit(inside, model, train.counts.n_documents, settings)
+        correct = self.correct(self.decide(without, outside.matrix), outside)
+        return self.accuracy(f, test), Share.over(correct, self.units(test.corpus))
+
+
+def types_without(counts: Counts, tokens: set[str]) -> Ints | None:
+    """The token types that contain none of the tokens; None where all do, or none does."""
+    if not tokens:
+        return None
+
+    def contains(token: str) -> bool:
+        if is_formatting(token):
+            return token in tokens
+        words = token.split(" ")
+        runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+        return any(run in tokens for run in runs)
+
+    every = pl.Series(counts.tokens, dtype=pl.String)
+    # as text first: of half a million types a few are left to be looked into
+    likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
+    gone = [i for i in likely.tolist() if contains(every[i])]
+    keep = np.setdiff1d(np.arange(counts.n_types), gone)
+    return None if len(keep) in (0, counts.n_types) else keep
+
+
+class Labels(Task):
+    """Documents with one class each."""
+
+    size = 1
+    checks = tuple("shortcut leak contradiction labels imbalance empty drift unstable repeated".split())
+    single = True
+    strengths = 1.0, 10.0, 100.0
+
+    def units(self, corpus: Corpus) -> Ints | None:
+        return corpus.units
+
+    def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
+        return model.decide(matrix)
+
+    def correct(self, f: Floats, counts: Counts) -> Floats:
+        return np.asarray(decide(f) == counts.labels, dtype=np.float64)
+
+    def importance(self, part: Part) -> Importance:
+        return token_importance(part.counts, part.features, part.corpus.units)
+
+    def held_out(self, train: Part, seed: int) -> NDArray[np.bool_]:
+        n = train.counts.n_documents
+        return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
+
+    def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
+        from sklearn.model_selection import StratifiedKFold
+
+        counts, units = train.counts, train.corpus.units
+        # A model of one part can know every class only if each has that many documents, of that many groups.
+        pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
+        least = int(np.bincount(pairs, minlength=counts.n_classes)[counts.class_sizes > 0].min())
+        k = 5 if counts.n_documents <= 5_000 and least >= 5 else 2  # five folds of so few documents take seconds
+        if least < k:
+            return None
+        f = np.zeros((counts.n_documents, model.values.shape[1]))
+        if units is None:
+            parts = StratifiedKFold(k, shuffle=True, random_state=settings.seed).split(f, counts.labels)
+        else:
+            parts = iter(folds(counts.labels, k, settings.seed, units))
+        for inside, outside in parts:
+            other = refit(counts.rows(inside), model, counts.n_documents, settings)
+            f[outside] = other.decide(counts.rows(outside).matrix)
+        prior = prior_of(counts.weighed[1])
+        return probabilities(prior + best_scale(f, prior, counts.labels, counts.weights) * (f - prior))
+
+    def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+        part = counts.rows(documents)
+        q, values, m = attention(part.matrix, model.scores), both(model.values), part.matrix
+        out = []
+        for i, (label, k) in enumerate(zip(part.labels, other, strict=True)):
+            inside = slice(m.indptr[i], m.indptr[i + 1])
+            types = m.indices[inside]
+            push = q[inside] * (values[types, k] - values[types, label])
+            out.append(", ".join(str(counts.tokens[types[t]]) for t in np.argsort(-push)[:4]))
+        return out
+
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, Any]:
+        return {}
+
+
+class Preferences(Task):
+    """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
+
+    size = 2
+    checks = ("shortcut", "leak", "contradiction", "labels", "drift")
+    single = False
+    strengths = 0.3, 1.0, 3.0  # of differences, which are longer than a text and say less
+
+    def units(self, corpus: Corpus) -> Ints:
+        assert corpus.pairs is not None
+        return corpus.pairs.units
+
+    def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
+        return against_other(model.decide(matrix))
+
+    def correct(self, f: Floats, counts: Counts) -> Floats:
+        return named_rightly(f[::2, 0])
+
+    def importance(self, part: Part) -> Importance:
+        return pair_importance(part.counts, self.units(part.corpus), part.features)
+
+    def held_out(self, train: Part, seed: int) -> NDArray[np.bool_]:
+        return draw_units(self.units(train.corpus), 0.1, seed)
+
+    def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
+        """As for labels, of two halves of the groups; the margin of a pair gives both of its documents the same probability."""
+        units, counts = self.units(train.corpus), train.counts
+        names = np.random.default_rng(settings.seed).permutation(np.unique(units))
+        if len(names) < 2:
+            return None
+        m = np.zeros(len(units))
+        for fold in range(2):
+            outside = np.isin(units, names[fold::2])
+            inside, held = (counts.rows(np.repeat(part, 2)) for part in (~outside, outside))
+            m[outside] = margins(refit(inside, model, counts.n_documents, settings).decide(held.matrix))
+        m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
+        return probabilities(against_other(np.column_stack([m / 2, -m / 2]).ravel()))
+
+    def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
+        """The tokens that take most from the margin of each pair, whichever answer holds them."""
+        u, w = model.table
+        out = []
+        for preferred in documents.tolist():
+            matrix = with_sink(sp.csr_array(counts.matrix[preferred : preferred + 2]))
+            parts = attention(matrix, u) * w[matrix.indices, 0]
+            parts[matrix.indptr[1] :] *= -1
+            push = np.bincount(matrix.indices, parts, matrix.shape[1])[:-1]
+            least = [s for s in np.argsort(push, kind="stable")[:4] if push[s] < 0]
+            out.append(", ".join(str(counts.tokens[s]) for s in least))
+        return out
+
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, Any]:
+        assert train.pairs is not None and test.pairs is not None
+        sizes = {"train": len(train.pairs.units), "test": len(test.pairs.units)}
+        return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.by, **sizes}}
+
+
+@dataclass(frozen=True, repr=False)
+class CorpusModel:
+    """A model trained on one side of a corpus, and tested on the other.
+
+    Attributes:
+        model: the model.
+        train, test: the two sides.
+        f: decision values of the test documents, shape (n, H); of pairs each less that of the other side.
+        notes: what was counted on the way in, in plain words.
+        settings: as given.
+        task: what was learned.
+        seconds: of each stage.
+    """
+
+    model: Model
+    train: Part
+    test: Part
+    f: Floats
+    notes: list[str]
+    settings: TrainSettings
+    task: Task
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"CorpusModel({self.train.corpus.name!r}, {self.train.counts.n_types:,} token types)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        train, test, classes = self.train.counts, self.test.counts, self.train.counts.classes
+        sizes, predicted = train.class_sizes, decide(self.f)
+        right = np.bincount(test.labels[predicted == test.labels], minlength=len(classes))
+        recall = zip(classes, right, test.class_sizes, strict=True)
+        return {
+            "name": self.train.corpus.name,
+            "classes": classes,
+            "documents": {"train": train.n_documents, "test": test.n_documents},
+            "class_documents": dict(zip(classes, sizes.tolist(), strict=True)),
+            "token_types": train.n_types,
+            "test_accuracy": accuracy(self.f, test.labels),
+            "majority_accuracy": float(np.mean(test.labels == sizes.argmax())),
+            "class_recall": {name: float(hits / size) if size else None for name, hits, size in recall},
+            "unknown_share": float(self.test.unknown.sum() / max(self.test.words, 1)),
+            "seconds": self.seconds,
+            "seed": self.settings.seed,
+            "settings": self.settings.to_dict() | {"columns": list(self.train.corpus.intake.columns)},
+            "version": __version__,
+            "notes": self.notes,
+        } | self.task.summary(self.train.corpus, self.test.corpus)
+
+
+def train_corpus(
+    corpus: Corpus,
+    settings: TrainSettings | None = None,
+    tokenizer: Tokenizer | None = None,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+) -> CorpusModel:
+    """Split, count, learn and test.
+
+    Args:
+        corpus: with its test set, or without: then a seeded, stratified share is set aside.
+        settings: `TrainSettings()` if None.
+        tokenizer: words if None.
+        progress: called with (stage, share done).
+        clock: keeps the seconds of the stages; a new one if None.
+
+    Raises:
+        InputError: the corpus cannot be split, or no token is frequent enough.
+    """
+    settings, tell, clock = settings or TrainSettings(), progress or silent, clock or Clock()
+    task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.intake.lines()
+    if corpus.test is not None:
+        notes += [f"of the test documents: {line}" for line in corpus.test.intake.lines()]
+    else:
+        corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
+    assert corpus.test is not None
+    if corpus.by is not None:
+        notes.append(f"training documents belong to {corpus.by.n_unique():,} units, which are what is independent")
+        if corpus.test.by is not None and (shared := int(corpus.test.by.is_in(corpus.by.unique().implode()).sum())):
+            notes.append(f"test documents whose unit is in training, too: {shared:,}")
+    if corpus.weights is not None:
+        low, high = float(corpus.weights.min()), float(corpus.weights.max())
+        notes.append(
+            f"the model weighs documents ({low:g} to {high:g}); importance, findings and accuracy count them all alike"
+        )
+    done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
+    settings = settings.of_documents(done)
+    x = count_corpus(
+        corpus,
+        tokenizer=tokenizer,
+        ngrams=settings.ngrams,
+        min_documents=settings.min_documents or 1,
+        formatting=settings.formatting,
+        progress=lambda read: tell("tokenizing", read / total),
+    )
+    y = count_corpus(corpus.test, x.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
+    features = len(x.vocabulary.formatting)
+    train = Part(corpus, x.counts, x.unknown, x.words, features)
+    test = Part(corpus.test, y.counts, y.unknown, y.words, features)
+    clock.lap("tokenizing")
+    model = fit(x.counts, settings, x.vocabulary, tell, task.units(corpus), pairs=not task.single)
+    f = task.decide(model, test.counts.matrix)
+    clock.lap("training")
+    sizes = zip(y.counts.classes, y.counts.class_sizes, strict=True)
+    few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
+    if few:
+        notes.append(f"fewer than 20 test documents, so accuracy says little: {few}")
+    return CorpusModel(model, train, test, f, notes, settings, task, clock.seconds)
