@@ -55,4 +55,4 @@ def test_imports_go_back_only(path: Path) -> None:
 
 def test_results_reach_the_terminal_through_one_console() -> None:
     users = {p.relative_to(HOME).as_posix() for p in FILES if {"rich.console", "rich.console.Console"} & imports(p)}
-    assert users <= {"report/console.py", "cli/command.py"}  # the latter for the progress bar, which shows no data
+    assert users <= {"report/terminal.py", "cli/command.py"}  # the latter for the progress bar, which shows no data

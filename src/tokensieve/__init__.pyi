@@ -62,8 +62,8 @@ from .model.storage import (
 from .model.storage import (
     table as table,
 )
-from .report.dataset_card import dataset_card as dataset_card
 from .report.html import render as render
+from .report.markdown import dataset_card as dataset_card
 from .report.writer import pictures as pictures
 from .report.writer import save as save
 from .text.corpus import Corpus as Corpus

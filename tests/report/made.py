@@ -17,7 +17,7 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.report.pictures.style import CATEGORIES
+from tokensieve.report.pictures.audit import CATEGORIES
 from tokensieve.task.tasks import CorpusModel, Labels, Part
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts

@@ -12,8 +12,8 @@ from tokensieve.auditing.findings import passage
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
-from tokensieve.report.live.texts import LINES, _line
-from tokensieve.report.live.texts import lines as concordance
+from tokensieve.report.live import LINES, quick_place
+from tokensieve.report.live import lines as concordance
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -57,7 +57,9 @@ def test_the_quick_search_finds_what_the_tokenizer_finds(tokenizer: WordTokenize
         spans = [word for _, _, word in tokenizer.spans(str(corpus.texts[i]))]
         for token in {*spans, *(f"{a} {b}" for a, b in pairwise(spans))}:
             tried += 1
-            found, exact = _line(corpus, i, token, tokenizer), passage(corpus, i, (token,), tokenizer)
+            place = quick_place(str(corpus.texts[i]), token, tokenizer)
+            found = passage(corpus, i, (token,), tokenizer, place)
+            exact = passage(corpus, i, (token,), tokenizer)
             assert [w for _, _, w in tokenizer.spans(found.token)] == token.split(" "), (token, found)
             assert found.row == exact.row and abs(len(found.before) - len(exact.before)) <= 140
             if found != exact:  # another place of the same token, where the signs are plain

@@ -12,14 +12,14 @@ from made import make_audit
 from pages import check_specifications
 from tokensieve import pictures
 from tokensieve.report.pictures import draw, pictures_of, specification, themed
-from tokensieve.report.points import EXTREMES, bin_means, thin
+from tokensieve.report.pictures.audit import EXTREMES, bins_of, thin
 
 
 def test_bin_means_against_a_loop() -> None:
     rng = np.random.default_rng(5)
     x, y = rng.uniform(-1, 0.5, 400), rng.normal(size=400)
     x[:3] = (-1.0, 1.0, 0.0)
-    found = bin_means(x, y)
+    found = bins_of(pl.DataFrame({"x": x, "y": y}), "x", "y")
     expected = {}
     for i in range(20):
         low, high = -1 + i / 10, -0.9 + i / 10
@@ -44,7 +44,7 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
     value = next(picture for picture in pictures_of(audit.report()) if picture.name == "value")
     spec = specification(value)
     assert len(spec["datasets"]["points"]) == value.data["limit"] < 2000
-    whole = bin_means(rows["posterior_difference"].to_numpy(), rows["value"].to_numpy())
+    whole = bins_of(rows, "posterior_difference", "value")
     assert spec["datasets"]["bins"] == whole.to_dicts()
     assert spec["title"]["subtitle"] == [f"{value.data['limit']:,} of 6,000 token types shown"]
 

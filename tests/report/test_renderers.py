@@ -28,11 +28,10 @@ from tokensieve.blocks import (
     Tokens,
 )
 from tokensieve.escape import shown
-from tokensieve.report.console import Console
 from tokensieve.report.html import page, render
 from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw
-from tokensieve.report.terminal import show
+from tokensieve.report.terminal import Console, show
 
 TURNS = "".join(chr(code) for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 

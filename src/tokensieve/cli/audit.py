@@ -83,7 +83,7 @@ def run_audit(source: Source, settings: Settings, out: Path, writing: Writing, n
     """
     from tokensieve.auditing.run import audit as run
     from tokensieve.files import check_writable
-    from tokensieve.report.dataset_card import dataset_card
+    from tokensieve.report.markdown import dataset_card
     from tokensieve.report.writer import save
     from tokensieve.text.corpus import read_corpus
 

@@ -26,7 +26,7 @@ def explain(
     from tokensieve.model.explanation import compare
     from tokensieve.model.explanation import explain as take_apart
     from tokensieve.model.storage import read_model
-    from tokensieve.report.predictions import show_explanation, show_pair
+    from tokensieve.report.terminal import show_explanation, show_pair
 
     classifier = read_model(model)
     if text == "-":

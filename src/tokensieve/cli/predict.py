@@ -99,7 +99,7 @@ def _predict_documents(
 
     from tokensieve.auditing.score import score
     from tokensieve.model.attention import probabilities
-    from tokensieve.report.predictions import show_score
+    from tokensieve.report.terminal import show_score
     from tokensieve.text.documents import read_rows
 
     label, given, final = truth
@@ -129,7 +129,7 @@ def _predict_pairs(
 ) -> None:
     """A row per pair, and how often the first answer is preferred."""
     from tokensieve.model.explanation import answer_pairs
-    from tokensieve.report.predictions import score_lines
+    from tokensieve.report.terminal import score_lines
     from tokensieve.text.documents import read_rows
 
     first, second = read_rows(table, columns[0])[0], read_rows(table, columns[1], keep=kept)[0]

@@ -9,30 +9,41 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 
 from tokensieve import __version__, blocks, wording
-from tokensieve.blocks import Block, Column, Report, Section
-from tokensieve.escape import named, shown, visible
+from tokensieve.blocks import Block, Column, Live, Picture, Report, Section
+from tokensieve.escape import named, shown
 from tokensieve.report import live
-from tokensieve.report.cells import for_medium, number, opening, walk, written
+from tokensieve.report.cells import for_medium, walk, written
 from tokensieve.report.pictures import Drawings, draw, pictures_of, themed
 
 FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000
-CHARACTERS, PIECES = 3_000, 800  # of a document
-_OUTER = re.compile(r"[^a-z0-9]+")
-_ROOT = re.compile(r":root(?![-\w])")
+
+
+class _Result(Protocol):
+    def report(self) -> Report: ...
+
+
+def render(result: _Result, notebook: bool = False) -> str:
+    """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html.
+
+    Args:
+        result: with a method `report`.
+        notebook: instead of a page, its text as an element for a notebook.
+    """
+    return _snippet(result.report()) if notebook else page(result.report())
 
 
 def page(report: Report, drawings: Drawings | None = None) -> str:
@@ -46,31 +57,23 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
         HTML, complete.
     """
     drawings = draw(pictures_of(report)) if drawings is None else drawings
-    interactive = next((block for block in walk(report.blocks) if isinstance(block, blocks.Live)), None)
-    code = _read("page.js") + (live.script() if interactive else "")
-    style = _read("page.css") + (live.style() if interactive else "")
-    context = _context(report, drawings) | {
-        "whole": True,
-        "style": Markup(style),
-        "script": Markup(code),
-        "policy": Markup(_policy(style, code)),
-    }
+    interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
+    code, style = _read("page.js"), _read("page.css")
+    if interactive:
+        code, style = code + live.script(), style + _read("live/live.css")
+    hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in (code, style)]
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        "style-src-attr 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    context = _context(report, drawings)
+    context |= {"whole": True, "style": Markup(style), "script": Markup(code), "policy": Markup(policy)}
     template = _environment().get_template("page.jinja")
-    if interactive is None:
-        return template.render(context)
-    context |= {"live": live.html(interactive.result)}
-    room = PAGE_BYTES - len(template.render(context).encode())
-    return template.render(context | {"live_blocks": live.data_blocks(interactive.result, room)})
-
-
-def render(result: Any, notebook: bool = False) -> str:
-    """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html.
-
-    Args:
-        result: with a method `report`.
-        notebook: instead of a page, its text as an element for a notebook.
-    """
-    return _snippet(result.report()) if notebook else page(result.report())
+    if interactive:
+        context |= {"live": live.html(interactive.result)}
+        room = PAGE_BYTES - len(template.render(context).encode())
+        context |= {"live_blocks": live.data_blocks(interactive.result, room)}
+    return template.render(context)
 
 
 def _snippet(report: Report) -> str:
@@ -78,57 +81,60 @@ def _snippet(report: Report) -> str:
 
     They are in a shadow tree that a script opens; where scripts do not run, title and verdict stay.
     """
-    first = opening(report.blocks)
-    short = [
-        block
-        for block in (*first, *report.blocks[len(first) : len(first) + 1])
-        if not isinstance(block, blocks.Picture)
-    ]
-    report = replace(report, blocks=tuple(short))
-    style = _ROOT.sub(":host", _read("page.css")) + ":host { display: block; } header { max-width: none; padding: 0; }"
-    context = _context(report, {}) | {"whole": False}
-    body = _environment().get_template("page.jinja").render(context)
+    first = report.blocks[: _opening(report) + 1]
+    report = replace(report, blocks=tuple(block for block in first if not isinstance(block, Picture)))
+    style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
+    style += ":host { display: block; } header { max-width: none; padding: 0; }"
+    body = _environment().get_template("page.jinja").render(_context(report, {}) | {"whole": False})
     name = f"tokensieve-{sha256(body.encode()).hexdigest()[:12]}"
-    plain = jinja2.Template("<p><b>{{ title }}</b><br>{{ verdict }}</p>", autoescape=True)
     code = (
         f'for (const host of document.querySelectorAll("#{name}:not([data-open])")) {{ host.dataset.open = "";'
         ' const inside = host.querySelector("template").content.cloneNode(true);'
         ' host.attachShadow({ mode: "open" }).append(inside); }'
     )
+    instead = Markup("<p><b>{}</b><br>{}</p>").format(report.title, report.verdict)
     shadow = f"<template><style>{style}</style>{body}</template>"
-    instead = plain.render(title=report.title, verdict=report.verdict)
     return f'<div id="{name}">{instead}{shadow}</div><script>{code}</script>'
+
+
+def _opening(report: Report) -> int:
+    """How many blocks the first screen has: those before the first section and before what is interactive."""
+    kinds = [isinstance(block, Section | Live) for block in report.blocks]
+    return kinds.index(True) if True in kinds else len(kinds)
 
 
 def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     """What the template needs of the report."""
-    first = [block for block in opening(report.blocks) if for_medium(block, "html")]
-    leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
-    pictured = [block for block in first if isinstance(block, blocks.Picture)]
     anchors = _anchors(report.blocks)
     links: list[tuple[str, str]] = []
     for block in report.blocks:
-        if isinstance(block, blocks.Live):
+        if isinstance(block, Live):
             links += live.LINKS
         elif isinstance(block, Section) and _visible(block):
-            links.append((anchors[id(block)], _short(block.title)))
-    about = {name: value for name, value in report.about.items() if value not in (None, "", [], {})}
+            short = re.split("[,:]| of each ", block.title)[0][:32]  # what stands before a comma or a colon
+            links.append((anchors[id(block)], short))
+    first = for_medium(report.blocks[: _opening(report)], "html")
+    leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
+    pictured = [block for block in first if isinstance(block, Picture)]
+    about = {shown(name): value for name, value in report.about.items() if value not in (None, "", [], {})}
     return {
         "report": report,
         "version": __version__,
         "above": leads,
         "hero_pictures": pictured,
         "beside": [block for block in first if block not in leads and block not in pictured],
-        "rest": report.blocks[len(opening(report.blocks)) :],
+        "rest": report.blocks[_opening(report) :],
         "anchors": anchors,
         "links": [*links, ("about", "Settings")],
-        "images": {name: _source(themed(files["svg"])) for name, files in drawings.items()},
-        "plain_facts": [
-            (shown(name), _setting(value)) for name, value in about.items() if not isinstance(value, Mapping)
-        ],
+        # as data addresses: nothing in a picture can touch the page
+        "images": {
+            name: "data:image/svg+xml;base64," + b64encode(themed(files["svg"]).encode()).decode()
+            for name, files in drawings.items()
+        },
+        "plain_facts": [(name, _setting(value)) for name, value in about.items() if not isinstance(value, Mapping)],
         "fact_tables": [
             (
-                shown(name.capitalize()),
+                name.capitalize(),
                 [(shown(key.replace("_", " ")), _setting(one)) for key, one in value.items() if one != []],
             )
             for name, value in about.items()
@@ -139,47 +145,38 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     }
 
 
-def _short(title: str) -> str:
-    """A section's title for the bar: what stands before a comma or a colon."""
-    return re.split("[,:]| of each ", title)[0][:32]
-
-
 def _anchors(these: Sequence[Block]) -> dict[int, str]:
     """Section → its address, no two alike; those that the scripts and the small print use are taken."""
     taken = {"main", "about", "decisions", *(name for name, _ in live.LINKS)}
     out: dict[int, str] = {}
     for section in walk(these):
-        if not isinstance(section, Section):
-            continue
-        wanted = section.anchor or _OUTER.sub("-", section.title.lower()).strip("-") or "section"
-        name, i = wanted, 2
-        while name in taken:
-            name, i = f"{wanted}-{i}", i + 1
-        taken.add(name)
-        out[id(section)] = name
+        if isinstance(section, Section):
+            wanted = section.anchor or re.sub("[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
+            name, i = wanted, 2
+            while name in taken:
+                name, i = f"{wanted}-{i}", i + 1
+            taken.add(name)
+            out[id(section)] = name
     return out
 
 
 def _visible(block: Block) -> bool:
     """Whether a page shows the block: a section only with something in it."""
-    return for_medium(block, "html") and (not isinstance(block, Section) or any(map(_visible, block.blocks)))
+    return bool(for_medium([block], "html")) and (not isinstance(block, Section) or any(map(_visible, block.blocks)))
 
 
-def _grouped(these: Sequence[Block]) -> list[dict[str, Any]]:
+def _grouped(these: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     """Neighbours that are drawn together: findings as cards, pictures side by side."""
-    out: list[dict[str, Any]] = []
-    for block in these:
-        if not _visible(block):
-            continue
+    out: list[tuple[str, list[Block]]] = []
+    for block in filter(_visible, these):
         kind = "other"
         if isinstance(block, Section):
             kind = "cards" if block.level else "sections"
-        elif isinstance(block, blocks.Picture):
+        elif isinstance(block, Picture):
             kind = "pictures"
-        if out and out[-1]["kind"] == kind:
-            out[-1]["blocks"].append(block)
-        else:
-            out.append({"kind": kind, "blocks": [block]})
+        if not out or out[-1][0] != kind:
+            out.append((kind, []))
+        out[-1][1].append(block)
     return out
 
 
@@ -200,8 +197,9 @@ def _environment() -> jinja2.Environment:
         "grid": _grid,
         "cut": _cut,
         "peak": lambda passage: max((abs(weight) for _, weight in passage.pieces), default=0.0) or 1.0,
-        "one_line": one_line,
-        "piece": piece,
+        "one_line": _one_line,
+        # line breaks and tabs stay, other control characters are made visible
+        "piece": lambda text: re.sub(r"[^\n\t]+", lambda part: named(part[0]), text.replace("\r\n", "\n")),
         "shown": shown,
         "count": wording.count,
         "signed": wording.signed,
@@ -214,21 +212,7 @@ def _read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    """A Content-Security-Policy: this style and script, style attributes and images within the page, and no request at all."""
-    hashes = {name: b64encode(sha256(text.encode()).digest()).decode() for name, text in (("c", script), ("s", style))}
-    return (
-        f"default-src 'none'; script-src 'sha256-{hashes['c']}'; style-src 'sha256-{hashes['s']}'; "
-        "style-src-attr 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _source(svg: str) -> str:
-    """A picture as a data address: nothing in it can touch the page."""
-    return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-
-
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     """A setting or a figure in words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -236,30 +220,23 @@ def _setting(value: Any) -> str:
         return wording.plain(value, 2)
     if isinstance(value, int):
         return wording.count(value)
-    listed = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return shown(listed, 200)
+    return shown(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value), 200)
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Text of a document on one line, with nothing in it that turns the writing direction or cannot be seen."""
     words = named(" ".join(text.split()))
     return f"{' ' * text[:1].isspace()}{words}{' ' * text[-1:].isspace()}" if words else text and " "
-
-
-def piece(text: str) -> str:
-    """A piece of a document: line breaks and tabs stay, other control characters are made visible."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(named(visible(part)) for part in line.split("\t")) for line in lines)
 
 
 def _cut(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """The pieces of a document to show: all, or 1,500 characters (at most 400 pieces) of each end and what is between in words."""
     ends = list(accumulate(len(text) for text, _ in pieces))
     total = ends[-1] if ends else 0
-    if total <= CHARACTERS and len(pieces) <= PIECES:
+    if total <= 3_000 and len(pieces) <= 800:
         return list(pieces)
-    first = min(CHARACTERS // 2, ends[min(PIECES // 2, len(ends)) - 1])
-    last = max(total - CHARACTERS // 2, ends[-PIECES // 2 - 1] if len(ends) > PIECES // 2 else 0, first)
+    first = min(1_500, ends[min(400, len(ends)) - 1])
+    last = max(total - 1_500, ends[-401] if len(ends) > 400 else 0, first)
     head, tail = [], []
     for (text, weight), end in zip(pieces, ends, strict=True):
         start = end - len(text)
@@ -273,11 +250,8 @@ def _cut(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 def _grid(table: blocks.Table) -> dict[str, Any]:
     """Heads and cells of a table, as the template writes them."""
-    ends = [_ends(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
-    rows = [
-        [_cell(column, row[i], ends[i], i) for i, column in enumerate(table.columns)]  # one cell for each head
-        for row in table.rows
-    ]
+    columns = [list(_cells(column, [row[i] for row in table.rows], i)) for i, column in enumerate(table.columns)]
+    rows = list(zip(*columns, strict=True))
     heads = [{"name": column.name, "unit": column.unit, "class": _class(column)} for column in table.columns]
     identity = sha256(repr((table.title, heads, len(rows), rows[:1])).encode()).hexdigest()[:8]
     return {"heads": heads, "rows": rows, "id": f"t-{identity}", "extra": any(c.extra for c in table.columns)}
@@ -288,47 +262,41 @@ def _class(column: Column) -> str:
     return f"{side} {'extra' if column.extra else ''}".strip()
 
 
-def _ends(column: Column, values: Sequence[Any]) -> tuple[float, float]:
-    """Start and width of the axis on which a column's bars are drawn; zero is on it."""
-    if not column.bar or column.format in ("percent", "rate"):
-        return 0.0, 1.0
-    known = [
-        float(x)
-        for value in values
-        if value is not None
-        for x in (value if isinstance(value, tuple | list) else [value])
-    ]
-    finite = [x for x in known if math.isfinite(x)]
-    start, end = min([0.0, *finite]), max([0.0, *finite])
-    return start, (end - start) or 1.0
-
-
-def _cell(column: Column, value: Any, ends: tuple[float, float], place: int) -> dict[str, Any]:
-    text, between = written(column, value)
-    x = number(column, value)
-    cell: dict[str, Any] = {
-        "text": text,
-        "between": between,
-        "number": x if x is None or math.isfinite(x) else None,
-        "token": column.format == "token",
-        "link": quote(text) if column.format == "link" else "",
-        "plain": column.format == "text",
-        "mark": column.marks.get(text, ""),
-        "class": _class(column),
-        "head": f"{column.name} {column.unit}".strip() if place else "",
-        "style": "",
-        "bar": "",
-        "against": False,
-    }
-    if column.format == "cell" and value is not None:
-        cell["class"] += " shaded"
-        cell["style"] = f"--s:{value[1]:.2f}"
-    if column.bar and cell["number"] is not None:
-        start, width = ends
-        zero, end = (100 * (at - start) / width for at in (0.0, float(x or 0.0)))
-        cell["bar"] = f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%"
-        cell["against"] = end < zero
-        if isinstance(value, tuple | list) and value[1] is not None and math.isfinite(value[1] + value[2]):
-            low, high = (100 * (bound - start) / width for bound in value[1:])
-            cell["bar"] += f";--c:{low:.1f}%;--d:{high - low:.1f}%"
-    return cell
+def _cells(column: Column, values: Sequence[Any], place: int) -> Iterator[dict[str, Any]]:
+    """The cells of a column; its bars are drawn on an axis with zero on it."""
+    start, width = 0.0, 1.0
+    if column.bar and column.format not in ("percent", "rate"):
+        bounds = [
+            x for value in values for x in (value if isinstance(value, tuple | list) else [value]) if x is not None
+        ]
+        finite = [0.0, *filter(math.isfinite, map(float, bounds))]
+        start, width = min(finite), (max(finite) - min(finite)) or 1.0
+    for value in values:
+        text, between = written(column, value)
+        several = column.format in ("interval", "rate", "cell") and value is not None
+        x = value[0] if several else value
+        number = None if x is None or column.format in ("text", "token", "link") else float(x)
+        number = number if number is not None and math.isfinite(number) else None  # what it is sorted and drawn by
+        cell: dict[str, Any] = {
+            "text": text,
+            "between": between,
+            "number": number,
+            "token": column.format == "token",
+            "link": quote(text) if column.format == "link" else "",
+            "plain": column.format == "text",
+            "mark": column.marks.get(text, ""),
+            "class": _class(column),
+            "head": f"{column.name} {column.unit}".strip() if place else "",
+            "style": "",
+            "bar": "",
+            "against": False,
+        }
+        if column.format == "cell" and value is not None:
+            cell |= {"class": f"{cell['class']} shaded", "style": f"--s:{value[1]:.2f}"}
+        if column.bar and number is not None:
+            zero, end = (100 * (at - start) / width for at in (0.0, number))
+            cell |= {"bar": f"--a:{min(zero, end):.1f}%;--b:{abs(end - zero):.1f}%", "against": end < zero}
+            if several and value[1] is not None and math.isfinite(value[1] + value[-1]):
+                low, high = (100 * (bound - start) / width for bound in value[1:])
+                cell["bar"] += f";--c:{low:.1f}%;--d:{high - low:.1f}%"
+        yield cell

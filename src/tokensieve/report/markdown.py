@@ -1,113 +1,142 @@
-"""A report as GitHub-flavoured Markdown, in which text of the data stays text."""
+"""A report, and an audit's section of a dataset card, as GitHub-flavoured Markdown, in which text of the data stays text."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tokensieve import blocks
-from tokensieve.blocks import Block, Report
+from tokensieve.blocks import Block, Column, Report, Section, Table, Text
 from tokensieve.escape import named, shown
 from tokensieve.report.cells import for_medium, written
+from tokensieve.wording import count, percent
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$^=-])")
+if TYPE_CHECKING:
+    from tokensieve.auditing.result import Audit
+
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
-_ENTITY = re.compile("[&<>@]")
 _LINK = re.compile(r"(?i)\bwww\.|[a-z]:(?=//)|\b(?:mailto|xmpp):|^\d+\.(?=\s)")
 
 
 def markdown(report: Report) -> str:
     """The report as Markdown that ends with a line break; hostile text cannot become a link, an image, HTML or a heading."""
-    parts = [f"# {safe(report.title)}", f"**{safe(report.verdict)}**"]
-    for block in report.blocks:
-        parts += _parts(block, 2)
+    parts = [f"# {safe(report.title)}", f"**{safe(report.verdict)}**", *_parts(report.blocks, 2)]
     plain = {name: value for name, value in report.about.items() if isinstance(value, str | int | float)}
-    if plain:
-        parts.append("; ".join(f"{safe(name)} {safe(str(value))}" for name, value in plain.items()))
+    parts.append("; ".join(f"{safe(name)} {safe(str(value))}" for name, value in plain.items()))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def section_markdown(section: blocks.Section) -> str:
-    """One section as Markdown, from a heading of level two on."""
-    return "\n\n".join(part for part in _parts(section, 2) if part) + "\n"
+def dataset_card(audit: Audit) -> str:
+    """An audit as a section of a dataset card on the Hugging Face hub: findings, accuracy, and each class's strongest predictors.
+
+    Args:
+        audit: the result of `tokensieve.audit`.
+
+    Returns:
+        Markdown, from a heading of level two on. Names, labels and tokens are escaped and stay on one line.
+    """
+    from tokensieve.auditing.report import file_name, without_shortcuts
+
+    train, test = count(audit.documents["train"]), count(audit.documents["test"])
+    low, high = percent(audit.accuracy.low), percent(audit.accuracy.high)
+    found = [
+        Text(f"{one.title} ({one.level.value}): {one.headline}. {'; '.join(one.details)}. {one.action}")
+        for one in audit.findings[:12]
+    ]
+    if len(audit.findings) > 12:
+        found.append(Text(f"… and {len(audit.findings) - 12} more."))
+    columns = (
+        Column("Class", "token"),
+        Column("Token", "token"),
+        Column("Documents", "count"),
+        Column("Posterior difference", "interval", unit="with 95% CI"),
+        Column("Attention", "plain", digits=1, unit="1 is average"),
+    )
+    interval = "posterior_difference", "posterior_low", "posterior_high"
+    rows = [
+        (label, row["token"], row["documents"], tuple(row[name] for name in interval), row["attention"])
+        for label in audit.classes[:12]
+        for row in audit.top(label, 8).iter_rows(named=True)
+    ]
+    more = f"and {len(audit.classes) - 12} more classes" if len(audit.classes) > 12 else ""
+    inside: list[Block] = [
+        Text(
+            f"Audited with tokensieve {audit.version}: {file_name(audit.name)}, {train} training and {test} test documents, "
+            f"{len(audit.classes)} classes, {count(audit.token_types)} token types. A model that sees tokens without their order "
+            f"predicts {percent(audit.test_accuracy)} of the test documents correctly (95% CI {low} to {high}); always naming the "
+            f"largest class, {percent(audit.majority_accuracy)}."
+        ),
+        Text(without_shortcuts(audit)),
+        Section("Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])),
+        Section("Strongest predictors of each class", (Table("", columns, rows, more, first=len(rows)),)),
+    ]
+    if audit.notes:
+        inside.append(Section("Notes", tuple(Text(note[:400]) for note in audit.notes[:8])))
+    parts = _parts([Section("What tokens give away", tuple(inside))], 2)
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def safe(text: str) -> str:
     """Text as Markdown that shows it as it is, on one line."""
-    escaped = _SPECIAL.sub(r"\\\1", named(" ".join(text.split())))
-    return _LINK.sub(_no_link, _ENTITY.sub(lambda found: _ENTITIES[found[0]], escaped))
+    escaped = re.sub(r"([\\`*_{}\[\]()#+!|~$^=-])", r"\\\1", named(" ".join(text.split())))
+    escaped = re.sub("[&<>@]", lambda found: _ENTITIES[found[0]], escaped)
+    # the last sign of what would make a bare address a link, or a number a list, as an entity
+    return _LINK.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", escaped)
 
 
-def _no_link(found: re.Match[str]) -> str:
-    """The text of a bare address or of a list's number, with its sign as an entity."""
-    sign = found[0][-1]
-    return f"{found[0][:-1]}&#{ord(sign)};"
+def _parts(these: Sequence[Block], depth: int) -> list[str]:
+    """Paragraphs of the blocks."""
+    out: list[str] = []
+    for block in for_medium(these, "markdown"):
+        match block:
+            case blocks.Text():
+                out.append(safe(block.text))
+            case blocks.Facts():
+                lines = [
+                    f"- {safe(name)}: **{safe(value)}** {safe(note)}".rstrip() for name, value, note in block.facts
+                ]
+                out.append("\n".join(lines))
+            case blocks.Tokens():
+                listed = ", ".join(safe(shown(token, 40)) for token in block.tokens)
+                title = f"{safe(block.title)}: " if block.title else ""
+                out.append(title + listed + (f" and {block.more:,} more" if block.more else ""))
+            case blocks.Terms():
+                out.append("\n".join(f"- **{safe(term)}**: {safe(meaning)}" for term, meaning in block.terms))
+            case blocks.Table():
+                out += _table(block)
+            case blocks.Picture():
+                name = safe(block.description or block.title)
+                out += [f"![{name}](<pictures/{block.name}.svg>)", safe(block.caption)]
+            case blocks.Passages():
+                out += [f"**{safe(block.title)}**" if block.title else "", "\n".join(map(_passage, block.passages))]
+            case blocks.Command():
+                line = " ".join(block.command.split())
+                fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", line)), default=0))
+                out += [safe(block.purpose), f"{fence}sh\n{named(line)}\n{fence}"]
+            case blocks.Section():
+                level = f" ({block.level})" if block.level else ""
+                out += [f"{'#' * depth} {safe(block.title)}{level}", *_parts(block.blocks, min(depth + 1, 6))]
+    return out
 
 
-def _parts(block: Block, depth: int) -> list[str]:
-    """Paragraphs of one block."""
-    if not for_medium(block, "markdown"):
-        return []
-    match block:
-        case blocks.Text():
-            return [safe(block.text)]
-        case blocks.Facts():
-            lines = [f"- {safe(name)}: **{safe(value)}** {safe(note)}".rstrip() for name, value, note in block.facts]
-            return ["\n".join(lines)]
-        case blocks.Tokens():
-            listed = ", ".join(safe(shown(token, 40)) for token in block.tokens)
-            more = f" and {block.more:,} more" if block.more else ""
-            return [f"{safe(block.title)}: {listed}{more}" if block.title else listed + more]
-        case blocks.Terms():
-            return ["\n".join(f"- **{safe(term)}**: {safe(meaning)}" for term, meaning in block.terms)]
-        case blocks.Columns():
-            return [part for column in block.columns for inner in column for part in _parts(inner, depth)]
-        case blocks.Table():
-            return _table(block)
-        case blocks.Picture():
-            name = safe(block.description or block.title)
-            return [f"![{name}](<pictures/{block.name}.svg>)", safe(block.caption)]
-        case blocks.Passages():
-            return [f"**{safe(block.title)}**" if block.title else "", "\n".join(map(_passage, block.passages))]
-        case blocks.Command():
-            line = " ".join(block.command.split())
-            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", line)), default=0))
-            return [safe(block.purpose), f"{fence}sh\n{named(line)}\n{fence}"]
-        case blocks.Live():
-            return [part for inner in block.instead for part in _parts(inner, depth)]
-        case blocks.Section():
-            level = f" ({block.level})" if block.level else ""
-            inner = [part for one in block.blocks for part in _parts(one, min(depth + 1, 6))]
-            return [f"{'#' * depth} {safe(block.title)}{level}", *inner]
-
-
-def _table(table: blocks.Table) -> list[str]:
+def _table(table: Table) -> list[str]:
     head = " | ".join(safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns)
     rules = " | ".join("---" if column.format in ("text", "token") else "--:" for column in table.columns)
     lines = [f"| {head} |", f"| {rules} |"]
     for row in table.rows[: table.first]:
         cells = (written(column, value) for column, value in zip(table.columns, row, strict=True))
         lines.append(f"| {' | '.join(safe(' '.join(cell).rstrip()) for cell in cells)} |")
-    more = len(table.rows) - table.first
-    return [
-        f"**{safe(table.title)}**" if table.title else "",
-        "\n".join(lines),
-        f"… and {more:,} more" if more > 0 else "",
-        safe(table.note),
-    ]
+    more = f"… and {len(table.rows) - table.first:,} more" if len(table.rows) > table.first else ""
+    return [f"**{safe(table.title)}**" if table.title else "", "\n".join(lines), more, safe(table.note)]
 
 
 def _passage(passage: blocks.Passage) -> str:
-    """A line of a list, with marked pieces in bold."""
-    where = [f"row {passage.row}" if passage.row is not None else "", safe(passage.label), safe(passage.note)]
-    text = "".join(_piece(text, weight) for text, weight in passage.pieces)
-    head = ", ".join(part for part in where if part)
-    return f"- {head}: {text}" if head else f"- {text}"
-
-
-def _piece(text: str, weight: float) -> str:
-    """A piece with the spaces around it kept outside of the bold."""
-    inner = safe(text)
-    left, right = " " * text[:1].isspace(), " " * text[-1:].isspace()
-    if not inner:
-        return left
-    return f"{left}**{inner}**{right}" if weight else f"{left}{inner}{right}"
+    """A line of a list, with marked pieces in bold, the spaces around them outside of it."""
+    head = [f"row {passage.row}" if passage.row is not None else "", safe(passage.label), safe(passage.note)]
+    out = "".join([", ".join(part for part in head if part), ": " if any(head) else ""])
+    for text, weight in passage.pieces:
+        inner, left, right = safe(text), " " * text[:1].isspace(), " " * text[-1:].isspace()
+        bold = "**" if weight else ""
+        out += f"{left}{bold}{inner}{bold}{right}" if inner else left
+    return f"- {out}"

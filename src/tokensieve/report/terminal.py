@@ -1,23 +1,47 @@
-"""A report in the terminal, as wide as the terminal is; the same numbers as on the page."""
+"""Reports and predictions in the terminal, as wide as the terminal is; the same numbers as on the page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rich import table as rich_table
+import numpy as np
+from rich import console as rich_console
 from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text as Line
 
 from tokensieve import blocks
 from tokensieve.blocks import Block, Report
-from tokensieve.escape import shown
+from tokensieve.escape import printable, shown
+from tokensieve.evidence.shares import Share
 from tokensieve.report.cells import for_medium, written
-from tokensieve.report.console import Console
+from tokensieve.wording import percent, plain, signed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tokensieve.auditing.score import Score
+    from tokensieve.model.attention import Model, PairExplanation
+    from tokensieve.model.explanation import Explanation
 
 BLUE, ORANGE = "#2a78c8", "#d2691e"
-_STYLES = {"lead": "", "note": "dim", "good": BLUE, "warning": "yellow", "bad": ORANGE}
+_STYLES = {"note": "dim", "good": BLUE, "warning": "yellow", "bad": ORANGE}
 _LEVELS = {"high": f"bold {ORANGE}", "medium": "bold yellow", "low": "bold"}
+
+
+class Console(rich_console.Console):
+    """Prints nothing that would steer the terminal, wherever in a text, a table or a title it occurs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, **options)
+
+    def render(self, renderable: Any, options: rich_console.ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As in rich; colours are its own and stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def show(report: Report, out: Path | None = None, seconds: float | None = None, console: Console | None = None) -> None:
@@ -32,80 +56,180 @@ def show(report: Report, out: Path | None = None, seconds: float | None = None, 
     console = console or Console()
     console.print(Line(report.title, style="dim"))
     console.print(Line(report.verdict, style="bold"))
-    for block in report.blocks:
-        _show(block, console)
+    _show(report.blocks, console)
     if out is not None:
         time = f"{seconds:.1f} s; " if seconds is not None else ""
         console.print(Line(f"{time}open {out / 'report.html'}; all files are in {out}", style="dim"), soft_wrap=True)
 
 
-def _show(block: Block, console: Console) -> None:
-    if not for_medium(block, "terminal"):
+def show_score(score: Score, brief: bool = False) -> None:
+    """Accuracy, log loss and the confusion matrix; brief: a line on standard error, where standard output is for the answers."""
+    right = score.accuracy
+    share = f"accuracy {percent(right.value)} ({percent(right.low)} to {percent(right.high)})"
+    more = f" of {right.of:,} labelled documents predicted correctly"
+    if brief:
+        loss = f"; log loss {plain(score.log_loss, 4)}; more with --out FOLDER"
+        Console(stderr=True, soft_wrap=True).print(Line(share + more + loss))
         return
-    match block:
-        case blocks.Text():
-            console.print(Line(block.text, style=_STYLES.get(block.style, "")))
-        case blocks.Facts():
-            width = max(len(name) for name, _, _ in block.facts)
-            for name, value, note in block.facts:
-                console.print(Line(f"{name:<{width}}  {value}") + Line(f"  {note}" if note else "", style="dim"))
-        case blocks.Tokens():
-            more = f" and {block.more:,} more" if block.more else ""
-            listed = ", ".join(shown(token, 40) for token in block.tokens)
-            console.print(Line(f"{block.title}: " if block.title else "", style="dim") + Line(listed + more))
-        case blocks.Terms():
-            for term, meaning in block.terms:
-                console.print(Line(f"{term}: ", style="bold") + Line(meaning))
-        case blocks.Columns():
-            for column in block.columns:
-                for inner in column:
-                    _show(inner, console)
-        case blocks.Table():
-            _show_table(block, console)
-        case blocks.Passages():
-            _show_passages(block, console)
-        case blocks.Command():
-            if block.purpose:
-                console.print(Line(block.purpose))
-            console.print(Line(f"  {block.command}", style="bold"), soft_wrap=True)
-        case blocks.Live():
-            for inner in block.instead:
-                _show(inner, console)
-        case blocks.Section():
-            _show_section(block, console)
+    console = Console()
+    console.print(Line(share, style="bold") + Line(more))
+    console.print(f"always the largest class {percent(score.majority)}; log loss {plain(score.log_loss, 4)}")
+    for name, n in list(score.unknown.items())[:3]:
+        console.print(Line(f"left out, {n:,}: label {shown(name, 30)!r} is none of the model's"))
+    if score.unlabelled:
+        console.print(Line(f"left out, {score.unlabelled:,}: no label"))
+    if len(score.classes) > 8:
+        console.print(Line(f"the confusion matrix of {len(score.classes)} classes is in summary.json"))
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column(Line("label ↓ prediction →", style="dim"))
+    for name in score.classes:
+        table.add_column(Line(shown(name, 14)), justify="right")
+    for name, row in zip(score.classes, score.confusion.tolist(), strict=True):
+        table.add_row(Line(shown(name, 24)), *(f"{n:,}" for n in row))
+    console.print(table)
+
+
+def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:
+    """How often the first answer is the preferred one, in words and as JSON values.
+
+    Args:
+        frame: of `tokensieve.model.explanation.answer_pairs`.
+        columns: of the two answers.
+    """
+    known = frame.drop_nulls("answer")["answer"].to_numpy()
+    share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
+    loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
+    left = len(frame) - len(known)
+    lines = [f"{left:,} pairs without two answers: none is named"] if left else []
+    if loss is not None:
+        rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
+        lines.append(
+            f"{shown(columns[0], 40)} is named as preferred in {rate} of {len(known):,} pairs; log loss {loss:.4f} "
+            "(the accuracy, where that column holds the preferred answers)"
+        )
+    return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
+
+
+def show_explanation(model: Model, text: str, found: Explanation, name: str = "") -> None:
+    """The text shaded by contribution, a line on its answer, and the contributions with their sum.
+
+    Args:
+        model: that answered.
+        text: answered.
+        found: its answer taken apart.
+        name: of the text, if it is one of two.
+    """
+    from tokensieve.model.explanation import pieces
+
+    console = Console()
+    shares = pieces(model, text, [str(c) for c in model.classes].index(str(found.explained)))
+    largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
+    line = Line()
+    for piece, contribution, _, _ in shares:
+        style = _style(contribution) if abs(contribution) > 0.15 * largest else ""
+        line.append(shown(piece, 10_000) if piece.strip() else piece, style=style)
+    console.print(line)
+    answer = f"answer {signed(found.answer, 6)}"
+    if name:
+        console.print(Line(f"{name}: {answer}, unknown words: {found.unknown}", style="bold"))
+    elif model.pairs:
+        advice = "compare it with another answer: --against TEXT"
+        console.print(Line(f"{answer}, unknown words: {found.unknown}; {advice}"))
+    else:
+        numbers = (
+            f"P({shown(str(found.explained))}) = {found.probability:.4f}, {answer}, unknown words: {found.unknown}"
+        )
+        console.print(Line(f"{shown(str(found.predicted))}  ", style="bold") + Line(numbers))
+    if found.table.is_empty():
+        console.print("no known token: the answer is that of the class frequencies")
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("token", "count", "attention", "value", "contribution"):
+        table.add_column(column, justify="left" if column == "token" else "right")
+    for row in found.table.iter_rows(named=True):
+        added = Line(signed(row["contribution"], 6), style=_style(row["contribution"]))
+        cells = f"{row['count']:g}", f"{row['attention']:.4f}", signed(row["value"], 3)
+        table.add_row(Line(shown(row["token"], 40)), *cells, added)
+    sums = f"{found.table['attention'].sum():.4f}", "", signed(float(found.table["contribution"].sum()), 6)
+    table.add_row(Line("sum", style="bold"), "", *sums)
+    console.print(table)
+
+
+def show_pair(model: Model, texts: tuple[str, str], found: PairExplanation) -> None:
+    """Both texts taken apart, and the difference of their sums."""
+    for name, text, side in zip(("first", "second"), texts, (found.first, found.second), strict=True):
+        show_explanation(model, text, side, name)
+    said = f"the first is preferred with probability {found.probability:.4f}"
+    Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
+
+
+def _style(contribution: float) -> str:
+    return f"bold {BLUE}" if contribution > 0 else f"bold {ORANGE}"
+
+
+def _show(these: Iterable[Block], console: Console) -> None:
+    for block in for_medium(tuple(these), "terminal"):
+        match block:
+            case blocks.Text():
+                console.print(Line(block.text, style=_STYLES.get(block.style, "")))
+            case blocks.Facts():
+                width = max(len(name) for name, _, _ in block.facts)
+                for name, value, note in block.facts:
+                    console.print(Line(f"{name:<{width}}  {value}") + Line(f"  {note}" if note else "", style="dim"))
+            case blocks.Tokens():
+                more = f" and {block.more:,} more" if block.more else ""
+                listed = ", ".join(shown(token, 40) for token in block.tokens)
+                console.print(Line(f"{block.title}: " if block.title else "", style="dim") + Line(listed + more))
+            case blocks.Terms():
+                for term, meaning in block.terms:
+                    console.print(Line(f"{term}: ", style="bold") + Line(meaning))
+            case blocks.Table():
+                _show_table(block, console)
+            case blocks.Passages():
+                if block.title:
+                    console.print(Line(block.title, style="bold"))
+                for passage in block.passages:
+                    head = [f"row {passage.row}" if passage.row is not None else "", passage.label, passage.note]
+                    line = Line(", ".join(part for part in head if part), style="dim")
+                    line.append(": " if line.plain else "")
+                    for text, weight in passage.pieces:
+                        line.append(" ".join(text.split("\n")), style=_style(weight) if weight else "not dim")
+                    console.print(Padding(line, (0, 0, 0, 2)))
+            case blocks.Command():
+                if block.purpose:
+                    console.print(Line(block.purpose))
+                console.print(Line(f"  {block.command}", style="bold"), soft_wrap=True)
+            case blocks.Section():
+                _show_section(block, console)
 
 
 def _show_section(section: blocks.Section, console: Console) -> None:
     """A finding begins with its level; other sections with an empty line and their title."""
+    inside = for_medium(section.blocks, "terminal")
     if section.level:
-        level = Line(f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold"))
-        first, rest = section.blocks[:1], section.blocks[1:]
-        if first and isinstance(first[0], blocks.Text) and for_medium(first[0], "terminal"):
-            console.print(level + Line(first[0].text))
-        else:
-            console.print(level)
-            rest = section.blocks
+        head = Line(f"{section.title} ({section.level}): ", style=_LEVELS.get(section.level, "bold"))
+        first = inside[0] if inside else None
+        console.print(head + Line(first.text) if isinstance(first, blocks.Text) else head)
+        inside = inside[isinstance(first, blocks.Text) :]
+    elif all(isinstance(block, blocks.Picture) for block in inside):
+        return
     else:
-        shown_blocks = [block for block in section.blocks if for_medium(block, "terminal")]
-        if all(isinstance(block, blocks.Picture) for block in shown_blocks):
-            return
         console.print()
         console.print(Line(section.title, style="bold"))
-        rest = section.blocks
-    for block in rest:
-        _show(block, console)
+    _show(inside, console)
 
 
 def _show_table(table: blocks.Table, console: Console) -> None:
     if table.title:
         console.print(Line(table.title, style="dim"))
-    drawn = rich_table.Table(box=None, pad_edge=False, expand=False)
+    drawn = Table(box=None, pad_edge=False, expand=False)
     kept = [i for i, column in enumerate(table.columns) if not column.extra]
     for i in kept:
         column = table.columns[i]
         side: Literal["left", "right"] = "left" if column.format in ("text", "token") else "right"
-        head = f"{column.name} {column.unit}".rstrip()
-        drawn.add_column(Line(head, style="dim"), justify=side, overflow="fold", no_wrap=column.format != "text")
+        head = Line(f"{column.name} {column.unit}".rstrip(), style="dim")
+        drawn.add_column(head, justify=side, overflow="fold", no_wrap=column.format != "text")
     for row in table.rows[: table.first]:
         cells = [written(table.columns[i], row[i]) for i in kept]
         drawn.add_row(*(Line(value) + Line(f" {between}" if between else "", style="dim") for value, between in cells))
@@ -114,16 +238,3 @@ def _show_table(table: blocks.Table, console: Console) -> None:
         console.print(Line(f"… and {len(table.rows) - table.first:,} more", style="dim"))
     if table.note:
         console.print(Line(table.note, style="dim"))
-
-
-def _show_passages(found: blocks.Passages, console: Console) -> None:
-    if found.title:
-        console.print(Line(found.title, style="bold"))
-    for passage in found.passages:
-        head = [f"row {passage.row}" if passage.row is not None else "", passage.label, passage.note]
-        line = Line(", ".join(part for part in head if part), style="dim")
-        line.append(": " if line.plain else "")
-        for text, weight in passage.pieces:
-            colour = BLUE if weight > 0 else ORANGE
-            line.append(" ".join(text.split("\n")), style=f"bold {colour}" if weight else "not dim")
-        console.print(Padding(line, (0, 0, 0, 2)))

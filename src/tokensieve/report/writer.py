@@ -12,8 +12,6 @@ from tokensieve.files import Content, write_all
 from tokensieve.report.html import page
 from tokensieve.report.pictures import draw, pictures_of
 
-SCREEN, PRINT = ("png",), ("png", "pdf", "csv")
-
 
 class Result(Protocol):
     """What the writer asks of a result.
@@ -63,7 +61,7 @@ def save(
     """
     lap = time.perf_counter()
     report = result.report()
-    drawings = draw(pictures_of(report), *(PRINT if for_print else SCREEN if pictures else ()))
+    drawings = draw(pictures_of(report), *(("png", "pdf", "csv") if for_print else ("png",) if pictures else ()))
     files: dict[str, Content] = {"report.html": page(report, drawings)}
     for name, drawn in drawings.items() if pictures else ():
         files |= {f"pictures/{name}.{ending}": content for ending, content in drawn.items()}
@@ -79,5 +77,5 @@ def save(
 
 def pictures(result: Result) -> dict[str, bytes]:
     """File name → content: each picture of a result as SVG, and as PNG of twice its size in pixels."""
-    drawings = draw(pictures_of(result.report()), *SCREEN)
+    drawings = draw(pictures_of(result.report()), "png")
     return {f"{name}.{ending}": file for name, files in drawings.items() for ending, file in files.items()}

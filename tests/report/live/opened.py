@@ -6,24 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from tokensieve.auditing.result import Audit
+from tokensieve.report import live
 from tokensieve.report.html import page
-from tokensieve.report.live import texts
 
 
 def sample(audit: Audit) -> list[SimpleNamespace]:
     """The test documents that the page holds: row, label, kind, text and answer."""
-    test = audit.learned.test
-    return [
-        SimpleNamespace(
-            row=int(test.corpus.rows[i]),
-            label=int(test.counts.labels[i]),
-            kind=kind,
-            text=str(test.corpus.texts[i]),
-            answer=audit.learned.f[i],
-        )
-        for i, kind, _ in texts.sample(audit)
-    ]
+    return [SimpleNamespace(**one | {"answer": np.asarray(one["answer"])}) for one in live.sample(audit)]
 
 
 def without_pictures(audit: Audit) -> str:

@@ -21,7 +21,6 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.model.explanation import SINK
 from tokensieve.report import html as page_module
-from tokensieve.report.live import data
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.tokenizers import PieceTokenizer
 from tokensieve.wording import percent
@@ -197,7 +196,8 @@ def test_a_page_with_little_room_says_what_it_leaves_out(
     sums = opened.page.locator("#documents-list .sum").all_inner_texts()
     assert any("not on this page" in line for line in sums)
     size = audited.token_types - int(note.split()[0].replace(",", ""))
-    kept = {audited.model.tokens_[s] for s in data._model_order(audited)[:size]}
+    held = audited.tokens[: audited.token_types]["documents"].to_numpy().astype(np.int64)
+    kept = {audited.model.tokens_[s] for s in np.argsort(-held, kind="stable")[:size]}
     for token in list(kept)[:50]:
         assert {row["token"] for row in page_answers(opened, [token])[0]["tokens"]} <= kept | {SINK}
     opened.check()

@@ -1,39 +1,70 @@
-"""The interactive part of the audit's page: its HTML, its script and styles, and the data that the script reads.
+"""The interactive part of the audit's page: its HTML, its script, and the data that the script reads, cut to a size.
 
-The files of this folder are JavaScript objects, one a file; `page.js` beside `page.jinja` is the script of every page.
+A block of data is base64 of gzip of: the length of its JSON in 4 bytes (little-endian), the JSON, then each array that the JSON's
+"arrays" names, as byte planes (all first bytes, all second bytes, …), which pack better. Base64 holds no character that means
+anything in HTML. The other files of this folder are JavaScript objects, one a file.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
+import math
+import re
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import jinja2
+import numpy as np
+import polars as pl
 from markupsafe import Markup
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-from tokensieve.auditing.result import Audit
+from tokensieve.auditing.agreement import QUADRANTS, Quadrant, disagreeing, surest
+from tokensieve.auditing.findings import Excerpt, holders, passage
+from tokensieve.auditing.result import Audit, Kind, by_certainty
 from tokensieve.escape import shown
-from tokensieve.report.live import data
+from tokensieve.report.pictures.audit import (
+    BLUE,
+    CATEGORIES,
+    DARK,
+    EXTREMES,
+    GREY,
+    ORANGE,
+    PALE_BLUE,
+    PALE_GREY,
+    bins_of,
+    thin,
+)
+from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.formatting import formatting_features, is_formatting
+from tokensieve.text.spill import characters
+from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer, text_series
+from tokensieve.text.vocabulary import Vocabulary, tokenize
 
 FOLDER = Path(__file__).parent
-FILES = (
-    "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
-    "documents box search main"
-).split()
 LINKS = [("pictures", "Map"), ("table", "Tokens"), ("documents", "Documents"), ("box", "Try a text")]
+LINES = 12  # of each token
+_LONGEST = 256  # characters of a token that the page holds whole; of a longer one it holds 200
+_BEND = 100.0  # the axis of effects is linear up to this part of the largest, and logarithmic beyond
+_PER_CLASS = (
+    "posterior_low posterior_high alpha alpha_low alpha_high effect effect_low effect_high p_value q_value value"
+).split()
+
+Json = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
 
 
 @cache
 def script() -> str:
     """All objects in one scope of their own."""
-    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in FILES]
+    files = "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif"
+    parts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in f"{files} shade documents box search main".split()]
     return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
-
-
-@cache
-def style() -> str:
-    """What the style sheet of every page lacks."""
-    return (FOLDER / "live.css").read_text(encoding="utf-8")
 
 
 def html(audit: Audit) -> dict[str, Markup]:
@@ -42,10 +73,10 @@ def html(audit: Audit) -> dict[str, Markup]:
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     environment.filters["shown"] = shown
-    types, rows = audit.tokens.height // len(audit.classes), data.rows_per_class(audit)
+    types, rows = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
     context = {
         "classes": audit.classes,
-        "label": data.first_class(audit),
+        "label": _first_class(audit),
         "pairs": audit.pairs is not None,
         "thinned": f"{rows:,} of {types:,} token types are in this table: those named elsewhere on this page, the extremes, "
         "and a sample of the rest. tokens.csv holds all of them."
@@ -58,4 +89,346 @@ def html(audit: Audit) -> dict[str, Markup]:
 
 def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
     """Name → data that the script reads; of the model as much as fits, together at most `characters`."""
-    return data.data_blocks(audit, characters)
+    vocabulary, (table, types) = audit.model.vocabulary_, _table_block(audit)
+    assert vocabulary is not None
+    documents = sample(audit)
+    # Types by training documents, most first; of equals words before 2-grams before 3-grams. Cut anywhere, the list holds with
+    # every n-gram its words and its first n−1 words, since these are in at least as many documents. Types longer than _LONGEST,
+    # and with them every n-gram that contains one, are not in it.
+    first = audit.tokens[: audit.tokens.height // len(audit.classes)]
+    held = first["documents"].to_numpy()
+    order = np.argsort(-held.astype(np.int64), kind="stable")
+    order = order[(first["token"].str.len_chars() <= _LONGEST).to_numpy()[order]]
+    colours = dict(zip(QUADRANTS, (BLUE, PALE_BLUE, ORANGE, GREY, PALE_GREY), strict=True))
+    blocks = {
+        "table": table,
+        "colours": _pack({"dark": DARK, "colours": CATEGORIES | colours}),
+        "lines": _lines_block(audit),
+        "documents": _documents_block(audit, vocabulary, documents, np.sort(order), "x" * 200),
+    }
+    budget, size = characters - sum(map(len, blocks.values())) - 2_000, len(order)  # 2,000 for the tags around them
+    while True:
+        kept = np.sort(order[:size])
+        blocks["model"] = block = _model_block(audit, vocabulary, kept, types)
+        if len(block) <= budget or size == 0:
+            break
+        size = max(min(int(0.98 * size * budget / len(block)), size - 1), 0)  # the rest alone may exceed the budget
+    left = [f"those in {held[order[size]]:,} training documents or fewer"] if size < len(order) else []
+    left += [f"those longer than {_LONGEST} characters"] if len(order) < first.height else []
+    blocks["documents"] = _documents_block(audit, vocabulary, documents, kept, " and ".join(left))
+    return blocks
+
+
+def sample(audit: Audit) -> list[Json]:
+    """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer.
+
+    Up to 400,000 characters, none longer than 6,000: eight of each kind, then the shortest that contain the most informative
+    tokens, then others by chance. Where the page cannot split text, each has its words' places, types and formatting, too.
+    """
+    test, model, vocabulary = audit.learned.test, audit.model, audit.model.vocabulary_
+    m, size = test.counts.matrix, characters(test.corpus.texts)
+    fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
+    kinds: dict[int, Kind] = {}
+    named = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
+    for (certain, uncertain), group in zip(named, by_certainty(audit.learned), strict=True):
+        fitting = group[fits[group]].tolist()
+        kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)
+    others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits)).tolist()
+    rows = np.asarray(list(dict.fromkeys([*kinds, *_short_holders(audit, size, fits), *others])), dtype=np.int64)
+    rows = rows[: np.searchsorted(np.cumsum(size[rows]), 400_000)]
+    sink = [] if model.sink_ is None else [model.sink_]
+    documents: list[Json] = []
+    for i in rows.tolist():
+        inside = slice(m.indptr[i], m.indptr[i + 1])
+        total = logsumexp([*model.scores_[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
+        one: Json = {
+            "row": int(test.corpus.rows[i]),
+            "label": int(test.counts.labels[i]),
+            "kind": kinds.get(i, Kind.OTHER),
+        }
+        one |= {"text": str(test.corpus.texts[i]), "total": float(total), "answer": audit.learned.f[i].tolist()}
+        documents.append(one)
+    if vocabulary is None or _portable(vocabulary) is not None or not documents:
+        return documents
+    stream = tokenize(text_series([one["text"] for one in documents]), vocabulary.tokenizer)
+    types = vocabulary.positions(stream)
+    for k, (i, one) in enumerate(zip(rows.tolist(), documents, strict=True)):
+        held = m.indices[m.indptr[i] : m.indptr[i + 1]]
+        units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in one["text"])])  # JavaScript counts in 16-bit units
+        one["spans"] = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one["text"])]
+        one["types"] = types[stream.starts[k] : stream.starts[k + 1]]
+        one["features"] = held[held >= vocabulary.n_words]
+    return documents
+
+
+def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
+    """Token → lines of training documents that contain it, those of the class that it predicts most first.
+
+    Up to twelve for each token that the lists name, then for those of extreme effect, score and value, until 500,000 characters
+    are reached. Half of a token's lines are of the class that it predicts, the others of the other classes in turn; where one
+    side has too few documents, the other gives more. So a token of the lists has at least ten lines where ten documents hold it.
+    """
+    counts, corpus, table = audit.learned.train.counts, audit.learned.train.corpus, audit.tokens
+    assert audit.model.vocabulary_ is not None
+    tokenizer = audit.model.vocabulary_.tokenizer
+    # the tokens that the page's cards and lists name
+    first = [token for finding in audit.findings for token in finding.tokens[:8]]
+    tables = [surest(table, label, min(25, max(10, 300 // len(audit.classes)))) for label in audit.classes]
+    tables += [disagreeing(table, quadrant, 15) for quadrant in (Quadrant.MODEL, Quadrant.DATA)]
+    first += [token for rows in tables for token in rows["token"]]
+    # then the types of strongest effect, value and score, by turns
+    extremes = [
+        table.top_k(300, by=pl.col(by).fill_nan(0).abs()).sort(pl.col(by).abs(), descending=True)["token"]
+        for by in ("effect", "value", "score")
+    ]
+    turns = zip(*(tokens.unique(maintain_order=True).to_list()[:150] for tokens in extremes), strict=False)
+    index = {str(token): i for i, token in enumerate(counts.tokens)}
+    wanted = [token for token in dict.fromkeys([*first, *(t for turn in turns for t in turn)]) if token in index]
+    types = np.asarray([index[token] for token in wanted], dtype=np.int64)
+    effects = table["effect"].fill_nan(0).to_numpy().reshape(len(counts.classes), -1)
+    out: dict[str, tuple[Excerpt, ...]] = {}
+    for finding in audit.findings:  # no tokenizer finds formatting: the start or the end of its documents
+        for token in filter(is_formatting, finding.tokens[:8]):
+            mine = finding.rows.filter((pl.col("part") == "train") & (pl.col("token") == token))["row"].to_numpy()[:200]
+            label = corpus.classes.index(finding.label) if finding.label in corpus.classes else 0
+            chosen = _of_both_sides(np.flatnonzero(np.isin(corpus.rows, mine)), corpus.labels, label)
+            out[token] = tuple(passage(corpus, i, (token,), tokenizer) for i in chosen)
+    rng, certain, size = np.random.default_rng(audit.seed), set(first), 0
+    for token, s, documents in zip(wanted, types.tolist(), holders(counts, types), strict=True):
+        if size > 500_000 and token not in certain:
+            continue
+        chosen = _of_both_sides(rng.permutation(documents), counts.labels, int(np.argmax(effects[:, s])))
+        texts = {i: str(corpus.texts[i]) for i in chosen}
+        places = {i: quick_place(text, token, tokenizer) for i, text in texts.items()}
+        out[token] = tuple(passage(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
+        size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])
+    return out
+
+
+def quick_place(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int] | None:
+    """The first place of plain words between plain signs, without the tokenizer, which takes milliseconds for a text."""
+    if not (
+        isinstance(tokenizer, WordTokenizer)
+        and tokenizer.pattern == WORD
+        and tokenizer.html != "strip"
+        and re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)*", token)
+    ):
+        return None
+    signs = r"\s!\"(),?“”«»–—…"  # what is certainly no part of a word, a number, an address or a tag
+    words = f"[{signs}]+".join(token.split(" "))
+    pattern = rf"(?<![^{signs}]){words}(?=[{signs}]|\Z|\.(?:\s|\Z))"
+    found = re.search(pattern, text, re.IGNORECASE if tokenizer.lowercase else 0)
+    return found and found.span()
+
+
+def _pack(meta: Json, arrays: Arrays | None = None) -> str:
+    """A block (see the module) of JSON values and little-endian arrays of one dimension."""
+    parts = {name: np.ascontiguousarray(x) for name, x in (arrays or {}).items()}
+    listed = [[name, x.dtype.str[1:], len(x)] for name, x in parts.items()]
+    head = json.dumps({**meta, "arrays": listed}, separators=(",", ":"), allow_nan=False).encode()
+    planes = [x.view(np.uint8).reshape(len(x), x.itemsize).T.tobytes() for x in parts.values() if len(x)]
+    raw = b"".join([len(head).to_bytes(4, "little"), head, *planes])
+    return b64encode(gzip.compress(raw, 6, mtime=0)).decode()
+
+
+def _held(token: str) -> str:
+    """A token as the page holds it."""
+    return token if len(token) <= _LONGEST else token[:200]
+
+
+def _viewed_classes(audit: Audit) -> tuple[int, ...]:
+    """The classes whose rows the page needs: the first of two is the mirror of the second."""
+    return (1,) if len(audit.classes) == 2 else tuple(range(len(audit.classes)))
+
+
+def _rows_per_class(audit: Audit) -> int:
+    """How many rows of each class the page's table holds: 20,000 for all classes together."""
+    return min(20_000 // len(_viewed_classes(audit)), audit.tokens.height // len(audit.classes))
+
+
+def _first_class(audit: Audit) -> int:
+    """The class that the page begins with: of two the second, else that of the first finding that has one."""
+    labels = [finding.label for finding in audit.findings if finding.label in audit.classes]
+    return 1 if len(audit.classes) == 2 else audit.classes.index(labels[0]) if labels else 0
+
+
+def _codes(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
+    return names.cast(pl.Enum(known)).to_physical().to_numpy().astype("u1")
+
+
+def _table_block(audit: Audit) -> tuple[str, Ints]:
+    """The page's part of the token table (all types of class 0 come first there), and the types in it, sorted."""
+    n, limit = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
+    sides = {k: audit.tokens[k * n : (k + 1) * n].with_row_index("type") for k in _viewed_classes(audit)}
+    rows = {k: _chosen(audit, side, audit.classes[k], limit) for k, side in sides.items()}
+    types = np.unique(np.concatenate([chosen["type"].to_numpy() for chosen in rows.values()])).astype(np.int64)
+    shared = audit.tokens[:n][types]
+    kinds = {"documents": "<u4", "count": "<u4", "score": "<f4", "attention": "<f4"}
+    arrays: Arrays = {name: shared[name].to_numpy().astype(kind) for name, kind in kinds.items()}
+    arrays["quadrant"] = _codes(shared["quadrant"], list(QUADRANTS))
+    views = []
+    for k, chosen in rows.items():
+        # the columns of one class, each row with the place of its type in `types`
+        arrays[f"at.{k}"] = np.searchsorted(types, chosen["type"].to_numpy()).astype("<u4")
+        kinds = {"class_documents": "<u4", "count_difference": "<i4"} | dict.fromkeys(_PER_CLASS, "<f4")
+        arrays |= {f"{name}.{k}": chosen[name].to_numpy().astype(kind) for name, kind in kinds.items()}
+        arrays[f"category.{k}"] = _codes(chosen["category"], list(CATEGORIES))
+        spread = float(sides[k]["effect"].abs().max() or 1.0)  # type: ignore[arg-type]
+        views.append({"class": k, "spread": spread, "bend": spread / _BEND, "bins": _bins(sides[k], spread)})
+    tokens = shared["token"].to_list()
+    known = [audit.name, audit.classes, audit.documents, audit.class_documents, audit.token_types, audit.seed]
+    elsewhere = ("units", "stability", "heterogeneity_q")  # columns of tokens.csv that the page does not hold
+    meta = {
+        # under which a browser keeps what a reader decides: the same for the same data and settings
+        "key": sha256(json.dumps(known).encode()).hexdigest()[:16],
+        "label": _first_class(audit),
+        "classes": list(audit.classes),
+        "classDocuments": [audit.class_documents[c] for c in audit.classes],
+        "neutral": [audit.neutral[c] for c in audit.classes],
+        "types": audit.token_types,
+        "quadrants": QUADRANTS,
+        "categories": list(CATEGORIES),
+        "turned": [4, 3, 2, 1, 0, 5],  # the place of each category, for the class at the other side
+        "perClass": _PER_CLASS,
+        "columns": [name for name in audit.tokens.columns if name not in elsewhere],
+        "tokens": [_held(t) for t in tokens],
+        "shortened": [[i, len(t)] for i, t in enumerate(tokens) if len(t) > _LONGEST],
+        "views": views,
+    }
+    return _pack(meta, arrays), types
+
+
+def _chosen(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
+    """At most `limit` rows of one class: those that the page names elsewhere, the extreme ones, a sample of the rest."""
+    if side.height <= limit:
+        return side
+    tables = [audit.top(label, 25), *(audit.disagreement(q, 15) for q in (Quadrant.DATA, Quadrant.MODEL))]
+    named = {token for table in tables for token in table["token"]} | {s[0] for s in audit.suspicious}
+    sure = side.filter(pl.col("token").is_in(list(named)))[: limit // 4]
+    rest = side.filter(~pl.col("type").is_in(sure["type"].to_list()))
+    more = thin(rest, limit - sure.height, (*EXTREMES, "score", "value", "attention"), audit.seed)
+    return pl.concat([sure, more]).sort("type")
+
+
+def _bins(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
+    """Bin means over all types: "posterior_difference:value", … → rows; bins of effects are equal on the page's axis."""
+    bend, end, x = spread / _BEND, math.log1p(_BEND), pl.col("x")
+    effect = pl.col("effect")
+    bent = side.with_columns(effect=effect.sign() * (effect.abs() / bend).log1p() / end)
+    out = {}
+    for up in ("value", "score"):
+        out[f"posterior_difference:{up}"] = bins_of(side, "posterior_difference", up).to_dicts()
+        bins = bins_of(bent, "effect", up).with_columns(x=x.sign() * bend * ((x.abs() * end).exp() - 1))
+        out[f"effect:{up}"] = bins.to_dicts()
+    return out
+
+
+def _lines_block(audit: Audit) -> str:
+    """Keyword in context: all lines, and for each token the places of its own among them."""
+    found = lines(audit)
+    numbers: dict[Excerpt, int] = {}
+    of = [[numbers.setdefault(one, len(numbers)) for one in of_token] for of_token in found.values()]
+    place = {label: k for k, label in enumerate(audit.classes)}
+    written = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]
+    return _pack({"tokens": [_held(token) for token in found], "of": of, "lines": written})
+
+
+def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints) -> str:
+    """The model of the kept types, in the order of the vocabulary, by which the page numbers them: words, 2-grams, 3-grams, …
+
+    For each level of n-grams "first" holds steps between the (n−1)-grams that they begin with, and "last" their last words. Both
+    are numbered among the kept ones of their level, so what an n-gram begins with never falls along a level. "place" holds where
+    each of the types `tabled` stands.
+    """
+    model = audit.model
+    place = np.full(vocabulary.n_types, 2**32 - 1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    arrays: Arrays = {"score": model.scores_[kept].astype("<f4"), "place": place[tabled].astype("<u4")}
+    arrays |= {f"value{k}": column.astype("<f4") for k, column in enumerate(model.values_[kept].T)}
+    base, size = 0, len(vocabulary.words)
+    words = above = _numbered(kept[kept < size], size)
+    for n, keys in enumerate(vocabulary.grams, start=2):
+        base, size = base + size, len(keys)
+        level = kept[(kept >= base) & (kept < base + size)] - base
+        first, last = np.divmod(keys[level], max(len(vocabulary.words), 1))
+        arrays[f"first{n}"] = np.diff(above[first], prepend=0).astype("<u4")
+        arrays[f"last{n}"] = words[last].astype("<u4")
+        above = _numbered(level, size)
+    features = formatting_features(
+        [vocabulary.formatting[i] for i in kept[kept >= vocabulary.n_words] - vocabulary.n_words]
+    )
+    # patterns in the syntax of JavaScript with its flag u: Unicode's classes by name
+    syntax = [("\\d", r"\p{Nd}"), ("\\s", r"\p{White_Space}"), ("\\S", r"\P{White_Space}")]
+    syntax += [("\\w", r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]")]
+    for ours, theirs in syntax:
+        features = [f | {"pattern": f["pattern"].replace(ours, theirs)} if "pattern" in f else f for f in features]
+    meta = {
+        "left": vocabulary.n_types - len(kept),
+        "tokenizer": _portable(vocabulary),
+        "levels": 1 + len(vocabulary.grams),
+        "heads": model.values_.shape[1],
+        "prior": model.prior_.tolist(),
+        "sink": model.sink_,
+        "words": [vocabulary.words[i] for i in kept[kept < len(vocabulary.words)]],
+        "features": features,
+    }
+    return _pack(meta, arrays)
+
+
+def _numbered(level: Ints, size: int) -> Ints:
+    """Place of each of `size` things among those of `level`."""
+    number = np.zeros(max(size, 1), dtype=np.int64)
+    number[level] = np.arange(len(level))
+    return number
+
+
+def _portable(vocabulary: Vocabulary) -> Json | None:
+    """Settings of a tokenizer that the page can run; None where it cannot."""
+    tokenizer = vocabulary.tokenizer
+    usual = {"pattern": WORD, "html": "skip", "stop_words": []}  # all else the page can do
+    if not isinstance(tokenizer, WordTokenizer) or not usual.items() <= tokenizer.to_dict().items():
+        return None
+    return {"lowercase": tokenizer.lowercase, "apostrophe": APOSTROPHE[4:], "skipped": SKIPPED[5:]}
+
+
+def _documents_block(audit: Audit, vocabulary: Vocabulary, documents: list[Json], kept: Ints, left: str) -> str:
+    """The sample documents with types as the page numbers them; and which types the page leaves out."""
+    place = np.full(vocabulary.n_types + 1, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    words, out = int(np.count_nonzero(kept < vocabulary.n_words)), []
+    for one in documents:
+        if "types" in one:
+            features = place[one["features"]] - words
+            one = one | {"types": place[one["types"]].tolist(), "features": features[features >= 0].tolist()}
+        out.append(one)
+    return _pack({"documents": out, "test": audit.documents["test"], "left": left})
+
+
+def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[int]:
+    """For the 600 types of most extreme effect, score or value: the two shortest test documents that contain them."""
+    test, table = audit.learned.test.counts, audit.tokens
+    n = test.n_types
+    if table.is_empty():
+        return []
+    rank = np.full(n, n)
+    for by in ("effect", "score", "value"):
+        best: Floats = table[by].abs().to_numpy().reshape(-1, n).max(axis=0)
+        order = np.argsort(-best, kind="stable")
+        rank[order] = np.minimum(rank[order], np.arange(n))
+    out: list[int] = []
+    for documents in holders(test, np.argsort(rank, kind="stable")[:600]):
+        fitting = documents[fits[documents]]
+        out += fitting[np.argsort(size[fitting], kind="stable")[:2]].tolist()
+    return out
+
+
+def _of_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
+    """Twelve documents at most: half of the class, the others of the other classes in turn."""
+    own = documents[labels[documents] == label]
+    rest = documents[labels[documents] != label]
+    ranks = np.empty(len(rest), dtype=np.int64)
+    for k in np.unique(labels[rest]):
+        mine = labels[rest] == k
+        ranks[mine] = np.arange(np.count_nonzero(mine))
+    few = min(len(rest), max(LINES // 2, LINES - len(own)))
+    return [*own[: LINES - few].tolist(), *rest[np.argsort(ranks, kind="stable")][:few].tolist()]

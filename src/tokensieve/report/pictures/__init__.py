@@ -25,26 +25,23 @@ from tokensieve.report.cells import walk
 from tokensieve.wording import subscripts
 
 Specification = dict[str, Any]
+"""Of Vega-Lite, or a part of one."""
+
 Drawings = dict[str, dict[str, bytes]]
 """Name of a picture → ending → file: "svg", and where asked for "png" (twice its size), "pdf" and "csv" (what is drawn)."""
 
-SECONDS = 300.0  # a drawing takes a tenth of a second; beyond this something hangs
 _NUMBER = r"(-?[0-9]+(?:\.[0-9])?)[0-9]*"  # to one decimal
 _CIRCLE = re.compile(
     rf'<path transform="translate\({_NUMBER},{_NUMBER}\)" d="M{_NUMBER},0A[^MZ"]*"( fill="#[0-9a-f]*")'
     r' stroke-width="2"( opacity="[0-9.]*")/>'
 )
-_charts: dict[str, Callable[[Picture], Specification]] = {}
+_Chart = Callable[[Picture], Specification]
+_charts: dict[str, _Chart] = {}
 
 
-def chart(name: str) -> Callable[[Callable[[Picture], Specification]], Callable[[Picture], Specification]]:
+def chart(name: str) -> Callable[[_Chart], _Chart]:
     """Register a function that makes the Vega-Lite specification of a picture, its data included."""
-
-    def register(function: Callable[[Picture], Specification]) -> Callable[[Picture], Specification]:
-        _charts[name] = function
-        return function
-
-    return register
+    return lambda function: _charts.setdefault(name, function)
 
 
 def specification(picture: Picture) -> Specification:
@@ -55,8 +52,7 @@ def specification(picture: Picture) -> Specification:
 
 def pictures_of(report: Report) -> list[Picture]:
     """The pictures of a report, each once."""
-    found = {block.name: block for block in walk(report.blocks) if isinstance(block, Picture)}
-    return list(found.values())
+    return list({block.name: block for block in walk(report.blocks) if isinstance(block, Picture)}.values())
 
 
 def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
@@ -70,13 +66,12 @@ def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
         return {}
     specs = {picture.name: specification(picture) for picture in pictures}
     texts = {name: subscripts(json.dumps(spec, default=float, ensure_ascii=False)) for name, spec in specs.items()}
-    endings = [ending for ending in also if ending != "csv"]
     try:
         child = subprocess.run(
             [sys.executable, "-P", str(Path(__file__).with_name("child.py"))],
-            input=json.dumps({"specs": texts, "also": endings}).encode(),
+            input=json.dumps({"specs": texts, "also": also}).encode(),
             capture_output=True,
-            timeout=SECONDS,
+            timeout=300,  # a drawing takes a tenth of a second; beyond this something hangs
             check=True,
         )
         drawn = json.loads(child.stdout)
@@ -86,27 +81,21 @@ def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
         logging.getLogger("tokensieve").warning("no pictures: %s; everything else is complete", reason)
         return {}
     out = {name: {ending: b64decode(file) for ending, file in files.items()} for name, files in drawn.items()}
-    if "csv" in also:
-        for name, spec in specs.items():
-            out[name]["csv"] = csv_table(_drawn_rows(spec))
+    for name, spec in specs.items() if "csv" in also else ():
+        # a row per mark, in the column `part` the layer that it belongs to
+        parts = [
+            pl.DataFrame(rows, infer_schema_length=None).select(pl.lit(part).alias("part"), pl.all())
+            for part, rows in spec["datasets"].items()
+            if rows
+        ]
+        out[name]["csv"] = csv_table(pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame({"part": []}))
     return out
-
-
-def _drawn_rows(spec: Specification) -> pl.DataFrame:
-    """What is drawn: a row per mark, in the column `part` the layer that it belongs to."""
-    parts = [
-        pl.DataFrame(rows, infer_schema_length=None).select(pl.lit(name).alias("part"), pl.all())
-        for name, rows in spec["datasets"].items()
-        if rows
-    ]
-    return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame({"part": []})
 
 
 def themed(drawn: bytes) -> str:
     """The SVG for a page: dark where the reader prefers dark, and with circles written shorter."""
-    from tokensieve.report.pictures.style import DARK
+    from tokensieve.report.pictures.audit import DARK
 
     rules = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in DARK.items())
-    text = _CIRCLE.sub(r'<circle cx="\1" cy="\2" r="\3"\4\5/>', drawn.decode())
-    start = text.index(">") + 1
-    return f"{text[:start]}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{text[start:]}"
+    head, tag, rest = _CIRCLE.sub(r'<circle cx="\1" cy="\2" r="\3"\4\5/>', drawn.decode()).partition(">")
+    return f"{head}{tag}<style>@media (prefers-color-scheme:dark){{{rules}}}</style>{rest}"

@@ -1,11 +1,12 @@
-"""The charts of audits and of their comparison."""
+"""The charts of audits and of their comparison, and what all charts share: colours, clouds of token types, bins, the frame."""
 
 from __future__ import annotations
 
-from functools import cache
+from textwrap import wrap
 from typing import Any, Literal
 
 import altair as alt
+import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
@@ -13,109 +14,243 @@ from tokensieve.blocks import Picture
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import Category
 from tokensieve.report.pictures import Specification, chart
-from tokensieve.report.pictures.style import (
-    CATEGORIES,
-    INK,
-    MUTED,
-    ORANGE,
-    PALE_BLUE,
-    PAPER,
-    back_to_front,
-    cloud,
-    finish,
-    mean_lines,
-    name_layers,
-    name_rows,
-    neutral_line,
-)
-from tokensieve.report.points import bins_of, thin
 
-_NAME_SIDES: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
-_HALO_AND_LETTERS: tuple[dict[str, Any], ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
+Data = dict[str, list[Specification]]
+"""Name of a data set → its rows."""
+
+EXTREMES = ("effect", "posterior_difference", "documents")
+INK, MUTED, GRID, PAPER = "#1c1f24", "#5b626c", "#e2e4e8", "#ffffff"
+# blue against orange stays apart in all common forms of colour blindness
+BLUE, PALE_BLUE, GREY, PALE_GREY, ORANGE, BROWN = "#0d4a8f", "#3f8fd6", "#9aa0a8", "#c9ced6", "#e08a3c", "#a64200"
+SIDES = {  # the paper's names, for y = ±1
+    "completely positive": BLUE,
+    "positive": PALE_BLUE,
+    "irrelevant": GREY,
+    "negative": ORANGE,
+    "completely negative": BROWN,
+}
+CATEGORIES = {
+    Category.ONLY.value: BLUE,
+    Category.FOR.value: PALE_BLUE,
+    Category.IRRELEVANT.value: GREY,
+    Category.AGAINST.value: ORANGE,
+    Category.NEVER.value: BROWN,
+    Category.RARE.value: PALE_GREY,
+}
+DARK = {  # what each colour turns into on a dark page
+    INK: "#e7e9ec",
+    MUTED: "#a4abb5",
+    GRID: "#2f343d",
+    PAPER: "#181b21",
+    BLUE: "#a9d2ff",
+    PALE_BLUE: "#4f9be0",
+    GREY: "#7d848e",
+    PALE_GREY: "#4a515b",
+    BROWN: "#ffc48a",
+}
+CONFIG: Specification = {  # type and colours of every picture
+    "font": "Arial, Helvetica, sans-serif",
+    "padding": 8,
+    "view": {"stroke": None},
+    "title": {"fontSize": 15, "color": INK, "subtitleFontSize": 12, "subtitleColor": MUTED, "subtitlePadding": 4},
+    "axis": {
+        "gridColor": GRID,
+        "domain": False,
+        "tickColor": GRID,
+        "tickCount": 5,
+        "titleFontWeight": "normal",
+        "titlePadding": 12,
+        "labelFontSize": 12,
+        "titleFontSize": 13,
+        "labelColor": MUTED,
+        "titleColor": INK,
+    },
+    "legend": {"labelFontSize": 12, "labelColor": INK},
+}
+AXIS = alt.Axis(format=",~r", tickCount=5)  # of plain numbers
+_HALO_AND_LETTERS: tuple[Specification, ...] = ({"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}, {"fill": INK})
+
+
+def finish(drawn: alt.TopLevelMixin, data: Data, title: str, subtitle: list[str], height: int = 330) -> Specification:
+    """The chart's specification with its data, which joins last: Altair would check and copy every row.
+
+    Nor does Altair check or copy the specification, which takes longer than all else here: the tests check it, of every picture.
+    """
+    spec: Specification = drawn.to_dict(validate=False)
+    headed = alt.TitleParams(wrap(title, 44) or [""], subtitle=subtitle, anchor="start", frame="group", offset=12)
+    frame = {"width": 420, "height": height, "background": PAPER, "title": headed.to_dict(validate=False)}
+    return {**spec, **frame, "config": {**spec["config"], **CONFIG}, "datasets": data}
+
+
+def thin(tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int) -> pl.DataFrame:
+    """At most `limit` rows: those at either end of a column, half of them or fewer, and a sample of the rest."""
+    if tokens.height <= limit:
+        return tokens
+    each = limit // (4 * len(columns))
+    orders = [np.argsort(tokens[column].to_numpy(), kind="stable") for column in columns]
+    extreme = np.unique([place for order in orders for place in (*order[:each], *order[-each:])]).astype(np.int64)
+    rest = np.setdiff1d(np.arange(tokens.height), extreme, assume_unique=True)
+    sample = np.random.default_rng(seed).choice(rest, limit - len(extreme), replace=False)
+    return tokens[np.sort(np.concatenate([extreme, sample]))]
+
+
+def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.DataFrame:
+    """Mean and standard deviation of the column `up` in 20 equal bins of `across` ∈ [−end, end], over the rows where both are
+    finite: columns x (centre), mean, low, high, types."""
+    pair = tokens.select(across, up).filter(pl.col(across).is_finite() & pl.col(up).is_finite())
+    y, edges = pair[up].to_numpy(), np.linspace(-1, 1, 21)
+    where = np.digitize(pair[across].to_numpy() / end, edges[1:-1])
+    types = np.bincount(where, minlength=20)
+    inside = np.maximum(types, 1)
+    mean = np.bincount(where, y, 20) / inside
+    deviation = np.sqrt(np.bincount(where, (y - mean[where]) ** 2, 20) / inside)
+    centre = (edges[:-1] + edges[1:]) / 2 * end
+    columns = {"x": centre, "mean": mean, "low": mean - deviation, "high": mean + deviation, "types": types}
+    return pl.DataFrame(columns).filter(pl.col("types") > 0)
+
+
+def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[Any, Data, str]:
+    """Token types against α: circles with names, their data, and how many of them are shown.
+
+    Args:
+        tokens: token, documents, alpha, category (`SIDES`) and the column `of`.
+        of: the column up.
+        title: of the axis up.
+        seed: of the choice of points.
+    """
+    largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
+    x = pl.col("alpha") / largest  # under the names that the audit's pictures use
+    points = thin(tokens.with_columns(effect=x, posterior_difference=x), 2_500, (*EXTREMES, of), seed)
+    documents, category = pl.col("documents").clip(lower_bound=1), pl.col("category")
+    rows = _back_to_front(points).select(x="alpha", y=of, documents=documents, category=category)
+    irrelevant = points.filter(pl.col("category") == "irrelevant")
+    if irrelevant.height >= 5:  # one name for all of them, at the one that is furthest from zero
+        furthest = irrelevant.top_k(1, by=pl.col(of).abs())
+        furthest = furthest.with_columns(token=pl.lit(f"{irrelevant.height} irrelevant types"))
+        points = pl.concat([points.filter(pl.col("category") != "irrelevant"), furthest])
+    names = [row | {"x": row["x"] * largest} for row in _name_rows(points, of)]
+    scale = alt.Scale(zero=False, padding=16)
+    across = alt.X("x:Q", title="average signed frequency α", scale=scale, axis=AXIS)
+    circles = _cloud(across, alt.Y("y:Q", title=title, scale=scale, axis=AXIS), max(10, *tokens["documents"]), SIDES)
+    said = f"{rows.height:,} of {tokens.height:,} token types shown"
+    return alt.layer(circles, *_name_layers()), {"points": rows.to_dicts(), "names": names}, said
 
 
 @chart("audit-map")
-def token_map(picture: Picture) -> Specification:
+def _map(picture: Picture) -> Specification:
     """Token types: the model's value or score against the posterior difference, with bin means and names.
 
-    Data:
-        tokens: the rows of one class of `Audit.tokens`.
-        of: "value" or "score", the column up.
-        classes, label: all class names, and the one of the rows.
-        neutral: the posterior difference of an uninformative token.
-        seed: of the sample of points.
-        limit: most points.
-        marked: tokens that stand out; may be missing.
+    Data: tokens (the rows of one class of `Audit.tokens`); of ("value" or "score", the column up); classes and label (all class
+    names, and that of the rows); neutral (the posterior difference of an uninformative token); seed and limit (of the points);
+    marked (tokens that stand out; may be missing).
     """
     data = picture.data
     of, label = data["of"], data["label"]
     columns = ("token", "posterior_difference", of, "documents", "category", "effect", "quadrant")
     finite = data["tokens"].select(columns).filter(pl.col("posterior_difference").is_finite() & pl.col(of).is_finite())
+    points, limit = finite, data["limit"]
+    if finite.height > limit:  # at most half for the predictive types of strongest effect, then a sample of the others
+        predictive = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
+        kept = finite.filter(predictive).top_k(limit // 2, by=pl.col("effect").abs())
+        points = pl.concat([kept, thin(finite.filter(~predictive), limit - kept.height, (of,), data["seed"])])
     named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
-    points = _strongest(finite, data["limit"], of, data["seed"])
+    drawn = _back_to_front(points).select(
+        x=pl.col("posterior_difference").round(3),
+        y=pl.col(of).round(3),
+        documents=pl.col("documents").clip(lower_bound=1),
+        category=pl.col("category").replace(named),
+    )
     bins = bins_of(finite, "posterior_difference", of)
     marked = finite.filter(pl.col("token").is_in(list(data.get("marked", ()))))
     rows = {
-        "points": _point_rows(points, of, named),
+        "points": drawn.to_dicts(),
         "bins": bins.to_dicts(),
         "neutral": [{"x": data["neutral"]}],
         "marked": marked.select(x="posterior_difference", y=of).to_dicts(),
-        "names": name_rows(marked if marked.height else points, of, bins),
+        "names": _name_rows(marked if marked.height else points, of, bins),
     }
-    low, high = directions(data["classes"], label)
+    others = [c for c in data["classes"] if c != label]
+    low, high = shown(others[0], 24) if len(others) == 1 else "other classes", shown(label, 24)
     x = alt.X("x:Q", title=f"← {low} · posterior difference · {high} →", scale=alt.Scale(domain=[-1, 1], nice=False))
     up = f"value: evidence for {high} ↑" if of == "value" else "score: attention ↑"
     y = alt.Y("y:Q", title=up, scale=alt.Scale(zero=False, padding=16))
-    most = max([10, *(row["documents"] for row in rows["points"])])
-    circles = cloud(x, y, most, {named[category]: colour for category, colour in CATEGORIES.items()})
+    palette = {named[category]: colour for category, colour in CATEGORIES.items()}
+    means, mean = alt.Chart(alt.NamedData("bins")).encode(x="x:Q"), alt.Y("mean:Q")
     rings = alt.Chart(alt.NamedData("marked")).mark_point(size=150, strokeWidth=2.2, color=INK, filled=False)
-    layers = alt.layer(circles, *mean_lines(), neutral_line(), rings.encode(x="x:Q", y="y:Q"), *name_layers())
+    layers = alt.layer(
+        _cloud(x, y, max([10, *drawn["documents"]]), palette),
+        means.mark_area(color=INK, opacity=0.13).encode(y="low:Q", y2="high:Q"),
+        means.mark_line(color=PAPER, strokeWidth=5).encode(y=mean),
+        means.mark_line(color=INK, strokeWidth=2.2).encode(y=mean),
+        _neutral_line(),
+        rings.encode(x="x:Q", y="y:Q"),
+        *_name_layers(),
+    )
     return finish(layers, rows, picture.title, [f"{points.height:,} of {data['tokens'].height:,} token types shown"])
 
 
 @chart("audit-top")
-def top_tokens(picture: Picture) -> Specification:
+def _top(picture: Picture) -> Specification:
     """Posterior differences of the strongest tokens of a class with intervals; of two classes the other's too, on the left.
 
-    Data:
-        top: token, posterior_difference, posterior_low, posterior_high of the class's strongest tokens.
-        other: the same of the other of two classes; None with more classes.
-        neutral: the posterior difference of an uninformative token.
-        subtitle: a line below the title.
+    Data: top (token, posterior_difference, posterior_low, posterior_high); other (the same of the other of two classes, else
+    None); neutral (the posterior difference of an uninformative token); subtitle.
     """
-    rows = _interval_rows(picture.data["top"], 1)
-    if picture.data.get("other") is not None:
-        rows += _interval_rows(picture.data["other"], -1)
+    columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
+    rows: list[Specification] = []
+    for tokens, sign in ((picture.data["top"], 1), (picture.data.get("other"), -1)):
+        if tokens is not None:  # sign −1 shows them as the mirror class sees them
+            rows += [
+                {"text": shown(token, 24), "x": sign * x, "near": sign * low, "far": sign * high, "sign": sign}
+                for token, x, low, high in tokens.select(columns).iter_rows()
+            ][::sign]
     rows = [{"rank": rank, **row} for rank, row in enumerate(rows)]
+    base = alt.Chart(alt.NamedData("intervals")).encode(y=alt.Y("rank:O", axis=None))
+    colour = alt.Color("sign:N", legend=None, scale=alt.Scale(domain=[-1, 1], range=[ORANGE, PALE_BLUE]))
+    across = alt.Scale(domain=[-1, 1], nice=False)
+    x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
+    sides: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
+    layers = alt.layer(
+        _neutral_line(),
+        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2="far:Q", color=colour),
+        base.mark_circle(size=75, opacity=1).encode(x="x:Q", color=colour),
+        *(
+            base.transform_filter(alt.datum.sign == sign)
+            .mark_text(align=align, dx=shift, fontSize=12.5, **paint)
+            .encode(x="near:Q", text="text:N")
+            for sign, align, shift in sides
+            for paint in _HALO_AND_LETTERS
+        ),
+    )
     data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
-    return finish(_intervals(), data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
+    return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
 
 
 @chart("audit-slopes")
-def slopes(picture: Picture) -> Specification:
+def _slopes(picture: Picture) -> Specification:
     """What changed between two audits: a line from before to after for each token.
 
-    Data:
-        changes: token, before, after and kind (which gives the colour).
-        names: of the two sides.
-        axis: what is drawn.
+    Data: changes (token, before, after, and kind, which gives the colour); names (of the two sides); axis (what is drawn).
     """
     before, after = picture.data["names"]
-    changes = picture.data["changes"]
     rows = [
         {"token": shown(token, 24), "side": side, "y": y, "kind": kind}
-        for token, first, last, kind in changes.select("token", "before", "after", "kind").iter_rows()
+        for token, first, last, kind in picture.data["changes"].select("token", "before", "after", "kind").iter_rows()
         for side, y in ((before, first), (after, last))
     ]
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    colours = alt.Scale(domain=kinds, range=[PALE_BLUE, ORANGE, MUTED, INK, "#0d4a8f"][: len(kinds)])
+    colours = alt.Scale(domain=kinds, range=[PALE_BLUE, ORANGE, MUTED, INK, BLUE][: len(kinds)])
     base = alt.Chart(alt.NamedData("changes")).encode(
         x=alt.X("side:N", title=None, sort=[before, after], axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6)),
         y=alt.Y("y:Q", title=picture.data["axis"]),
         detail="token:N",
         color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", columns=3)),
     )
-    ends = _apart([row for row in rows if row["side"] == after])
+    ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
+    spread = (ends[-1]["y"] - ends[0]["y"]) or 1.0 if ends else 1.0
+    at = float("-inf")
+    for row in ends:  # no name lies on the next
+        row["at"] = at = max(row["y"], at + spread / max(len(ends), 16))
     names = alt.Chart(alt.NamedData("ends")).encode(x=alt.X("side:N", sort=[before, after]), y="at:Q", text="token:N")
     layers = alt.layer(
         base.mark_line(strokeWidth=2.2),
@@ -126,91 +261,85 @@ def slopes(picture: Picture) -> Specification:
 
 
 @chart("audit-reliability")
-def reliability(picture: Picture) -> Specification:
+def _reliability(picture: Picture) -> Specification:
     """How often a prediction is correct against its probability; on the dashed line both agree.
 
-    Data:
-        bins: probability, accuracy, low, high and documents of each bin.
+    Data: bins (probability, accuracy, low, high and documents of each).
     """
-    rows = picture.data["bins"].to_dicts()
-    ends = alt.Scale(domain=[0, 1], nice=False)
-    share = alt.Axis(format=".0%", tickCount=5)
-    base = alt.Chart(alt.NamedData("bins")).encode(
-        x=alt.X("probability:Q", title="probability of the prediction", scale=ends, axis=share)
-    )
-    up = alt.Y("accuracy:Q", title="fraction correct", scale=ends, axis=share)
+    scale, percent = alt.Scale(domain=[0, 1], nice=False), alt.Axis(format=".0%", tickCount=5)
+    across = alt.X("probability:Q", title="probability of the prediction", scale=scale, axis=percent)
+    base = alt.Chart(alt.NamedData("bins")).encode(x=across)
     ideal = alt.Chart(alt.NamedData("ideal")).mark_line(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q", y="x:Q")
+    up = alt.Y("accuracy:Q", title="fraction correct", scale=scale, axis=percent)
     size = alt.Size("documents:Q", legend=None, scale=alt.Scale(type="log", range=[20, 180]))
     layers = alt.layer(
         ideal,
         base.mark_rule(color=PALE_BLUE, strokeWidth=2).encode(y=alt.Y("low:Q", title="fraction correct"), y2="high:Q"),
         base.mark_circle(color=PALE_BLUE, opacity=1).encode(y=up, size=size),
     )
-    return finish(layers, {"bins": rows, "ideal": [{"x": 0.0}, {"x": 1.0}]}, picture.title, [])
+    data = {"bins": picture.data["bins"].to_dicts(), "ideal": [{"x": 0.0}, {"x": 1.0}]}
+    return finish(layers, data, picture.title, [])
 
 
-def directions(classes: tuple[str, ...], label: str) -> tuple[str, str]:
-    """What the two ends of an axis mean: the other class, or all others, and this one."""
-    other = next(c for c in classes if c != label) if len(classes) == 2 else "other classes"
-    return shown(other, 24), shown(label, 24)
+def _cloud(x: alt.X, y: alt.Y, most_documents: int, palette: dict[str, str]) -> Any:
+    """Circles of the rows in "points", coloured by category, their area by documents."""
+    legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=40, symbolOpacity=1, symbolSize=70)
+    colours = alt.Scale(domain=list(palette), range=list(palette.values()))
+    areas = alt.Scale(type="log", domain=[1, most_documents], range=[4, 160])
+    size = alt.Size("documents:Q", legend=None, scale=areas)
+    circles = alt.Chart(alt.NamedData("points")).mark_circle(opacity=0.5, aria=False)
+    return circles.encode(x=x, y=y, size=size, color=alt.Color("category:N", legend=legend, scale=colours))
 
 
-def _strongest(tokens: pl.DataFrame, limit: int, of: str, seed: int) -> pl.DataFrame:
-    """At most `limit` rows: at most half for the predictive types of strongest effect, then a sample of the others."""
-    if tokens.height <= limit:
-        return tokens
-    predictive = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
-    kept = tokens.filter(predictive).top_k(limit // 2, by=pl.col("effect").abs())
-    return pl.concat([kept, thin(tokens.filter(~predictive), limit - kept.height, (of,), seed)])
+def _back_to_front(points: pl.DataFrame) -> pl.DataFrame:
+    """The order of drawing: undecided and irrelevant types first, those in one class only or never in it last."""
+    last = ["completely positive", "completely negative", Category.ONLY.value, Category.NEVER.value]
+    first = [Category.RARE.value, Category.IRRELEVANT.value]
+    depth = pl.col("category").is_in(last).cast(pl.Int8) - pl.col("category").is_in(first)
+    return points.sort(depth, maintain_order=True)
 
 
-def _point_rows(points: pl.DataFrame, of: str, named: dict[str, str]) -> list[dict[str, Any]]:
-    drawn = back_to_front(points).select(
-        x=pl.col("posterior_difference").round(3),
-        y=pl.col(of).round(3),
-        documents=pl.col("documents").clip(lower_bound=1),
-        category=pl.col("category").replace(named),
-    )
-    return drawn.to_dicts()
-
-
-def _interval_rows(top: pl.DataFrame, sign: int) -> list[dict[str, Any]]:
-    """Each token's name, posterior difference and interval; sign −1 shows them as the mirror class sees them."""
-    columns = ("token", "posterior_difference", "posterior_low", "posterior_high")
-    return [
-        {"text": shown(token, 24), "x": sign * x, "near": sign * low, "far": sign * high, "sign": sign}
-        for token, x, low, high in top.select(columns).iter_rows()
-    ][::sign]
-
-
-@cache
-def _intervals() -> Any:
-    """A dot with its interval for each token, the name at the conservative end."""
-    base = alt.Chart(alt.NamedData("intervals")).encode(y=alt.Y("rank:O", axis=None))
-    colour = alt.Color("sign:N", legend=None, scale=alt.Scale(domain=[-1, 1], range=[ORANGE, PALE_BLUE]))
-    across = alt.Scale(domain=[-1, 1], nice=False)
-    x = alt.X("near:Q", title="posterior difference, with 95% interval", scale=across)
-    return alt.layer(
-        neutral_line(),
-        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2=alt.X2("far:Q"), color=colour),
-        base.mark_circle(size=75, opacity=1).encode(x=alt.X("x:Q"), color=colour),
-        *(
-            base.transform_filter(alt.datum.sign == sign)
-            .mark_text(align=align, dx=shift, fontSize=12.5, **paint)
-            .encode(x=alt.X("near:Q"), text=alt.Text("text:N"))
-            for sign, align, shift in _NAME_SIDES
-            for paint in _HALO_AND_LETTERS
-        ),
-    )
-
-
-def _apart(ends: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The ends of lines with a height for each name, so that no name lies on the next."""
-    ordered = sorted(ends, key=lambda row: row["y"])
-    spread = (ordered[-1]["y"] - ordered[0]["y"]) or 1.0 if ordered else 1.0
-    step, at = spread / max(len(ordered), 16), float("-inf")
-    out = []
-    for row in ordered:
-        at = max(row["y"], at + step)
-        out.append(row | {"at": at})
+def _name_rows(points: pl.DataFrame, of: str, bins: pl.DataFrame | None = None) -> list[Specification]:
+    """Where names are written: over or under their point, inwards near the edges, off each other and off the line of `bins`."""
+    if points.is_empty():
+        return []
+    strongest = [points.top_k(30, by=pl.col(by).abs()).sort(pl.col(by).abs(), descending=True) for by in ("effect", of)]
+    height = float(np.ptp(points[of].to_numpy())) or 1.0
+    taken: list[tuple[float, float, float]] = []
+    out: list[Specification] = []
+    ranked = pl.concat(strongest).unique("token", maintain_order=True).select("token", "posterior_difference", of)
+    for token, x, y in ranked.iter_rows():
+        text = shown(token, 20)
+        half = 0.017 * min(len(text), 24) + 0.02  # of a name: 7 pixels a letter, 210 a unit
+        side = "left" if x < -0.6 else "right" if x > 0.6 else "center"
+        middle = x + {"left": half, "right": -half, "center": 0.0}[side]
+        along = np.linspace(middle - half, middle + half, 9)
+        means = None if bins is None or bins.height < 2 else np.interp(along, bins["x"], bins["mean"])
+        for under in (False, True):
+            at = y + (-0.05 if under else 0.045) * height
+            near = any(abs(middle - a) < half + b and abs(at - c) < 0.06 * height for a, c, b in taken)
+            if near or (means is not None and bool((np.abs(means - at) < 0.035 * height).any())):
+                continue
+            taken.append((middle, at, half))
+            out.append({"x": x, "y": y, "side": side, "under": under, "text": text})
+            break
+        if len(out) == 14:  # more would hide the points
+            break
     return out
+
+
+def _name_layers() -> list[alt.Chart]:
+    """Each name over or under its point; first its halo, then its letters."""
+    layers: list[alt.Chart] = []
+    for side in ("left", "center", "right"):
+        for under in (False, True):
+            mine = (alt.datum.side == side) & (alt.datum.under == under)
+            base = alt.Chart(alt.NamedData("names")).transform_filter(mine).encode(x="x:Q", y="y:Q", text="text:N")
+            style: dict[str, Any] = {"align": side, "dy": 14 if under else -9, "fontSize": 12, "fontWeight": "bold"}
+            layers += [base.mark_text(**style, **paint) for paint in _HALO_AND_LETTERS]
+    return layers
+
+
+def _neutral_line() -> Any:
+    """The dashed line of an uninformative token, from the data "neutral"."""
+    return alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")

@@ -6,34 +6,23 @@ import altair as alt
 
 from tokensieve.blocks import Picture
 from tokensieve.report.pictures import Specification, chart
-from tokensieve.report.pictures.style import BLUE, BROWN, GREY, INK, ORANGE, PALE_BLUE, finish
-
-_COLOURS = {  # by what the data says
-    "predicts the label": BLUE,
-    "helps in context": PALE_BLUE,
-    "no support": BROWN,
-    "too rare to tell": ORANGE,
-}
+from tokensieve.report.pictures.audit import BLUE, BROWN, GREY, INK, ORANGE, PALE_BLUE, finish
 
 
 @chart("diagnose-use")
-def most_used(picture: Picture) -> Specification:
-    """A bar with its interval for each of the words used most, coloured by what the data says of them.
-
-    Data:
-        words: rank, text, x (use), low, high, data (what the data says).
-    """
+def _most_used(picture: Picture) -> Specification:
+    """A bar with its interval for each of the words used most. Data: words (rank, text, x: use, low, high, data: what it says)."""
     rows = picture.data["words"]
-    base = alt.Chart(alt.NamedData("words")).encode(y=alt.Y("rank:O", axis=None))
+    said = ("predicts the label", "helps in context", "no support", "too rare to tell")
+    colours = dict(zip(said, (BLUE, PALE_BLUE, BROWN, ORANGE), strict=True))
     present = list(dict.fromkeys(row["data"] for row in rows))
-    colours = [_COLOURS.get(said, GREY) for said in present]
+    scale = alt.Scale(domain=present, range=[colours.get(one, GREY) for one in present])
     legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=260, columnPadding=24)
-    across = alt.X(
-        "x:Q", title="use: change of the prediction without the word, log-odds", scale=alt.Scale(domainMin=0)
-    )
-    colour = alt.Color("data:N", scale=alt.Scale(domain=present, range=colours), legend=legend)
+    title = "use: change of the prediction without the word, log-odds"
+    across = alt.X("x:Q", title=title, scale=alt.Scale(domainMin=0))
+    base = alt.Chart(alt.NamedData("words")).encode(y=alt.Y("rank:O", axis=None))
     layers = alt.layer(
-        base.mark_bar(height=11, opacity=0.9).encode(x=across, color=colour),
+        base.mark_bar(height=11, opacity=0.9).encode(x=across, color=alt.Color("data:N", scale=scale, legend=legend)),
         base.mark_rule(color=INK, strokeWidth=1.4).encode(x="low:Q", x2="high:Q"),
         base.mark_text(align="left", dx=6, fontSize=12, color=INK).encode(x="high:Q", text="text:N"),
     )
@@ -41,13 +30,8 @@ def most_used(picture: Picture) -> Specification:
 
 
 @chart("diagnose-curve")
-def curve(picture: Picture) -> Specification:
-    """Accuracy, AUC and the correlation of words alone, from model to model.
-
-    Data:
-        models: order, model, of (which of these), y, low, high.
-        kinds: the names of these.
-    """
+def _curve(picture: Picture) -> Specification:
+    """Figures from model to model. Data: kinds (their names); models (order, model, of: which of these, y, low, high)."""
     legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1)  # of the lines, not of the pale areas
     scale = alt.Scale(domain=picture.data["kinds"], range=[BLUE, PALE_BLUE, ORANGE])
     base = alt.Chart(alt.NamedData("models")).encode(

@@ -1,4 +1,4 @@
-"""The pictures of `verify`."""
+"""The pictures of `verify`; "said" in the data of each is a line below the title."""
 
 from __future__ import annotations
 
@@ -12,63 +12,42 @@ import polars as pl
 from tokensieve.blocks import Picture
 from tokensieve.escape import shown
 from tokensieve.report.pictures import Specification, chart
-from tokensieve.report.pictures.style import (
-    INK,
-    MUTED,
-    PALE_BLUE,
-    SIDES,
-    axis,
-    cloud,
-    cloud_data,
-    finish,
-    name_layers,
-    scaled,
-    x_alpha,
-)
-
-BARS = 20
+from tokensieve.report.pictures.audit import AXIS, INK, MUTED, PALE_BLUE, SIDES, alpha_cloud, finish
 
 
 @chart("theory-alignment")
-def alignment(picture: Picture) -> Specification:
+def _alignment(picture: Picture) -> Specification:
     """(E¹−E⁰)ᵀv against α, with the line that Lemma 4.1 expects.
 
-    Data:
-        tokens: token, documents, alpha, category, alignment.
-        slope, expected: of the fitted and of the expected line.
-        said: a line below the title.
-        seed: of the choice of points.
+    Data: tokens (token, documents, alpha, category, alignment); expected (slope of the line); seed (of the choice of points).
     """
-    tokens, expected = picture.data["tokens"], picture.data["expected"]
-    points, largest = scaled(tokens, "alignment", picture.data["seed"])
-    data = cloud_data(points, "alignment", largest)
-    ends = [float(end) for end in (tokens["alpha"].min(), tokens["alpha"].max())]
-    data["line"] = [{"x": x, "y": expected * x} for x in ends]
-    y = alt.Y("y:Q", title="movement of the embedding along v", scale=alt.Scale(zero=False, padding=16), axis=axis())
+    tokens = picture.data["tokens"]
+    title = "movement of the embedding along v"
+    circles, data, shown_of = alpha_cloud(tokens, "alignment", title, picture.data["seed"])
+    data["line"] = [{"x": x, "y": picture.data["expected"] * x} for x in (tokens["alpha"].min(), tokens["alpha"].max())]
     line = alt.Chart(alt.NamedData("line")).encode(x="x:Q", y="y:Q").mark_line(color=MUTED, strokeDash=[5, 4])
-    circles = cloud(x_alpha(), y, max(10, *tokens["documents"]), SIDES)
-    layers = alt.layer(line, circles, *name_layers())
-    shown_of = f"{points.height:,} of {tokens.height:,} token types shown; dashed: the expected line"
-    return finish(layers, data, picture.title, [picture.data["said"], shown_of])
+    subtitle = [picture.data["said"], f"{shown_of}; dashed: the expected line"]
+    return finish(alt.layer(line, circles), data, picture.title, subtitle)
+
+
+@chart("theory-scores")
+def _scores(picture: Picture) -> Specification:
+    """Scores against α at the start or the end of the flow. Data: tokens (`tokens.csv`); of (the column up); seed."""
+    data = picture.data
+    layers, rows, shown_of = alpha_cloud(data["tokens"], data["of"], "score", data["seed"])
+    return finish(layers, rows, picture.title, [data["said"], shown_of])
 
 
 @chart("theory-norm")
-def norm(picture: Picture) -> Specification:
-    """‖p‖ against log t.
-
-    Data:
-        curve: `flow.csv`.
-        said: a line below the title.
-    """
-    curve = picture.data["curve"].select(x="log_time", y="norm")
-    line = _line(alt.X("x:Q", title="log t", axis=axis()), alt.Y("y:Q", title="|p|", axis=axis()))
-    return finish(
-        line, {"curve": curve.drop_nulls().to_dicts()}, picture.title, [picture.data["said"], picture.caption]
-    )
+def _norm(picture: Picture) -> Specification:
+    """‖p‖ against log t. Data: curve (`flow.csv`)."""
+    curve = picture.data["curve"].select(x="log_time", y="norm").drop_nulls()
+    line = _line(alt.X("x:Q", title="log t", axis=AXIS), alt.Y("y:Q", title="|p|", axis=AXIS))
+    return finish(line, {"curve": curve.to_dicts()}, picture.title, [picture.data["said"], picture.caption])
 
 
 @chart("theory-loss")
-def loss(picture: Picture) -> Specification:
+def _loss(picture: Picture) -> Specification:
     """Loss against log t, up to where all but a thousandth of its fall is done; data as for the norm."""
     rows = picture.data["curve"].select(x="log_time", y="loss").drop_nulls()
     values = rows["y"].to_numpy()
@@ -76,115 +55,81 @@ def loss(picture: Picture) -> Specification:
     last = int(np.argmax(settled)) + 1 if settled.any() else len(values)
     wide = max(last, min(len(values), 10))
     title = "log t, until 99.9% of the fall is done" if wide < len(values) else "log t"
-    line = _line(alt.X("x:Q", title=title, axis=axis()), alt.Y("y:Q", title="loss", axis=axis()))
-    shown_of = f"{wide:,} of {len(values):,} steps shown"
-    return finish(line, {"curve": rows[:wide].to_dicts()}, picture.title, [picture.data["said"], shown_of])
+    line = _line(alt.X("x:Q", title=title, axis=AXIS), alt.Y("y:Q", title="loss", axis=AXIS))
+    subtitle = [picture.data["said"], f"{wide:,} of {len(values):,} steps shown"]
+    return finish(line, {"curve": rows[:wide].to_dicts()}, picture.title, subtitle)
 
 
 @chart("theory-angle")
-def angle(picture: Picture) -> Specification:
+def _angle(picture: Picture) -> Specification:
     """Angle to the limit direction against ‖p‖ on logarithmic axes, with the fitted rate through the last point.
 
-    Data:
-        curve: `flow.csv`.
-        exponent: of the fit; nan for none.
-        said: a line below the title.
+    Data: curve (`flow.csv`); exponent (of the fit; nan for none).
     """
     rows = picture.data["curve"].select(x="norm", y="angle").drop_nulls().filter(pl.col("y") > 0)
     log, exponent = alt.Scale(type="log", nice=False, padding=8), picture.data["exponent"]
     data = {"curve": rows.to_dicts()}
     if not rows.height:
         return finish(_line(alt.X("x:Q"), alt.Y("y:Q")), data, picture.title, [picture.data["said"]])
-    x = alt.X("x:Q", title="|p|", scale=log, axis=_decades(rows["x"]))
-    y = alt.Y("y:Q", title="angle to the limit direction (rad)", scale=log, axis=_decades(rows["y"]))
-    layers: Any = _line(x, y)
+    axes = []
+    for values in (rows["x"], rows["y"]):  # ticks at powers of ten only, where there are two or more
+        powers = [10.0**k for k in range(math.ceil(np.log10(values.min())), math.floor(np.log10(values.max())) + 1)]
+        axes.append(alt.Axis(format=",~r", values=powers) if len(powers) > 1 else AXIS)
+    x = alt.X("x:Q", title="|p|", scale=log, axis=axes[0])
+    layers = alt.layer(_line(x, alt.Y("y:Q", title="angle to the limit direction (rad)", scale=log, axis=axes[1])))
     if math.isfinite(exponent):
-        end = rows[-1].to_dicts()[0]
-        near = end["x"] / 30
-        data["fit"] = [{"x": r, "y": end["y"] * (r / end["x"]) ** exponent} for r in (near, end["x"])]
+        end = data["curve"][-1]
+        data["fit"] = [{"x": r, "y": end["y"] * (r / end["x"]) ** exponent} for r in (end["x"] / 30, end["x"])]
         fit = alt.Chart(alt.NamedData("fit")).mark_line(color=INK, strokeDash=[5, 4]).encode(x="x:Q", y="y:Q")
         layers = alt.layer(layers, fit)
     return finish(layers, data, picture.title, [picture.data["said"], "both axes are logarithmic"])
 
 
 @chart("theory-gaps")
-def gaps(picture: Picture) -> Specification:
-    """Score gaps against log t: the flow in wide pale lines, the prediction dashed on top of them.
-
-    Data:
-        gaps: `gaps.csv`.
-        said: a line below the title.
-    """
+def _gaps(picture: Picture) -> Specification:
+    """Score gaps against log t: the flow in wide pale lines, the prediction dashed on top of them. Data: gaps (`gaps.csv`)."""
     rows = picture.data["gaps"].rename({"log_time": "x", "gap": "y"})
-    colour = alt.Color(
-        "kind:N",
-        legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1),
-        scale=alt.Scale(domain=["finite", "tight"], range=[SIDES["negative"], PALE_BLUE]),
-    )
-    x, y = alt.X("x:Q", title="log t", axis=axis()), alt.Y("y:Q", title="score gap (nats)", axis=axis())
+    legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1)
+    scale = alt.Scale(domain=["finite", "tight"], range=[SIDES["negative"], PALE_BLUE])
+    x, y = alt.X("x:Q", title="log t", axis=AXIS), alt.Y("y:Q", title="score gap (nats)", axis=AXIS)
     styles: dict[str, dict[str, Any]] = {
         "flow": {"strokeWidth": 5, "opacity": 0.35},
         "prediction": {"strokeWidth": 1.5, "strokeDash": [6, 4]},
     }
     layers = [
-        alt.Chart(alt.NamedData(name)).mark_line(**style).encode(x=x, y=y, color=colour, detail="pair:N")
+        alt.Chart(alt.NamedData(name))
+        .mark_line(**style)
+        .encode(x=x, y=y, color=alt.Color("kind:N", legend=legend, scale=scale), detail="pair:N")
         for name, style in styles.items()
     ]
     data = {name: rows.filter(pl.col("source") == name).to_dicts() for name in styles}
-    pairs = f"{rows['pair'].n_unique()} pairs of tokens"
-    return finish(alt.layer(*layers), data, picture.title, [picture.data["said"], pairs])
-
-
-@chart("theory-scores")
-def scores(picture: Picture) -> Specification:
-    """Scores against α at the start or the end of the flow.
-
-    Data:
-        tokens: `tokens.csv`.
-        of: the column up.
-        said: a line below the title.
-        seed: of the choice of points.
-    """
-    tokens, of = picture.data["tokens"], picture.data["of"]
-    points, largest = scaled(tokens, of, picture.data["seed"])
-    y = alt.Y("y:Q", title="score", scale=alt.Scale(zero=False, padding=16), axis=axis())
-    layers = alt.layer(cloud(x_alpha(), y, max(10, *tokens["documents"]), SIDES), *name_layers())
-    shown_of = f"{points.height:,} of {tokens.height:,} token types shown"
-    return finish(layers, cloud_data(points, of, largest), picture.title, [picture.data["said"], shown_of])
+    subtitle = [picture.data["said"], f"{rows['pair'].n_unique()} pairs of tokens"]
+    return finish(alt.layer(*layers), data, picture.title, subtitle)
 
 
 @chart("theory-selected")
-def selected(picture: Picture) -> Specification:
-    """The tokens that most documents select, beside the documents that contain them.
-
-    Data:
-        tokens: rows of `tokens.csv` that some document selects.
-    """
+def _selected(picture: Picture) -> Specification:
+    """The tokens that most documents select, beside the documents that contain them. Data: tokens (such rows of `tokens.csv`)."""
     tokens = picture.data["tokens"]
-    top = tokens.sort("selected_in", "documents", descending=True, maintain_order=True).head(BARS)
-    columns = ("token", "documents", "selected_in", "category")
+    top = tokens.sort("selected_in", "documents", descending=True, maintain_order=True).head(20)
     rows = [
-        {
-            "rank": rank,
-            "held": held,
-            "chosen": chosen,
-            "category": category,
-            "text": f"{shown(token, 24)}  {chosen:,} of {held:,}",
-        }
-        for rank, (token, held, chosen, category) in enumerate(top.select(columns).iter_rows())
+        {"rank": rank, "held": held, "chosen": chosen, "category": category}
+        | {"text": f"{shown(token, 24)}  {chosen:,} of {held:,}"}
+        for rank, (token, held, chosen, category) in enumerate(
+            top.select("token", "documents", "selected_in", "category").iter_rows()
+        )
     ]
-    most = max((row["held"] for row in rows), default=1)
     legend = alt.Legend(title=None, orient="bottom", columns=3, columnPadding=40, symbolOpacity=1)
     colours = alt.Scale(domain=list(SIDES), range=list(SIDES.values()))
     base = alt.Chart(alt.NamedData("bars")).encode(
         y=alt.Y("rank:O", axis=None), color=alt.Color("category:N", legend=legend, scale=colours)
     )
-    across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=axis())
-    text = base.mark_text(align="left", dx=6, fontSize=12).encode(x="held:Q", text="text:N", color=alt.value(INK))
+    most = max((row["held"] for row in rows), default=1)
+    across = alt.X("held:Q", title="documents", scale=alt.Scale(domain=[0, 1.5 * most], nice=False), axis=AXIS)
     layers = alt.layer(
         base.mark_bar(opacity=0.3, height={"band": 0.75}).encode(x=across),
         base.mark_bar(height={"band": 0.75}).encode(x="chosen:Q"),
-        text,
+        base.mark_text(align="left", dx=6, fontSize=12).encode(x="held:Q", text="text:N", color=alt.value(INK)),
     )
     said = "documents that select the token, and in pale those that only contain it"
     shown_of = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
@@ -193,10 +138,3 @@ def selected(picture: Picture) -> Specification:
 
 def _line(x: alt.X, y: alt.Y) -> Any:
     return alt.Chart(alt.NamedData("curve")).mark_line(color=PALE_BLUE, strokeWidth=2.5).encode(x=x, y=y)
-
-
-def _decades(values: pl.Series) -> alt.Axis:
-    """Ticks at powers of ten only, where there are two or more."""
-    low, high = (math.log10(float(end)) for end in (values.min(), values.max()))  # type: ignore[arg-type]
-    powers = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1)]
-    return alt.Axis(format=",~r", values=powers) if len(powers) > 1 else axis()
