@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tokensieve.auditing.score import Score
-    from tokensieve.model.attention import Model, PairExplanation
-    from tokensieve.model.explanation import Explanation
+    from tokensieve.model.attention import Model
+    from tokensieve.model.explanation import Explanation, PairExplanation
 
 BLUE, ORANGE = "#2a78c8", "#d2691e"
 _STYLES = {"note": "dim", "good": BLUE, "warning": "yellow", "bad": ORANGE}
