@@ -40,7 +40,7 @@ def test_measured_posterior_differences_hold_the_truth_in_their_intervals_for_ab
         index = {token: s for s, token in enumerate(found.tokens)}
         for word, truth in reviews.strengths.items():
             s = index[word]
-            inside.append(found.posterior_interval.low[s, 1] <= truth <= found.posterior_interval.high[s, 1])
+            inside.append(found.posterior_interval[0][s, 1] <= truth <= found.posterior_interval[1][s, 1])
             errors.append(found.posterior_difference[s, 1] - truth)
     assert 0.90 < np.mean(inside) < 0.99
     assert abs(np.mean(errors)) < 0.02

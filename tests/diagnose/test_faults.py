@@ -26,7 +26,6 @@ from tokensieve.diagnose.report import coverage_line, headline, sentences
 from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
 from tokensieve.diagnose.subjects.weights import untrained_twin
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Bounds
 from tokensieve.text.counts import Counts
 
 SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
@@ -326,7 +325,7 @@ def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> 
         effect=nothing,
         posterior_difference=nothing,
         neutral=nothing[0],
-        posterior_interval=Bounds(nothing - 1, nothing + 1),
+        posterior_interval=(nothing - 1, nothing + 1),
         tokens=[f"w{i}" for i in every],
         classes=("0", "1"),
         documents=np.full(n, per),

@@ -45,7 +45,7 @@ def test_without_labels_it_is_importance_of_the_set() -> None:
     before, after = (Counts(both.matrix[both.labels == k], none[k], ("text",), both.tokens) for k in (0, 1))
     found, expected = drift(before, after), token_importance(both)
     np.testing.assert_allclose(found["difference"].to_numpy(), 2 * expected.effect[:, 1], atol=1e-15)
-    np.testing.assert_allclose(found["difference_low"].to_numpy(), 2 * expected.effect_interval.low[:, 1], atol=1e-12)
+    np.testing.assert_allclose(found["difference_low"].to_numpy(), 2 * expected.effect_interval[0][:, 1], atol=1e-12)
     np.testing.assert_allclose(found["p_value"].to_numpy(), expected.p_value[:, 1], rtol=1e-9)
     np.testing.assert_allclose(found["q_value"].to_numpy(), expected.q_value[:, 1], rtol=1e-9)
 

@@ -20,13 +20,13 @@ from tokensieve.evidence.intervals import (
     Z95,
     _upper_tail,
     agreeing,
-    clustered_share,
     combined,
     dispersion,
     false_discovery,
     mean_interval,
     quantile,
 )
+from tokensieve.evidence.shares import Share
 from tokensieve.text.counts import Counts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -76,13 +76,12 @@ def test_a_class_without_any_is_bounded_by_about_t_squared_events() -> None:
     """Nothing in 1000 documents, seen elsewhere once per document: the exact Poisson bound is 3.69/1000."""
     first = np.array([[0.0, 40.0]])
     sizes = np.array([1000.0, 1000.0])
-    phi = dispersion(first, first, sizes, np.ones(2))
-    _, low, high = mean_interval(first, phi, sizes, np.full((1, 1), Z95))
-    assert low[0, 0] == 0
-    assert high[0, 0] * 1000 == pytest.approx(Z95**2, rel=0.05)
+    found = mean_interval(first, first, sizes, sizes, np.array([10**6]))
+    assert found[1][0, 0] == 0
+    assert found[2][0, 0] * 1000 == pytest.approx(Z95**2, rel=0.05)
     exact = stats.poisson_means_test  # the library's two-sample test agrees that 0 against 40 differ
     assert exact(0, 1000, 40, 1000).pvalue < 1e-6
-    _, down, _ = combined(np.array([[-0.5], [0.5]]), *mean_interval(first, phi, sizes, np.full((1, 1), Z95)))
+    _, down, _ = combined(np.array([[-0.5], [0.5]]), *found)
     assert down[0, 0] > 0
 
 
@@ -163,7 +162,7 @@ def test_occurrences_that_pile_up_in_few_documents_are_few_pieces_of_evidence() 
         counts = rng.poisson(rate)
         matrix = np.column_stack([counts, np.maximum(400 - counts.sum(axis=1), 0)])
         found = token_importance(Counts.from_matrix(matrix, labels))
-        posterior.append((found.posterior_interval.low[:5, 1] <= 0.2) & (found.posterior_interval.high[:5, 1] >= 0.2))
+        posterior.append((found.posterior_interval[0][:5, 1] <= 0.2) & (found.posterior_interval[1][:5, 1] >= 0.2))
         share = (found.posterior_difference[:5, 1] + 1) / 2
         naive.append(2 * abs(share - 0.6) < 2 * 1.96 * np.sqrt(share * (1 - share) / found.count[:5]))
     assert 0.93 < np.mean(posterior) < 0.98
@@ -180,9 +179,9 @@ def units_drawn(rng: np.random.Generator, u: int, p: float, alike: float) -> tup
 def test_documents_alone_have_wilsons_interval() -> None:
     right = np.random.default_rng(0).random(300) < 0.8
     expected = stats.binomtest(int(right.sum()), 300).proportion_ci(method="wilson")
-    assert clustered_share(right.astype(float), np.arange(300)[::-1]) == pytest.approx(
-        (right.mean(), expected.low, expected.high)
-    )
+    for units in (np.arange(300)[::-1], None):
+        found = Share.over(right, units)
+        assert (found.value, found.low, found.high) == pytest.approx((right.mean(), expected.low, expected.high))
 
 
 def test_the_interval_over_units_is_as_wide_as_a_bootstrap_over_units() -> None:
@@ -192,12 +191,12 @@ def test_the_interval_over_units_is_as_wide_as_a_bootstrap_over_units() -> None:
     sums, sizes = np.array([right[i].sum() for i in rows]), np.array([len(i) for i in rows])
     drawn = rng.integers(0, 400, (4000, 400))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    mean, low, high = clustered_share(right, units)
-    assert mean == right.mean() and high - low == pytest.approx(
+    found = Share.over(right, units)
+    assert found.value == right.mean() and found.high - found.low == pytest.approx(
         np.diff(np.quantile(means, [0.025, 0.975]))[0], rel=0.06
     )
     wilson = stats.binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
-    assert high - low > 1.5 * (wilson.high - wilson.low)
+    assert found.high - found.low > 1.5 * (wilson.high - wilson.low)
 
 
 @pytest.mark.parametrize(("u", "p", "alike"), [(20, 0.8, 0.1), (40, 0.5, 0.5), (150, 0.9, 0.3)])
@@ -205,9 +204,8 @@ def test_over_units_the_interval_covers_and_that_of_documents_does_not(u: int, p
     rng, covered, naive = np.random.default_rng(7), 0, 0
     for _ in range(300):
         right, units = units_drawn(rng, u, p, alike)
-        _, low, high = clustered_share(right, units)
-        _, bottom, top = clustered_share(right, np.arange(len(right)))
-        covered, naive = covered + (low <= p <= high), naive + (bottom <= p <= top)
+        over, apart = Share.over(right, units), Share.over(right, np.arange(len(right)))
+        covered, naive = covered + (over.low <= p <= over.high), naive + (apart.low <= p <= apart.high)
     assert 0.9 <= covered / 300 <= 0.99 and naive / 300 < 0.88
 
 
@@ -215,9 +213,9 @@ def test_over_units_the_interval_covers_and_that_of_documents_does_not(u: int, p
 @settings(deadline=None, derandomize=True)
 def test_copies_of_whole_units_change_neither_share_nor_the_number_of_units(right: list[bool], times: int) -> None:
     x = np.array(right, dtype=float)
-    _, low, high = clustered_share(np.repeat(x, times), np.repeat(np.arange(len(x)), times))
-    mean, alone_low, alone_high = clustered_share(x, np.arange(len(x)))
-    assert 0 <= low <= mean <= high <= 1
+    found = Share.over(np.repeat(x, times), np.repeat(np.arange(len(x)), times))
+    alone = Share.over(x, np.arange(len(x)))
+    assert 0 <= found.low <= alone.value <= found.high <= 1
     assert (
-        low <= alone_low + 0.02 and high >= alone_high - 0.02
+        found.low <= alone.low + 0.02 and found.high >= alone.high - 0.02
     )  # Student's quantile, of all the more degrees: no narrower

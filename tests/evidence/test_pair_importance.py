@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -19,11 +20,10 @@ from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import share_interval
 from tokensieve.evidence.pairs import (
     _flipped_p,
+    _length_features,
     _length_weights,
-    length_features,
     pair_importance,
     win_rates,
-    wins_frame,
 )
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.text.pairs import read_pairs
@@ -87,7 +87,7 @@ def test_the_effect_is_half_the_mean_difference_of_shares() -> None:
     assert np.array_equal(found.class_documents, plain.class_documents)
     assert np.allclose(found.posterior_difference, plain.posterior_difference)
     assert np.allclose(found.reach, plain.reach)
-    assert np.all((found.p_value < 0.05) == ((found.effect_interval.low > 0) | (found.effect_interval.high < 0)))
+    assert np.all((found.p_value < 0.05) == ((found.effect_interval[0] > 0) | (found.effect_interval[1] < 0)))
 
 
 @given(st.integers(0, 10_000))
@@ -101,10 +101,10 @@ def test_swapping_all_sides_mirrors_everything(seed: int) -> None:
     a, b = pair_importance(counts, units), pair_importance(turned, units)
     assert np.allclose(a.effect, -b.effect)
     assert np.allclose(a.p_value, b.p_value)
-    assert np.allclose(a.posterior_interval.low, -b.posterior_interval.high)
-    rates = [win_rates(c.matrix, units) for c in (counts, turned)]
-    assert np.allclose(rates[0].rate, 1 - rates[1].rate)
-    assert np.allclose(rates[0].low, 1 - rates[1].high)
+    assert np.allclose(a.posterior_interval[0], -b.posterior_interval[1])
+    one, other = (win_rates(c, units, np.zeros(15)).sort("token") for c in (counts, turned))
+    assert np.allclose(one["win_rate"], 1 - other["win_rate"])
+    assert np.allclose(one["low"], 1 - other["high"])
 
 
 def test_pairs_of_one_prompt_are_one_piece_of_evidence() -> None:
@@ -146,24 +146,24 @@ def test_rates_are_those_of_a_logistic_regression_with_length() -> None:
     matrix = sp.csr_array(
         np.column_stack([np.ones(2 * n), np.column_stack([delta > 0, delta < 0]).ravel()]).astype(float)
     )
-    features = length_features(log_ratio)
+    features = _length_features(log_ratio)
     assert np.allclose(features.sum(axis=1), log_ratio)
-    found = win_rates(matrix, np.arange(n), features)
-    assert found.pairs.tolist() == [0, int(np.abs(delta).sum())]
+    counts = Counts(matrix, np.tile([1, 0], n), ("rejected", "chosen"), np.array(["both", "one"], object))
+    found = win_rates(counts, np.arange(n), log_ratio).row(0, named=True)
+    assert (found["token"], found["pairs"]) == ("one", int(np.abs(delta).sum()))
     offset = features @ _length_weights(features)
     # θ alone, offset fixed, half a win and half a loss: by a scan of the likelihood
     grid = np.linspace(-3, 3, 60_001)
     used = delta != 0
     margin = offset[used][:, None] + delta[used][:, None] * grid
     best = grid[(np.logaddexp(0, -margin).sum(axis=0) + (np.logaddexp(0, -grid) + np.logaddexp(0, grid)) / 2).argmin()]
-    assert logit(found.rate[1]) == pytest.approx(best, abs=2e-4)
-    raw = win_rates(matrix, np.arange(n))
-    assert raw.rate[1] == pytest.approx((raw.wins[1] + 0.5) / (raw.pairs[1] + 1))
+    assert logit(found["equal_length_win_rate"]) == pytest.approx(best, abs=2e-4)
+    assert found["win_rate"] == pytest.approx((found["wins"] + 0.5) / (found["pairs"] + 1))
 
 
 def test_weights_of_length_are_scikit_learns() -> None:
     rng = np.random.default_rng(3)
-    x = length_features(rng.normal(size=3000))
+    x = _length_features(rng.normal(size=3000))
     x *= np.where(rng.random(3000) < expit(1.5 * x.sum(axis=1)), 1, -1)[:, None]
     both = LogisticRegression(C=1e9, fit_intercept=False, tol=1e-10).fit(np.vstack([x, -x]), np.repeat([1, 0], 3000))
     assert np.allclose(_length_weights(x), both.coef_[0], atol=0.02)
@@ -171,7 +171,7 @@ def test_weights_of_length_are_scikit_learns() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_few_pairs_have_finite_weights(rows: int) -> None:
-    assert np.isfinite(_length_weights(length_features(np.full(rows, 2.0)))).all()
+    assert np.isfinite(_length_weights(_length_features(np.full(rows, 2.0)))).all()
 
 
 @pytest.mark.slow
@@ -180,17 +180,14 @@ def test_a_known_judge_is_found_and_length_is_told_apart() -> None:
     corpus = read_pairs(demo_pairs(3000, 3).frame, pairs=("chosen", "rejected"))
     assert corpus.pairs is not None
     counts = count_corpus(corpus).counts
-    features = length_features(log_ratios(corpus))
-    raw, equal = win_rates(counts.matrix, corpus.pairs.units), win_rates(counts.matrix, corpus.pairs.units, features)
-    at = {str(token): s for s, token in enumerate(counts.tokens)}
-    s = at["tapestry"]
-    assert equal.low[s] < expit(UTILITIES["tapestry"]) < equal.high[s]
-    s = at["furthermore"]
-    assert raw.rate[s] > 0.6
-    assert raw.q_value[s] < 0.001
-    assert equal.low[s] < 0.5 < equal.high[s]
-    frame = wins_frame(counts.tokens, raw, equal)
-    assert frame.filter(frame["equal_length_q_value"] < 0.05)["token"][0] == "tapestry"
+    frame = win_rates(counts, corpus.pairs.units, log_ratios(corpus))
+    found = frame.row(by_predicate=pl.col("token") == "tapestry", named=True)
+    assert found["equal_length_low"] < expit(UTILITIES["tapestry"]) < found["equal_length_high"]
+    found = frame.row(by_predicate=pl.col("token") == "furthermore", named=True)
+    assert found["win_rate"] > 0.6
+    assert found["q_value"] < 0.001
+    assert found["equal_length_low"] < 0.5 < found["equal_length_high"]
+    assert frame.filter(pl.col("equal_length_q_value") < 0.05)["token"][0] == "tapestry"
 
 
 @pytest.mark.slow
@@ -201,6 +198,6 @@ def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_s
         corpus = read_pairs(demo_pairs(250, 100 + seed).frame, pairs=("chosen", "rejected"))
         assert corpus.pairs is not None
         counts = count_corpus(corpus).counts
-        found = win_rates(counts.matrix, corpus.pairs.units, length_features(log_ratios(corpus)))
-        false += int(found.p_value[list(counts.tokens).index("furthermore")] < 0.05)
+        found = win_rates(counts, corpus.pairs.units, log_ratios(corpus)).filter(token="furthermore")
+        false += int(found["equal_length_p_value"][0] < 0.05)
     assert false <= most  # a twentieth expected

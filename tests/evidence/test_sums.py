@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tokensieve.evidence.sums import WORD, TokenSums, as_floats
+from tokensieve.evidence.sums import WORD, TokenSums
 from tokensieve.text.counts import Counts, Ints
 
 
@@ -52,6 +52,6 @@ def test_lengths_given_from_outside_take_the_place_of_row_sums() -> None:
     counts = made(7)
     presence = (counts.matrix > 0).astype(np.float64)
     sums = TokenSums.of(presence, counts.labels, 3, lengths=np.ones(counts.n_documents))
-    np.testing.assert_array_equal(as_floats(sums.shares[:, :, 0]), sums.present)
-    np.testing.assert_array_equal(as_floats(sums.shares[:, :, 1]), sums.present)
-    np.testing.assert_array_equal(as_floats(sums.inverse_lengths), sums.class_sizes)
+    np.testing.assert_array_equal(sums.first, sums.present)
+    np.testing.assert_array_equal(sums.second, sums.present)
+    np.testing.assert_array_equal(sums.inverse, sums.class_sizes)

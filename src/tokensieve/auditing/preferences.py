@@ -11,7 +11,7 @@ import polars.selectors
 
 from tokensieve.auditing.agreement import DIGITS
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.evidence.pairs import length_features, win_rates, wins_frame
+from tokensieve.evidence.pairs import win_rates
 from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import loss_and_slope, named_rightly
 from tokensieve.task.tasks import CorpusModel
@@ -56,8 +56,7 @@ class PreferenceFacts:
         corpora = {"train": learned.train.corpus, "test": learned.test.corpus}
         units = {part: corpus.pairs.units for part, corpus in corpora.items() if corpus.pairs is not None}
         ratio = {part: log_ratios(corpus) for part, corpus in corpora.items()}
-        matrix = learned.train.counts.matrix
-        rates = [win_rates(matrix, units["train"], x) for x in (None, length_features(ratio["train"]))]
+        wins = win_rates(learned.train.counts, units["train"], ratio["train"])
         m = learned.f[::2, 0]
         alike = np.abs(ratio["test"]) <= np.log(ALIKE)
         uneven = alike & (ratio["test"] != 0)
@@ -75,9 +74,7 @@ class PreferenceFacts:
                 Share.over(right[alike], units["test"][alike]),
                 Share.over(ratio["test"][uneven] > 0, units["test"][uneven]),
             ),
-            wins=wins_frame(learned.train.counts.tokens, *rates).with_columns(
-                polars.selectors.float().round_sig_figs(DIGITS)
-            ),
+            wins=wins.with_columns(polars.selectors.float().round_sig_figs(DIGITS)),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,19 +16,9 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.intervals import (
-    agreeing,
-    combined,
-    dispersion,
-    false_discovery,
-    length_excess,
-    mean_interval,
-    quantile,
-    relabelled,
-    tail_p,
-)
-from tokensieve.evidence.sums import TokenSums, as_floats
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.evidence.intervals import agreeing, combined, false_discovery, mean_interval, permutation_p
+from tokensieve.evidence.sums import TokenSums
+from tokensieve.text.counts import Counts
 
 
 def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
@@ -66,17 +56,17 @@ def _drift(before: Counts, after: Counts, types: slice, presences: bool) -> tupl
     strata = [sums for sums in strata if (sums.class_sizes > 0).all()]
     if not strata:
         raise InputError("no label occurs in both sets of documents, so that they cannot be compared")
-    sizes = np.concatenate([sums.class_sizes for sums in strata]).astype(
-        np.float64
-    )  # before, after of each label in turn
+    # groups: the documents before and after of each label in turn
+    sizes = np.concatenate([sums.sizes for sums in strata])
     mix = np.array([sums.documents for sums in strata]) / sizes.sum()
-    first, second = (np.concatenate([as_floats(s.shares[:, :, i]) for s in strata], axis=1) for i in (0, 1))
-    inverse = np.concatenate([as_floats(s.inverse_lengths) for s in strata])
-    documents = np.stack([sum(s.present[:, i] for s in strata) for i in (0, 1)], axis=1)
-    phi = dispersion(first, second, sizes, inverse / sizes)
-    means = mean_interval(first, phi, sizes, quantile(documents.sum(axis=1)[:, None], sizes))
+    first, second = (np.concatenate(x, axis=1) for x in ([s.first for s in strata], [s.second for s in strata]))
+    inverse = np.concatenate([s.inverse for s in strata])
+    documents = np.sum([s.present for s in strata], axis=0)
+    means = mean_interval(first, second, sizes, inverse, documents.sum(axis=1))
     difference, low, high = combined(np.kron(mix, [-1.0, 1.0])[:, None], *means)
-    p = _p(strata, mix)
+    # the difference of means per unit of the sum over "after"
+    scales = [share * s.documents / s.sizes.prod() for s, share in zip(strata, mix, strict=True)]
+    p = permutation_p(strata, np.array([1]), scales)
     low, high = agreeing(difference, low, high, p)
     share = [means[0][:, i::2] @ mix for i in (0, 1)]
     table = pl.DataFrame(
@@ -105,20 +95,3 @@ def _both(before: Counts, after: Counts, label: int, types: slice, presences: bo
             n = matrix.shape[0]
             total += TokenSums.of(matrix, np.full(n, side), 2, np.ones(n) if presences else None)
     return total
-
-
-def _p(strata: list[TokenSums], mix: Floats) -> Floats:
-    """p of the difference, shape (|S|, 1): sums of independent sums, hence their cumulants add up."""
-    types = strata[0].present.shape[0]
-    deviation, below, above, variance, third, corrected = (np.zeros((types, 1)) for _ in range(6))
-    for sums, share in zip(strata, mix, strict=True):
-        n, sizes = sums.documents, sums.class_sizes.astype(np.float64)
-        total = tuple(as_floats(w)[:, None] for w in (*np.moveaxis(sums.shares.sum(axis=1), 1, 0), sums.cubes))
-        scale = share * n / (sizes[0] * sizes[1])  # difference of means per unit of the sum over "after"
-        mean, spread, skewed = relabelled((total[0], total[1], total[2]), sizes[1], n)
-        deviation += scale * (as_floats(sums.shares[:, 1:, 0]) - mean)
-        below, above = below + scale * mean, above + scale * (total[0] - mean)
-        variance, third = variance + scale**2 * spread, third + scale**3 * skewed
-        corrected += scale**2 * spread * length_excess(as_floats(sums.inverse_lengths), sizes)[1]
-    excess = np.where(variance > 0, corrected / np.where(variance > 0, variance, 1.0), 1.0)
-    return tail_p(deviation, (below, above), variance, third, excess)

@@ -18,30 +18,20 @@ compared is the ratio, so that a word twice as frequent on one site, in both cla
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Importance, beside, importance_of, merged
+from tokensieve.evidence.importance import Importance, importance_of, token_sums
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
-from tokensieve.evidence.sums import TokenSums, as_floats
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
 FEWEST = 5  # documents that contain the type, over all environments: fewer say nothing about stability
-
-
-class Stability(StrEnum):
-    """What the environments show of a type for a class."""
-
-    STABLE = "stable"
-    UNSTABLE = "unstable"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ class Environments:
         q_statistic: Cochran's Q, shape (|S|, K).
         degrees: its degrees of freedom, shape (|S|,).
         p_value, q_value: of "the ratio is the same everywhere"; q over the types of each class, shape (|S|, K).
-        stability: a `Stability` for each type and class, as text, shape (|S|, K).
+        stability: "stable", "unstable" or "unknown" for each type and class, shape (|S|, K).
     """
 
     names: tuple[str, ...]
@@ -108,7 +98,7 @@ def environments(
         units: the unit of each document, where documents belong together (`tokensieve.evidence.importance`), shape (n,).
 
     Returns:
-        A type is `UNSTABLE` where q < 0.05; `STABLE` where it is not, its overall q is, at least two environments contain it, and
+        A type is "unstable" where q < 0.05; "stable" where it is not, its overall q is, at least two environments contain it, and
         it has the same direction in each with enough documents to tell; otherwise unknown.
 
     Raises:
@@ -116,16 +106,17 @@ def environments(
     """
     if of.shape != (counts.n_documents,):
         raise InputError(f"{counts.n_documents} documents, but {of.size} environments: one is needed for each document")
-    sums = [_sums(counts, of == e, features, units) for e in range(len(names))]
+    sums = []
+    for e in range(len(names)):
+        inside = of == e
+        sums.append(token_sums(counts.rows(inside), features, None if units is None else units[inside]))
     usable = [np.count_nonzero(words.class_sizes) >= 2 for words, _ in sums]
     if sum(usable) < 2:
         raise InputError("fewer than two environments have documents of two classes; check --environments")
-    words, within = counts.n_types - features, []
-    for (one, marks), ok in zip(sums, usable, strict=True):
-        found = importance_of(one, counts.tokens[:words], counts.classes) if ok else None
-        if found is not None and features:
-            found = beside(found, importance_of(marks, counts.tokens[words:], counts.classes))
-        within.append(found)
+    within = tuple(
+        importance_of(words, counts.tokens, counts.classes, marks) if ok else None
+        for (words, marks), ok in zip(sums, usable, strict=True)
+    )
     kept = [pair for pair, ok in zip(sums, usable, strict=True) if ok]
     parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
     ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
@@ -137,30 +128,19 @@ def environments(
     for found in within:
         if found is not None:
             opposed |= (found.p_value < LEVEL) & (np.sign(found.effect) != np.sign(overall.effect))
-    stability = np.full(p.shape, Stability.UNKNOWN.value, dtype=object)
-    stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = Stability.STABLE.value
-    stability[q < LEVEL] = Stability.UNSTABLE.value
+    stability = np.full(p.shape, "unknown", dtype=object)
+    stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = "stable"
+    stability[q < LEVEL] = "unstable"
     documents = np.stack([one.class_sizes for one, _ in sums])
-    return Environments(names, documents, tuple(within), ratio, statistic, degrees, p, q, stability)
-
-
-def _sums(counts: Counts, inside: NDArray[np.bool_], features: int, units: Ints | None) -> tuple[TokenSums, TokenSums]:
-    """Sums over the words, and over the formatting, of some documents, or of their units."""
-    part, sizes = counts.rows(inside), np.ones(int(inside.sum()), dtype=np.int64)
-    if units is not None:
-        part, sizes = merged(part, units[inside])
-    words, k = counts.n_types - features, counts.n_classes
-    rest = sp.csr_array(part.matrix[:, :words]) if features else part.matrix
-    marks = sp.csr_array(part.matrix[:, words:])
-    return TokenSums.of(rest, part.labels, k), TokenSums.of(marks, part.labels, k, lengths=sizes.astype(np.float64))
+    return Environments(names, documents, within, ratio, statistic, degrees, p, q, stability)
 
 
 def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:
     """θ and Q, shape (|S|, K), and the degrees of freedom, shape (|S|,) (module docstring)."""
-    first = np.stack([as_floats(s.shares[:, :, 0]) for s in sums])  # (E, |S|, K)
-    second = np.stack([as_floats(s.shares[:, :, 1]) for s in sums])
-    inverse = np.stack([as_floats(s.inverse_lengths) for s in sums])  # (E, K)
-    sizes = np.stack([s.class_sizes for s in sums]).astype(np.float64)
+    first = np.stack([s.first for s in sums])  # (E, |S|, K)
+    second = np.stack([s.second for s in sums])
+    inverse = np.stack([s.inverse for s in sums])  # (E, K)
+    sizes = np.stack([s.sizes for s in sums])
     k = sizes.shape[1]
     degrees = np.maximum((first.sum(axis=2) > 0).sum(axis=0) - 1, 0)
     ratio, statistic = np.full(first.shape[1:], np.nan), np.zeros(first.shape[1:])

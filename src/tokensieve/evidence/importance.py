@@ -27,9 +27,10 @@ its classes; these share what the group shares, which makes the test cautious, n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,27 +42,18 @@ from tokensieve.evidence.intervals import (
     LEVEL,
     agreeing,
     combined,
-    dispersion,
     false_discovery,
-    length_excess,
     mean_interval,
-    mirrored,
     permutation_p,
     quantile,
     share_interval,
 )
-from tokensieve.evidence.sums import TokenSums, as_floats
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
-_Interval = tuple[Floats, Floats, Floats]
+Tokens = NDArray[np.str_] | NDArray[np.object_]  # types as text
+Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
 TIGHT = 0.2  # of the reach: a frequency in one class of at most (1 + 0.2)/(1 − 0.2) = 1.5 times that in the others
-
-
-class Bounds(NamedTuple):
-    """Both ends of 95 % intervals, arrays of the shape of what they are about."""
-
-    low: Floats
-    high: Floats
 
 
 class Category(StrEnum):
@@ -102,21 +94,60 @@ class Importance:
         units: groups that contain the type, shape (|S|,), if these, not documents, are independent; else None.
     """
 
-    tokens: NDArray[Any]
+    tokens: Tokens
     classes: tuple[str, ...]
     class_documents: Ints
     class_count: Floats
     posterior_difference: Floats
-    posterior_interval: Bounds
+    posterior_interval: tuple[Floats, Floats]
     neutral: Floats
     alpha: Floats
-    alpha_interval: Bounds
+    alpha_interval: tuple[Floats, Floats]
     effect: Floats
-    effect_interval: Bounds
+    effect_interval: tuple[Floats, Floats]
     reach: Floats
     p_value: Floats
     q_value: Floats
     units: Ints | None = None
+
+    @classmethod
+    def of_columns(
+        cls,
+        tokens: Tokens,
+        classes: tuple[str, ...],
+        class_documents: Ints,
+        class_count: Floats,
+        neutral: Floats,
+        posterior: Interval,
+        alpha: Interval,
+        effect: Interval,
+        reach: Floats,
+        p_value: Floats,
+    ) -> Importance:
+        """From intervals, reach and p of each class, or of the second of two classes, which the first mirrors."""
+        q_value = false_discovery(p_value)
+        if len(classes) == 2:
+            posterior, alpha, effect = (
+                (np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high]))
+                for middle, low, high in (posterior, alpha, effect)
+            )
+            reach, p_value, q_value = (np.repeat(x, 2, axis=1) for x in (reach, p_value, q_value))
+        return cls(
+            tokens=tokens,
+            classes=classes,
+            class_documents=class_documents,
+            class_count=class_count,
+            posterior_difference=posterior[0],
+            posterior_interval=posterior[1:],
+            neutral=neutral,
+            alpha=alpha[0],
+            alpha_interval=alpha[1:],
+            effect=effect[0],
+            effect_interval=effect[1:],
+            reach=reach,
+            p_value=p_value,
+            q_value=q_value,
+        )
 
     @property
     def documents(self) -> Ints:
@@ -141,7 +172,7 @@ class Importance:
         most 1.5 times as frequent in the class as in the others, and at least 1/1.5 times (effect within TIGHT · reach of
         zero), and otherwise `RARE`: these documents cannot tell.
         """
-        tight = (np.maximum(-self.effect_interval.low, self.effect_interval.high) <= TIGHT * self.reach) & (
+        tight = (np.maximum(-self.effect_interval[0], self.effect_interval[1]) <= TIGHT * self.reach) & (
             self.documents > 0
         )[:, None]
         names = np.where(tight, Category.IRRELEVANT.value, Category.RARE.value).astype(object)
@@ -165,14 +196,14 @@ class Importance:
             "class_documents": self.class_documents,
             "count_difference": self.count_difference,
             "posterior_difference": self.posterior_difference,
-            "posterior_low": self.posterior_interval.low,
-            "posterior_high": self.posterior_interval.high,
+            "posterior_low": self.posterior_interval[0],
+            "posterior_high": self.posterior_interval[1],
             "alpha": self.alpha,
-            "alpha_low": self.alpha_interval.low,
-            "alpha_high": self.alpha_interval.high,
+            "alpha_low": self.alpha_interval[0],
+            "alpha_high": self.alpha_interval[1],
             "effect": self.effect,
-            "effect_low": self.effect_interval.low,
-            "effect_high": self.effect_interval.high,
+            "effect_low": self.effect_interval[0],
+            "effect_high": self.effect_interval[1],
             "p_value": self.p_value,
             "q_value": self.q_value,
         }
@@ -216,34 +247,28 @@ def token_importance(counts: Counts, features: int = 0, units: Ints | None = Non
     Raises:
         InputError: fewer than two classes have documents.
     """
-    words, k = counts.n_types - features, counts.n_classes
-    sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
-    sizes = np.ones(counts.n_documents)
-    whole = counts
-    if units is not None:
-        whole, documents = merged(counts, units)
-        sizes = documents.astype(np.float64)
-    length, start = 0.0, 0
-    for part in whole.blocks():
-        rest = sp.csr_array(part.matrix[:, :words]) if features else part.matrix
-        sums += TokenSums.of(rest, part.labels, k)
-        if features:
-            of_part = sizes[start : start + part.n_documents]
-            marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths=of_part)
-            length += float(rest.sum())
-        start += part.n_documents
-    found = importance_of(sums, counts.tokens[:words], counts.classes)
-    if features:
-        mean = length / max(counts.n_documents, 1)
-        found = beside(found, importance_of(marks, counts.tokens[words:], counts.classes), mean)
+    sums, marks = token_sums(counts, features, units)
+    length = float(sums.count.sum()) / max(counts.n_documents, 1)
+    found = importance_of(sums, counts.tokens, counts.classes, marks, length)
     if units is None:
         return found
-    return replace(
-        found,
-        class_documents=counts.present,
-        neutral=2 * counts.class_sizes / max(counts.n_documents, 1) - 1,
-        units=found.documents,
-    )
+    neutral = 2 * counts.class_sizes / max(counts.n_documents, 1) - 1
+    return replace(found, class_documents=counts.present, neutral=neutral, units=found.documents)
+
+
+def token_sums(counts: Counts, features: int = 0, units: Ints | None = None) -> tuple[TokenSums, TokenSums]:
+    """Sums over the words of documents, or of their groups, and over their formatting (arguments of `token_importance`)."""
+    words, k = counts.n_types - features, counts.n_classes
+    sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
+    whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else merged(counts, units)
+    start = 0
+    for part in whole.blocks():
+        sums += TokenSums.of(sp.csr_array(part.matrix[:, :words]) if features else part.matrix, part.labels, k)
+        if features:
+            lengths = sizes[start : start + part.n_documents].astype(np.float64)
+            marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths)
+            start += part.n_documents
+    return sums, marks
 
 
 def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
@@ -267,115 +292,79 @@ def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
     return whole, np.bincount(where, minlength=len(cells)).astype(np.int64)
 
 
-def beside(words: Importance, features: Importance, length: float = 1.0) -> Importance:
-    """Words and formatting in one table, words first; q-values are over all types of both.
+def importance_of(
+    sums: TokenSums,
+    tokens: Tokens,
+    classes: tuple[str, ...],
+    marks: TokenSums | None = None,
+    length: float = 1.0,
+) -> Importance:
+    """All statistics of every type and class, from sums over documents; q-values are over words and formatting together.
 
     Args:
-        words: of the words.
-        features: of formatting, as presences.
-        length: T̄, tokens of a document in the mean: α, effect and reach of a presence are divided by it.
-    """
-    both: dict[str, Any] = {}
-    for name in vars(words).keys() - {"classes", "neutral", "units"}:
-        first, second = getattr(words, name), getattr(features, name)
-        scale = (
-            1.0 / max(length, 1.0)
-            if name in ("alpha", "alpha_interval", "effect", "effect_interval", "reach")
-            else None
-        )
-        if isinstance(first, Bounds):
-            ends = (np.concatenate([x, y if scale is None else y * scale]) for x, y in zip(first, second, strict=True))
-            both[name] = Bounds(*ends)
-        else:
-            both[name] = np.concatenate([first, second if scale is None else second * scale])
-    both["q_value"] = false_discovery(both["p_value"])
-    return replace(words, **both)
-
-
-def importance_of(sums: TokenSums, tokens: NDArray[Any], classes: tuple[str, ...]) -> Importance:
-    """All statistics of every type and class, from sums over documents.
-
-    Args:
-        sums: of |S| types and K classes.
-        tokens: the types as text, shape (|S|,).
+        sums: of the words and K classes.
+        tokens: the types as text, words first, shape (|S|,).
         classes: the K class names.
+        marks: of formatting, as presences.
+        length: T̄, tokens of a document in the mean: α, effect and reach of a presence are divided by it.
 
     Raises:
         InputError: fewer than two classes have documents.
     """
-    sizes, n, k = sums.class_sizes.astype(np.float64), sums.documents, len(classes)
-    if np.count_nonzero(sizes) < 2:
+    if np.count_nonzero(sums.class_sizes) < 2:
         raise InputError("token importance needs documents of at least two classes")
-    documents, count = sums.present.sum(axis=1), sums.count.sum(axis=1)
-    columns = np.array([1]) if k == 2 else np.arange(k)  # of two classes, the first mirrors the second
-    first, second = as_floats(sums.shares[:, :, 0]), as_floats(sums.shares[:, :, 1])
-    powers = tuple(as_floats(w)[:, None] for w in (*np.moveaxis(sums.shares.sum(axis=1), 1, 0), sums.cubes))
-    total = powers[0], powers[1], powers[2]
-    excess = length_excess(as_floats(sums.inverse_lengths), sizes)
-    p = permutation_p(first[:, columns], total, sizes[columns], n, excess[columns])
-    inside = sums.count[:, columns]
-    posterior = share_interval(
-        inside,
-        count[:, None] - inside,
-        (sums.squares[:, columns], sums.squares.sum(axis=1, keepdims=True) - sums.squares[:, columns]),
-        quantile(documents)[:, None],
-    )
-    alpha, effect, reach = _differences(first, second, sums, documents, columns)
-    bounds = agreeing(*effect, p)
-    q = false_discovery(p)
-    difference = effect[0], *bounds
-    if k == 2:
-        posterior, alpha, difference = mirrored(*posterior), mirrored(*alpha), mirrored(*difference)
-        reach, p, q = (np.repeat(x, 2, axis=1) for x in (reach, p, q))
-    return Importance(
-        tokens=tokens,
-        classes=classes,
-        class_documents=sums.present,
-        class_count=sums.count,
-        posterior_difference=posterior[0],
-        posterior_interval=Bounds(*posterior[1:]),
-        neutral=2 * sizes / n - 1,
-        alpha=alpha[0],
-        alpha_interval=Bounds(*alpha[1:]),
-        effect=difference[0],
-        effect_interval=Bounds(*difference[1:]),
-        reach=reach,
-        p_value=p,
-        q_value=q,
+    parts = [(sums, 1.0)]
+    if marks is not None and len(marks.count):
+        parts.append((marks, 1.0 / max(length, 1.0)))
+    columns = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
+    posterior, alpha, effect, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
+    reach, p = (np.concatenate(x) for x in zip(*rest, strict=True))
+    return Importance.of_columns(
+        tokens,
+        classes,
+        np.concatenate([part.present for part, _ in parts]),
+        np.concatenate([part.count for part, _ in parts]),
+        2 * sums.sizes / sums.documents - 1,
+        _joined(posterior, 0),
+        _joined(alpha, 0),
+        _joined(effect, 0),
+        reach,
+        p,
     )
 
 
-def _differences(
-    first: Floats, second: Floats, sums: TokenSums, documents: Ints, columns: Ints
-) -> tuple[_Interval, _Interval, Floats]:
-    """α and effect of some classes with their intervals, and the reach of the effect.
+def _joined(parts: Sequence[Interval], axis: int) -> Interval:
+    middle, low, high = (np.concatenate(x, axis=axis) for x in zip(*parts, strict=True))
+    return middle, low, high
+
+
+def _statistics(
+    sums: TokenSums, columns: Ints, scale: float
+) -> tuple[Interval, Interval, Interval, tuple[Floats, Floats]]:
+    """Posterior difference, α and effect with their intervals, reach and p of some classes, each of shape (|S|, C).
 
     Args:
-        first, second: Σx and Σx² in each class, shape (|S|, K).
-        sums: where they come from.
-        documents: documents that contain each type, shape (|S|,).
+        sums: of |S| types and K classes.
         columns: the classes that are wanted, shape (C,).
+        scale: of α, effect and reach.
     """
-    sizes, n, k = sums.class_sizes.astype(np.float64), sums.documents, len(sums.class_sizes)
-    inverse = as_floats(sums.inverse_lengths)
-
-    def means(f: Floats, s: Floats, m: Floats, inv: Floats) -> _Interval:
-        phi = dispersion(f, s, m, inv / np.maximum(m, 1.0))
-        return mean_interval(f, phi, m, quantile(documents[:, None], m))
-
-    by_class = means(first, second, sizes, inverse)
-    targets = 2 * np.eye(2) - 1 if k == 2 else np.eye(k) - 1 / k  # t_k(j)
-    alpha = combined((targets * sizes / n).T[:, columns], *by_class)
-    scale = 0.5 if k == 2 else (k - 1) / k**2
+    sizes, k = sums.sizes, len(sums.class_sizes)
+    documents, count, squares = (x.sum(axis=1, keepdims=True) for x in (sums.present, sums.count, sums.squares))
+    inside, squares_inside = sums.count[:, columns], sums.squares[:, columns]
+    posterior = share_interval(inside, count - inside, (squares_inside, squares - squares_inside), quantile(documents))
+    p = permutation_p([sums], columns)
+    groups = sums.first, sums.second, sizes, sums.inverse
+    by_class = mean_interval(*groups, documents[:, 0])
     if k == 2:
-        effect = combined(np.array([[-scale], [scale]]), *by_class)
-        return alpha, effect, scale * by_class[0].sum(axis=1, keepdims=True)
-    pairs = []
-    for j in columns:
-        rest = [np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in (first, second, sizes, inverse)]
-        mean, low, high = means(*rest)
-        pairs.append(
-            (*combined(np.array([[scale], [-scale]]), mean, low, high), scale * mean.sum(axis=1, keepdims=True))
-        )
-    middle, low, high, reach = (np.concatenate(parts, axis=1) for parts in zip(*pairs, strict=True))
-    return alpha, (middle, low, high), reach
+        targets, pairs = 2 * np.eye(2) - 1, [by_class]  # t_k(j)
+        weights = scale * np.array([[-0.5], [0.5]])
+    else:
+        targets, weights = np.eye(k) - 1 / k, scale * (k - 1) / k**2 * np.array([[-1.0], [1.0]])
+        pairs = []
+        for j in columns:
+            a, b, m, inv = (np.stack([x.sum(axis=-1) - x[..., j], x[..., j]], axis=-1) for x in groups)
+            pairs.append(mean_interval(a, b, m, inv, documents[:, 0]))
+    alpha = combined(scale * (targets * sizes / sums.documents).T[:, columns], *by_class)
+    effect = _joined([combined(weights, *pair) for pair in pairs], 1)
+    reach = np.concatenate([pair[0] @ np.abs(weights) for pair in pairs], axis=1)
+    return posterior, alpha, (effect[0], *agreeing(*effect, p)), (reach, p)

@@ -2,10 +2,9 @@
 
 Documents are the independent units. All functions work on arrays of types at once and see nothing but sums.
 
-**Mean share of a class** (`mean_interval`). A rare type's total is a sum of few events, documents that contain it, of unequal
-weight. Its variance grows with its mean, so that Wald's interval, which takes the observed variance for the true one, is far too
-short where a class holds one, two or no such documents. Here the variance of a document's share is φ μ, with the dispersion
-φ = variance/mean, and the interval inverts the score test (Wilson 1927; for Poisson totals Rao 1948):
+**Mean share of a class** (`mean_interval`). Wald's interval is far too short where a class holds one, two or no documents with
+the type. The variance of a document's share is φ μ, with the dispersion φ = variance/mean, and the interval inverts the score
+test (Wilson 1927; for Poisson totals Rao 1948):
 
     { μ : |m − μ| ≤ t √(φ μ/n) }  =  m + t²φ/2n ± t √(φ m/n + t²φ²/4n²)
 
@@ -17,37 +16,35 @@ end of the interval of Σ a_j μ_j uses the distances to those ends of the means
 
 **Shares of occurrences** (`share_interval`): Wilson's interval on an effective number of documents.
 
-t is Student's quantile with EXTRA degrees of freedom beyond the number of documents that contain the type: its dispersion is
-known from no more than those. EXTRA was chosen in `benchmarks/intervals.py`; coverage there is 94 to 99 %, and up to 100 % where
-fewer than five documents contain the type: so few cannot be told apart more finely, hence their intervals err to the wide side.
-
-**Share of documents that belong to units** (`clustered_share`): Wilson's interval on the number of independent documents that the
-units amount to (Kish's design effect, from the cluster-robust variance), with Student's quantile of U − 1 degrees.
-
 **Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail, corrected where the classes differ
-in length (`length_excess`). `agreeing` lets the interval of a difference exclude zero exactly where p < LEVEL.
+in length. `agreeing` lets the interval of a difference exclude zero exactly where p < LEVEL.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import gammainc, gammaincc, ndtr, ndtri, stdtrit
 
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Floats, Ints
 
 LEVEL = 0.05  # of p- and q-values; intervals hold with probability 1 − LEVEL
 Z95 = float(ndtri(1 - LEVEL / 2))
-EXTRA = 3
 
 
 def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
-    """Student's two-sided 95 % quantile for types in so many documents.
+    """Student's two-sided 95 % quantile for types in so many documents, which is all that their dispersion is known from.
+
+    Three degrees of freedom are added: chosen in `benchmarks/intervals.py`, where coverage is 94 to 99 %, and up to 100 % where
+    fewer than five documents contain the type.
 
     Args:
         documents: documents that contain the type, any shape.
-        sizes: documents of the group, broadcast against it: no group knows its dispersion from more than all of them but one.
+        sizes: documents of the group, broadcast against it: degrees of freedom stay below them.
     """
-    degrees = documents + float(EXTRA)
+    degrees = documents + 3.0
     if sizes is not None:
         degrees = np.minimum(degrees, sizes - 1)
     values, which = np.unique(np.maximum(degrees, 1.0), return_inverse=True)
@@ -73,17 +70,19 @@ def dispersion(first: Floats, second: Floats, sizes: Floats, inverse: Floats) ->
     return np.asarray((squares + event * pooled) / np.where(held > 0, held, 1.0))
 
 
-def mean_interval(first: Floats, phi: Floats, sizes: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
+def mean_interval(
+    first: Floats, second: Floats, sizes: Floats, inverse: Floats, documents: Ints
+) -> tuple[Floats, Floats, Floats]:
     """Mean share of each group and its score interval (module docstring), each of shape (|S|, G).
 
     Args:
-        first: Σx, shape (|S|, G).
-        phi: from `dispersion`, shape (|S|, G).
-        sizes: documents of each group, shape (G,).
-        t: quantiles, broadcast against (|S|, G).
+        first, second: Σx and Σx², shape (|S|, G).
+        sizes, inverse: documents of each group and Σ 1/T over them, shape (G,).
+        documents: documents that contain each type, in all groups together, shape (|S|,).
     """
     n = np.maximum(sizes, 1.0)
-    mean, step = first / n, t**2 * phi / (2 * n)
+    phi = dispersion(first, second, sizes, inverse / n)
+    mean, step = first / n, quantile(documents[:, None], sizes) ** 2 * phi / (2 * n)
     half = np.sqrt(step * (2 * mean + step))
     return mean, np.maximum(mean + step - half, 0.0), mean + step + half
 
@@ -154,106 +153,51 @@ def share_interval(
     return 2 * share - 1, np.clip(2 * (centre - half) - 1, -1, 1), np.clip(2 * (centre + half) - 1, -1, 1)
 
 
-def clustered_share(right: Floats, units: Ints) -> tuple[float, float, float]:
-    """Mean of n shares with its 95 % interval, where those of one unit are not independent of each other.
+def permutation_p(strata: Sequence[TokenSums], columns: Ints, weights: Sequence[float] = (1.0,)) -> Floats:
+    """Two-sided p of Σ_strata weight · Σ_{X of class k} x_X under random relabelling with fixed class sizes, shape (|S|, C).
 
-        V = U/(U − 1) Σ_u (Σ_{i∈u} (x_i − x̄))² / n²        D = max(n V / (x̄ (1 − x̄)), 1)        Wilson's interval with n/D
-
-    V is the cluster-robust variance of a mean (Liang & Zeger 1986; as a ratio of unit sums, Cochran 1977, section 9A.3), D Kish's
-    design effect (Korn & Graubard 1998). Where all are 0, or all 1, no variance can be seen, and the units are counted: n/D = U.
-
-    Args:
-        right: 1, 0, or ½ for a tie, shape (n,), n ≥ 1.
-        units: unit of each, shape (n,).
-    """
-    n, mean = len(right), float(np.mean(right))
-    sums = np.bincount(np.unique(units, return_inverse=True)[1], right - mean)
-    u = len(sums)
-    if u == n:
-        size, t = float(n), Z95
-    else:
-        t = float(stdtrit(max(u - 1, 1), 1 - LEVEL / 2))
-        chance = mean * (1 - mean) * n
-        design = max(u / max(u - 1, 1) * float(sums @ sums) / chance, 1.0) if chance > 0 else n / u
-        size = n / design
-    centre, half = mean + t**2 / (2 * size), t * np.sqrt(mean * (1 - mean) / size + t**2 / (4 * size**2))
-    low, high = (centre - half) / (1 + t**2 / size), (centre + half) / (1 + t**2 / size)
-    return mean, float(np.clip(low, 0.0, mean)), float(np.clip(high, mean, 1.0))
-
-
-def permutation_p(
-    inside: Floats, total: tuple[Floats, Floats, Floats], sizes: Floats, n: int, excess: Floats | float = 1.0
-) -> Floats:
-    """Two-sided p of Σ_{X of class k} x_X under random relabelling with fixed class sizes, shape (|S|, C).
-
-    With M_j = Σ(x − x̄)^j and m of n documents drawn:  Var = m(n−m)/(n(n−1)) M_2,
-    third central moment = m(n−m)(n−2m)/(n(n−1)(n−2)) M_3.
+    With M_j = Σ(x − x̄)^j and m of a stratum's n documents drawn:  Var = m(n−m)/(n(n−1)) M_2,
+    third central moment = m(n−m)(n−2m)/(n(n−1)(n−2)) M_3. Strata are independent, so their cumulants add up.
 
     A Pearson III curve ends at 2/|skewness| standard deviations on its thin side, which a few documents with a very large x
     can move inside the sums that relabelling reaches. There |skewness| is held to that of a Poisson count whose zero lies at
     the end of the reachable sums: sd/mean below (sum 0), sd/(Σx − mean) above (sum Σx).
 
-    Args:
-        inside: Σx over the class, shape (|S|, C).
-        total: Σx, Σx², Σx³ over all documents, each of shape (|S|, 1).
-        sizes: m, documents of each class, shape (C,).
-        n: documents.
-        excess: variance of the class's share beyond that under relabelling, at least 1 (`length_excess`), shape (C,).
-    """
-    mean, variance, third = relabelled(total, sizes, n)
-    return tail_p(inside - mean, (mean, total[0] - mean), variance, third, excess)
-
-
-def relabelled(total: tuple[Floats, Floats, Floats], sizes: Floats | float, n: int) -> tuple[Floats, Floats, Floats]:
-    """Mean, variance and third central moment of the sum of x over m of n documents drawn without replacement.
-
-    The variance is exactly 0 for a type with the same x in every document. Arguments as in `permutation_p`.
-    """
-    s1, s2, s3 = total
-    m2 = np.maximum(s2 - s1**2 / n, 0.0)
-    m2 = np.where(m2 > 1e-12 * s2, m2, 0.0)
-    m3 = s3 - 3 * s1 * s2 / n + 2 * s1**3 / n**2
-    pairs = sizes * (n - sizes) / (n * max(n - 1, 1))
-    return s1 * sizes / n, pairs * m2, pairs * (n - 2 * sizes) / max(n - 2, 1) * m3
-
-
-def tail_p(
-    deviation: Floats, room: tuple[Floats, Floats], variance: Floats, third: Floats, excess: Floats | float = 1.0
-) -> Floats:
-    """Two-sided p of a sum that differs by `deviation` from its mean, by the Pearson III curve with its moments.
+    Documents differ in length, and the share of a type with rate r varies as r/T. Relabelling sees Σ 1/T · r/(m(n − m)) where the
+    truth is Σ_in 1/T · r/m² + Σ_out 1/T · r/(n − m)²: a rare class of short documents varies more. Without this excess, such a
+    class gives p < 0.05 to every fifth type of equal rates. It is never below 1, so that p only grows.
 
     Args:
-        deviation: sum less its mean.
-        room: how far below and above the mean the sum can come.
-        variance, third: its central moments; p = 1 where the variance is 0.
-        excess: see `permutation_p`.
+        strata: sums of |S| types, one for each set of documents within which labels are exchanged.
+        columns: the classes that are wanted, shape (C,).
+        weights: one for each stratum.
     """
+    shape = len(strata[0].count), len(columns)
+    deviation, below, above, variance, third, corrected = np.zeros((6, *shape))
+    for sums, weight in zip(strata, weights, strict=True):
+        n, m, inverse = sums.documents, sums.sizes[columns], sums.inverse[columns]
+        s1, s2, s3 = sums.powers
+        m2 = np.maximum(s2 - s1**2 / n, 0.0)
+        m2 = np.where(m2 > 1e-12 * s2, m2, 0.0)  # exactly 0 for a type with the same x in every document
+        m3 = s3 - 3 * s1 * s2 / n + 2 * s1**3 / n**2
+        drawn = m * (n - m) / (n * max(n - 1, 1))
+        mean, spread = s1 * m / n, weight**2 * drawn * m2
+        deviation += weight * (sums.first[:, columns] - mean)
+        below += weight * mean
+        above += weight * (s1 - mean)
+        variance += spread
+        third += weight**3 * drawn * (n - 2 * m) / max(n - 2, 1) * m3
+        inside, outside, whole = np.maximum(m, 1.0), np.maximum(n - m, 1.0), sums.inverse.sum()
+        excess = (inverse * outside / inside + (whole - inverse) * inside / outside) / (whole or 1.0)
+        corrected += spread * np.maximum(excess, 1.0)
     flat = ~(variance > 0)
     sd = np.where(flat, 1.0, np.sqrt(variance))
-    z = np.where(flat, 0.0, deviation / sd / np.sqrt(excess))
+    z = deviation / np.where(flat, np.inf, np.sqrt(corrected))
     skew = np.where(flat, 0.0, third / sd**3)
     with np.errstate(divide="ignore"):
-        below, above = np.minimum(skew, sd / room[0]), np.maximum(skew, -sd / room[1])
-    p = 2 * np.minimum(_upper_tail(z, above), _upper_tail(-z, -below))
+        ends = np.minimum(skew, sd / below), np.maximum(skew, -sd / above)
+    p = 2 * np.minimum(_upper_tail(z, ends[1]), _upper_tail(-z, -ends[0]))
     return np.asarray(np.where(flat, 1.0, np.clip(p, 0.0, 1.0)))
-
-
-def length_excess(inverse: Floats, sizes: Floats) -> Floats:
-    """How much more the difference of class means varies than relabelling shows, because documents differ in length, shape (K,).
-
-    The share of a type with rate r varies as r/T. With m documents in the class and n − m in the others, relabelling sees
-    Σ 1/T · r/(m(n − m)) where the truth is Σ_in 1/T · r/m² + Σ_out 1/T · r/(n − m)²: a rare class of short documents varies more.
-    Without this, such a class gives p < 0.05 to every fifth type of equal rates. Never below 1, so that p only grows.
-
-    Args:
-        inverse: Σ 1/T over the documents of each class, shape (K,).
-        sizes: documents of each class, shape (K,).
-    """
-    inside, outside = np.maximum(sizes, 1.0), np.maximum(sizes.sum() - sizes, 1.0)
-    whole = inverse.sum()
-    if whole <= 0:
-        return np.ones_like(inside)
-    return np.asarray(np.maximum((inverse * outside / inside + (whole - inverse) * inside / outside) / whole, 1.0))
 
 
 def _upper_tail(z: Floats, skew: Floats) -> Floats:
@@ -271,8 +215,3 @@ def false_discovery(p: Floats) -> Floats:
     from scipy.stats import false_discovery_control  # takes half a second to import
 
     return np.asarray(false_discovery_control(p, axis=0)) if len(p) else p
-
-
-def mirrored(middle: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
-    """An estimate and its interval for both of two classes from those of the second, each of shape (|S|, 1)."""
-    return np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high])

@@ -23,45 +23,22 @@ test is the score test of θ_s = 0, corrected for the estimate of β, turned by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import beta as beta_curve
 
-from tokensieve.evidence.importance import Bounds, Importance
-from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, mirrored, quantile, share_interval
+from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, quantile, share_interval
 from tokensieve.text.counts import Counts, Floats, Ints
 
 NEWTON = 25
-KNOTS = 0.5, 1.0  # of Δ log length: beyond three times as long, longer wins hardly more often
 
 
-@dataclass(frozen=True)
-class WinRates:
-    """How often the side that alone contains a type wins; arrays of shape (|S|,).
-
-    Attributes:
-        pairs: pairs of which one side alone contains it.
-        wins: of these, how often that is the preferred side.
-        rate, low, high: σ(θ) with its 95 % interval.
-        p_value, q_value: of "it has no part in the preference"; q over types in at least one such pair.
-    """
-
-    pairs: Ints
-    wins: Ints
-    rate: Floats
-    low: Floats
-    high: Floats
-    p_value: Floats
-    q_value: Floats
-
-
-def differences(matrix: Any) -> sp.csr_array:
+def differences(matrix: sp.csr_array) -> sp.csr_array:
     """Row 2i less row 2i + 1, shape (n, |S|), without stored zeros."""
     out = sp.csr_array(matrix[::2] - matrix[1::2])
     out.eliminate_zeros()
@@ -95,39 +72,64 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     total, reach, second, fourth, m = _moments(flips)
     p = _flipped_p(total, reach, second, fourth, m)
     t = quantile(m)
-    half = t * np.sqrt(np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + _one(second, m))
+    # the square of one typical unit is added, so that few units of one sign still have a variance
+    half = t * np.sqrt(np.maximum(second - total**2 / max(flips.shape[0], 1), 0.0) + second / np.maximum(m, 1))
     mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
-    low, high = (x[:, None] for x in agreeing(mean, *ends, p))
+    low, high = agreeing(mean, *ends, p)
+    effect = mean[:, None], low[:, None], high[:, None]
     sides = [_by_unit(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
     inside, outside = (_column(side.sum(axis=0)) for side in sides)
-    squares = [_column(side.power(2).sum(axis=0)) for side in sides]
+    squares = _column(sides[0].power(2).sum(axis=0)), _column(sides[1].power(2).sum(axis=0))
     shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
-    present = counts.present
-    posterior = share_interval(inside, outside, (squares[0], squares[1]), t[:, None], shared)
-    q = false_discovery(p[:, None])
-    reach, p, q = (np.repeat(x, 2, axis=1) for x in (_column(shares.sum(axis=0)) / (2 * n), p[:, None], q))
-    posterior, effect = mirrored(*posterior), mirrored(mean[:, None], low, high)
-    return Importance(
-        tokens=counts.tokens,
-        classes=counts.classes,
-        class_documents=present,
-        class_count=np.concatenate([outside, inside], axis=1),
-        posterior_difference=posterior[0],
-        posterior_interval=Bounds(*posterior[1:]),
-        neutral=np.zeros(2),
-        alpha=effect[0],
-        alpha_interval=Bounds(*effect[1:]),
-        effect=effect[0],
-        effect_interval=Bounds(*effect[1:]),
-        reach=reach,
-        p_value=p,
-        q_value=q,
+    return Importance.of_columns(
+        counts.tokens,
+        counts.classes,
+        counts.present,
+        np.concatenate([outside, inside], axis=1),
+        np.zeros(2),
+        share_interval(inside, outside, squares, t[:, None], shared),
+        effect,
+        effect,
+        _column(shares.sum(axis=0)) / (2 * n),
+        p[:, None],
     )
 
 
-def length_features(log_ratio: Floats) -> Floats:
-    """B of the module docstring: the parts of Δ log length within ±½, from there to ±1, and beyond; shape (n, 3)."""
-    inner, middle = np.clip(log_ratio, -KNOTS[0], KNOTS[0]), np.clip(log_ratio, -KNOTS[1], KNOTS[1])
+def win_rates(counts: Counts, units: Ints, log_ratio: Floats) -> pl.DataFrame:
+    """How often the side that alone contains a type wins, and how often at equal length (module docstring).
+
+    Args:
+        counts: 2n documents, preferred side first.
+        units: unit of each pair, shape (n,).
+        log_ratio: Δ log length, shape (n,).
+
+    Returns:
+        One row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the preferred side),
+        win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part in the preference" and q_value; the last
+        five again at equal length, with the prefix "equal_length_".
+    """
+    present = sp.csr_array(
+        (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
+    )
+    delta = differences(present)
+    columns = {
+        "token": pl.Series(counts.tokens.tolist(), dtype=pl.String),
+        "pairs": np.bincount(delta.indices, minlength=counts.n_types),
+        "wins": np.bincount(delta.indices[delta.data > 0], minlength=counts.n_types),
+    }
+    for prefix, x in (("", np.zeros((len(units), 0))), ("equal_length_", _length_features(log_ratio))):
+        names = ("win_rate", "low", "high", "p_value", "q_value")
+        columns |= {prefix + name: found for name, found in zip(names, _rates(delta, units, x), strict=True)}
+    frame = pl.DataFrame(columns).filter(pl.col("pairs") > 0)
+    return frame.sort("equal_length_low", "token", descending=[True, False])
+
+
+def _length_features(log_ratio: Floats) -> Floats:
+    """B of the module docstring: the parts of Δ log length within ±½, from there to ±1, and beyond; shape (n, 3).
+
+    Beyond three times as long, longer wins hardly more often.
+    """
+    inner, middle = np.clip(log_ratio, -0.5, 0.5), np.clip(log_ratio, -1.0, 1.0)
     return np.column_stack([inner, middle - inner, log_ratio - middle])
 
 
@@ -147,18 +149,9 @@ def _length_weights(features: Floats) -> Floats:
     return np.asarray(beta)
 
 
-def win_rates(matrix: Any, units: Ints, features: Floats | None = None) -> WinRates:
-    """How often the side that alone contains a type wins, and with features of length how often at equal length (module docstring).
-
-    Args:
-        matrix: counts of 2n documents over |S| types.
-        units: unit of each pair, shape (n,).
-        features: of length (`length_features`), shape (n, r); None for the rates as they are.
-    """
-    present = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-    delta = differences(present)
+def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """σ(θ) of each type, its interval, p and q, shape (|S|,), given B = x, shape (n, r); without columns, rates as they are."""
     n, n_types = delta.shape
-    x = np.zeros((n, 0)) if features is None else features
     offset = x @ _length_weights(x)
     pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
     theta = _log_odds(types, sign, offset[pair], n_types)
@@ -178,8 +171,7 @@ def win_rates(matrix: Any, units: Ints, features: Floats | None = None) -> WinRa
     q[pairs > 0] = false_discovery(p[pairs > 0][:, None])[:, 0]
     se = np.sqrt(second + 0.25) / (np.maximum(information, 0.0) + 0.25)
     low, high = agreeing(theta, theta - Z95 * se, theta + Z95 * se, p)
-    wins = np.bincount(types[sign > 0], minlength=n_types)
-    return WinRates(pairs, wins, expit(theta), expit(low), expit(high), p, q)
+    return expit(theta), expit(low), expit(high), p, q
 
 
 def _log_odds(types: Ints, sign: Floats, offset: Floats, n_types: int) -> Floats:
@@ -219,25 +211,6 @@ def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, uni
     return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, least), 0.0, 1.0)))
 
 
-def wins_frame(tokens: NDArray[Any], raw: WinRates, equal: WinRates) -> pl.DataFrame:
-    """One row per type that some pair has on one side alone: token, pairs, wins, win_rate (low, high, p, q), and at equal length.
-
-    Args:
-        tokens: the types as text, shape (|S|,).
-        raw, equal: of `win_rates`, without and with length.
-    """
-    columns: dict[str, Any] = {
-        "token": pl.Series(tokens.tolist(), dtype=pl.String),
-        "pairs": raw.pairs,
-        "wins": raw.wins,
-    }
-    for prefix, found in (("", raw), ("equal_length_", equal)):
-        names = {"win_rate": "rate", "low": "low", "high": "high", "p_value": "p_value", "q_value": "q_value"}
-        columns |= {prefix + name: getattr(found, field) for name, field in names.items()}
-    frame = pl.DataFrame(columns).filter(pl.col("pairs") > 0)
-    return frame.sort("equal_length_low", "token", descending=[True, False])
-
-
 def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Floats, Ints]:
     """Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,), and how many D_u are not zero."""
     flips.eliminate_zeros()
@@ -248,11 +221,6 @@ def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Floats, Ints]
 
     units = np.bincount(flips.indices, minlength=n).astype(np.int64)
     return sums(d), sums(np.abs(d)), sums(d**2), sums(d**4), units
-
-
-def _one(second: Floats, m: Ints) -> Floats:
-    """The square of one typical unit, so that few units of one sign still have a variance."""
-    return np.asarray(second / np.maximum(m, 1))
 
 
 def _column(x: Any) -> Floats:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
-from tokensieve.evidence.intervals import clustered_share
+from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 
@@ -32,23 +33,34 @@ class Share:
         """`found` of `of` documents."""
         if of == 0:
             return cls(0, 0, 0.0, 0.0, 1.0)
-        from scipy.stats import binomtest  # takes half a second to import
-
-        ends = binomtest(found, of).proportion_ci(method="wilson")
-        return cls(found, of, found / of, float(ends.low), float(ends.high))
+        return cls(found, of, found / of, *_wilson(found / of, of, Z95))
 
     @classmethod
-    def over(cls, correct: Any, units: Ints | None) -> Share:
-        """Fraction of documents (or pairs) that are correct, the interval over groups if there are any (`clustered_share`).
+    def over(cls, correct: ArrayLike, units: Ints | None) -> Share:
+        """Fraction of documents (or pairs) that are correct; with groups, those of one group are not independent of each other:
+
+            V = U/(U − 1) Σ_u (Σ_{i∈u} (x_i − x̄))² / n²      D = max(n V / (x̄ (1 − x̄)), 1)      Wilson's interval with n/D
+
+        V is the cluster-robust variance of a mean (Liang & Zeger 1986; as a ratio of unit sums, Cochran 1977, section 9A.3), D
+        Kish's design effect (Korn & Graubard 1998), the quantile Student's with U − 1 degrees. Where all are 0, or all 1, no
+        variance can be seen, and the groups are counted: n/D = U.
 
         Args:
             correct: 1, 0 or ½ for each, shape (n,).
             units: the group of each, shape (n,), or None.
         """
         x = np.asarray(correct, dtype=np.float64)
-        if units is None or not len(x):
-            return cls.count(round(float(x.sum())), len(x))
-        return cls(round(float(x.sum())), len(x), *clustered_share(x, units))
+        n, found = len(x), round(float(x.sum()))
+        if units is None or not n:
+            return cls.count(found, n)
+        mean = float(np.mean(x))
+        sums = np.bincount(np.unique(units, return_inverse=True)[1], x - mean)
+        u = len(sums)
+        if u == n:
+            return cls(found, n, mean, *_wilson(mean, n, Z95))
+        chance = mean * (1 - mean) * n
+        design = max(u / max(u - 1, 1) * float(sums @ sums) / chance, 1.0) if chance > 0 else n / u
+        return cls(found, n, mean, *_wilson(mean, n / design, float(stdtrit(max(u - 1, 1), 1 - LEVEL / 2))))
 
     def __str__(self) -> str:
         return f"{percent(self.value)} (95% CI {percent(self.low)} to {percent(self.high)})"
@@ -61,3 +73,10 @@ class Share:
     def to_dict(self) -> dict[str, float]:
         """All of it, as JSON values."""
         return asdict(self)
+
+
+def _wilson(share: float, n: float, t: float) -> tuple[float, float]:
+    """Wilson's interval of a share among n independent documents, t the quantile."""
+    centre, half = share + t**2 / (2 * n), t * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
+    low, high = (centre - half) / (1 + t**2 / n), (centre + half) / (1 + t**2 / n)
+    return float(np.clip(low, 0.0, share)), float(np.clip(high, share, 1.0))

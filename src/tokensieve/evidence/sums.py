@@ -86,8 +86,34 @@ class TokenSums:
         """n."""
         return int(self.class_sizes.sum())
 
+    @property
+    def sizes(self) -> Floats:
+        """Documents of each class, as floats, shape (K,)."""
+        return self.class_sizes.astype(np.float64)
 
-def as_floats(words: Ints) -> Floats:
+    @property
+    def first(self) -> Floats:
+        """Σ x in each class, shape (|S|, K)."""
+        return _as_floats(self.shares[:, :, 0])
+
+    @property
+    def second(self) -> Floats:
+        """Σ x² in each class, shape (|S|, K)."""
+        return _as_floats(self.shares[:, :, 1])
+
+    @property
+    def powers(self) -> tuple[Floats, Floats, Floats]:
+        """Σ x, Σ x² and Σ x³ over all classes, each of shape (|S|, 1)."""
+        first, second = (_as_floats(self.shares[:, :, i].sum(axis=1)) for i in (0, 1))
+        return first[:, None], second[:, None], _as_floats(self.cubes)[:, None]
+
+    @property
+    def inverse(self) -> Floats:
+        """Σ 1/T in each class, shape (K,)."""
+        return _as_floats(self.inverse_lengths)
+
+
+def _as_floats(words: Ints) -> Floats:
     """Fixed-point numbers, words along the last axis, as floats."""
     out = np.zeros(words.shape[:-1])
     for i in reversed(range(WORDS)):

@@ -10,7 +10,6 @@ from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import AuditData, Check, named
 from tokensieve.auditing.findings import Finding, quoted, rows_of
 from tokensieve.escape import shown
-from tokensieve.evidence.environments import Stability
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.wording import count, percent
@@ -39,7 +38,7 @@ class Unstable(Check):
         leans = np.stack([x.effect / np.where(x.reach > 0, x.reach, 1.0) for x in found.within if x is not None])
         predicts = np.stack([x.q_value < LEVEL for x in found.within if x is not None])
         least = max(FLOOR, self.coverage * train.counts.n_documents / max(len(found.names), 1))
-        chosen = found.stability == Stability.UNSTABLE.value
+        chosen = found.stability == "unstable"
         chosen &= predicts.any(axis=0) & (overall.documents >= least)[:, None]
         chosen &= leans.max(axis=0) - leans.min(axis=0) >= self.apart
         if not chosen.any():

@@ -95,7 +95,7 @@ def judge(
             helps = use["helps"][s] - t / single * (use["helps"][s] - use["helps_low"][s])
         else:
             helps = -math.inf
-        ends = found.posterior_interval.low[s, k], found.posterior_interval.high[s, k]
+        ends = found.posterior_interval[0][s, k], found.posterior_interval[1][s, k]
         low, high = (float(end - found.neutral[k]) for end in ends)
         excess = (effect - margin - max(0.0, high) * slope) / typical
         supported = found.q_value[s, k] < LEVEL and found.posterior_difference[s, k] > found.neutral[k]
