@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, log_loss, precision_score, recall_score
 
-from tokensieve.auditing.score import BINS, ModelCard, learning_curve, model_card
+from tokensieve.auditing.score import BINS, ModelCard, learning_curve
 from tokensieve.model.attention import decide, probabilities
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
@@ -26,7 +26,7 @@ def made(classes: int, n: int = 300, seed: int = 0) -> tuple[Counts, np.ndarray]
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_card_is_what_scikit_learn_counts(classes: int) -> None:
     test, f = made(classes)
-    card = model_card(f, test, np.asarray([3, 1, 2, 2][:classes]))
+    card = ModelCard.of(f, test, np.asarray([3, 1, 2, 2][:classes]))
     y, said, p = test.labels, decide(f), probabilities(f)
     assert (card.confusion == confusion_matrix(y, said)).all()
     np.testing.assert_allclose([s.value for s in card.precision], precision_score(y, said, average=None))
@@ -52,7 +52,7 @@ def test_the_card_is_what_scikit_learn_counts(classes: int) -> None:
 def test_no_test_documents() -> None:
     test, f = made(2)
     none = Counts(test.matrix[:0], test.labels[:0], test.classes, test.tokens)
-    card: ModelCard = model_card(f[:0], none, np.asarray([1, 1]))
+    card: ModelCard = ModelCard.of(f[:0], none, np.asarray([1, 1]))
     assert np.isnan(card.log_loss) and card.calibration.is_empty() and card.confusion.sum() == 0
 
 

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
 from calls import Run
 from reviews import write_reviews
-from tokensieve.auditing.score import score
+from tokensieve.auditing.score import Score
 from tokensieve.model.storage import load_model
 from tokensieve.text.documents import read_rows
 from tokensieve.text.sources import open_source
@@ -59,12 +59,12 @@ def test_columns_and_groups_of_training_are_remembered_and_the_score_is_scikit_l
 def test_the_log_loss_of_many_classes_is_scikit_learns(k: int) -> None:
     rng = np.random.default_rng(k)
     f, labels = 3 * rng.normal(size=(40, k)), [None, "strange", *map(str, rng.integers(0, k, 38))]
-    found = score(f, pl.Series(labels, dtype=pl.String), [str(i) for i in range(k)])
+    found = Score.of(f, pl.Series(labels, dtype=pl.String), [str(i) for i in range(k)])
     p = np.exp(f[2:]) / np.exp(f[2:]).sum(axis=1, keepdims=True)
     assert found is not None and (found.unlabelled, found.unknown) == (1, {"strange": 1})
     assert found.log_loss == pytest.approx(log_loss(labels[2:], p, labels=[str(i) for i in range(k)]), rel=1e-12)
     assert found.confusion.sum() == found.accuracy.of == 38
-    assert score(f[:1], pl.Series([None], dtype=pl.String), ["0", "1", "2"]) is None
+    assert Score.of(f[:1], pl.Series([None], dtype=pl.String), ["0", "1", "2"]) is None
 
 
 def test_an_identifier_stays_and_other_columns_on_request(model: Path, run: Run) -> None:

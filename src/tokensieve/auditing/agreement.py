@@ -6,11 +6,12 @@ from enum import StrEnum
 
 import numpy as np
 import polars as pl
-import polars.selectors
 
 from tokensieve.evidence.importance import Category, Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import Model, both
+from tokensieve.model.explanation import attention_sums
+from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Floats, Ints
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
@@ -62,45 +63,12 @@ def token_table(importance: Importance, model: Model, attention: Floats) -> tupl
         attention=pl.Series(np.tile(attention, k)),
         quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
     )
-    return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS)), which
+    return table.with_columns(pl.selectors.float().round_sig_figs(DIGITS)), which
 
 
-def quadrant_sizes(tokens: pl.DataFrame) -> dict[Quadrant, int]:
-    """How many token types stand in each quadrant."""
-    sizes = dict(tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
-    return {quadrant: sizes.get(quadrant.value, 0) for quadrant in Quadrant}
-
-
-def surest(tokens: pl.DataFrame, label: str, rows: int = 10) -> pl.DataFrame:
-    """The tokens that speak most surely for a class: q < 0.05, in at least 5 documents, ordered by the cautious end of the
-    interval of their posterior difference.
-
-    Args:
-        tokens: a row per token type and class (`Audit.tokens`, `Diagnosis.tokens`).
-        label: the class.
-        rows: at most this many.
-    """
-    mine = tokens.lazy().filter(
-        pl.col("class") == label, pl.col("q_value") < LEVEL, pl.col("effect") > 0, pl.col("documents") >= FLOOR
-    )
-    return mine.sort("posterior_low", "token", descending=[True, False]).head(rows).collect()
-
-
-def disagreeing(tokens: pl.DataFrame, quadrant: Quadrant, rows: int = 10) -> pl.DataFrame:
-    """Tokens of one quadrant, in at least 5 documents, each for the class it speaks for most.
-
-    `Quadrant.MODEL`: most attended first, and only those with p ≥ 0.05, before any correction for the number of tokens;
-    otherwise largest effect first.
-
-    Args:
-        tokens: a row per token type and class (`Audit.tokens`, `Diagnosis.tokens`).
-        quadrant: the tokens wanted.
-        rows: at most this many.
-    """
-    found = tokens.lazy().filter(
-        pl.col("quadrant") == quadrant.value, pl.col("effect") > 0, pl.col("documents") >= FLOOR
-    )
-    found = found.sort("effect", "token", descending=[True, False]).unique("token", maintain_order=True)
-    if quadrant is Quadrant.MODEL:
-        found = found.filter(pl.col("p_value") >= LEVEL).sort("attention", "token", descending=[True, False])
-    return found.head(rows).collect()
+def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
+    """The same of a trained model, and the quadrants' fractions of attention and of uniform attention."""
+    sums = attention_sums(learned.train.counts.matrix, learned.model.scores)
+    table, which = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
+    masses = [np.bincount(which, x, len(QUADRANTS)) / np.sum(x) for x in sums[:2]]
+    return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))

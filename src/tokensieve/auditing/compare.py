@@ -29,7 +29,7 @@ from scipy.stats import false_discovery_control, norm
 from tokensieve import __version__
 from tokensieve.auditing.checks import registry
 from tokensieve.auditing.findings import plural, quoted
-from tokensieve.auditing.limits import Limit, parse_amount, parse_limits
+from tokensieve.auditing.limits import Limit, parse_limits
 from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.saved import Saved
@@ -304,7 +304,7 @@ def change_limits(written: str | None) -> tuple[Limit, ...]:
     if written is None:
         return ()
     given = parse_limits(written, [*(change.value for change in Change), "accuracy"], "change")
-    limits = tuple(parse_amount(name, amount, written) for name, amount in given.items())
+    limits = tuple(Limit.parse(name, amount, written) for name, amount in given.items())
     for limit in limits:
         whole = not limit.relative and limit.amount == int(limit.amount)
         if (limit.name == "accuracy" and limit.amount > 1) or (limit.name != "accuracy" and not whole):
@@ -476,7 +476,7 @@ def _findings(found: AuditComparison) -> list[Block]:
 def _headlines(title: str, one: Saved) -> list[Block]:
     """The most serious findings of one side, as cards."""
     cards = [
-        Section(finding.title, (Text(f"{finding.headline or finding.title}."),), level=finding.level.value)
+        Section(finding.title, (Text(f"{finding.headline or finding.title}."),), level=finding.level)
         for finding in one.headlines
     ]
     return [Section(title, tuple(cards))] if cards else []

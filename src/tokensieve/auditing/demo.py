@@ -16,90 +16,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tokensieve.blocks import Column, Report, Table, Text
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.counts import Ints
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
-STRENGTHS = {
-    "wonderful": 0.95,
-    "superb": 0.9,
-    "excellent": 0.85,
-    "delightful": 0.8,
-    "great": 0.7,
-    "enjoyable": 0.6,
-    "lovely": 0.6,
-    "good": 0.5,
-    "pleasant": 0.4,
-    "decent": 0.25,
-    "terrible": -0.95,
-    "awful": -0.9,
-    "dreadful": -0.85,
-    "annoying": -0.8,
-    "boring": -0.7,
-    "bad": -0.6,
-    "poor": -0.6,
-    "dull": -0.5,
-    "weak": -0.4,
-    "slow": -0.25,
-}
-NEUTRAL = [
-    "red",
-    "round",
-    "local",
-    "usual",
-    "second",
-    "large",
-    "early",
-    "wooden",
-    "digital",
-    "narrow",
-    "northern",
-    "modern",
-    "square",
-    "foreign",
-    "weekly",
-]
-THINGS = [
-    "plot",
-    "room",
-    "soup",
-    "camera",
-    "garden",
-    "chair",
-    "story",
-    "kitchen",
-    "ticket",
-    "lamp",
-    "song",
-    "station",
-    "table",
-    "window",
-    "coffee",
-    "engine",
-    "chapter",
-    "pool",
-    "market",
-    "actor",
-    "bridge",
-    "teacher",
-    "jacket",
-    "phone",
-    "lesson",
-    "theatre",
-    "carpet",
-    "river",
-    "menu",
-    "train",
-]
-PLACES = ["upstairs", "outside", "nearby", "downtown", "inside", "there", "abroad", "online"]
+_POSITIVE = "wonderful superb excellent delightful great enjoyable lovely good pleasant decent".split()
+_NEGATIVE = "terrible awful dreadful annoying boring bad poor dull weak slow".split()
+STRENGTHS = dict(zip(_POSITIVE, (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4, 0.25), strict=True))
+STRENGTHS |= dict(zip(_NEGATIVE, (-0.95, -0.9, -0.85, -0.8, -0.7, -0.6, -0.6, -0.5, -0.4, -0.25), strict=True))
+NEUTRAL = (
+    "red round local usual second large early wooden digital narrow northern modern square foreign weekly"
+).split()
+THINGS = (
+    "plot room soup camera garden chair story kitchen ticket lamp song station table window coffee engine chapter pool market "
+    "actor bridge teacher jacket phone lesson theatre carpet river menu train"
+).split()
+PLACES = "upstairs outside nearby downtown inside there abroad online".split()
 SENTENCES = (
     "The {thing} was {word}.",
     "We found the {thing} {place} {word}.",
@@ -108,10 +47,9 @@ SENTENCES = (
     "They showed us a {thing} that looked {word} to everyone {place}.",
 )
 DEVICES = ("web", "phone", "laptop")
-SHORTCUT = "tablet"
+SHORTCUT, SHORTCUT_SHARES = "tablet", (0.01, 0.25)  # of negative and of positive reviews
 NEGATED = 0.1
 UTILITIES = {"log length": 3.0, "⟨**bold**⟩": 1.0, "tapestry": 2.0, "furthermore": 0.0}
-SHORTCUT_SHARES = (0.01, 0.25)
 
 
 @dataclass(frozen=True)
@@ -135,7 +73,28 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     """Generate n reviews, half of them positive; the same seed gives the same text."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % 2).astype(np.int64)
-    texts = [_review(int(label), rng) for label in labels]
+    strengths = np.array(list(STRENGTHS.values()))
+    sums = {y: np.cumsum(1 + y * strengths) for y in (-1, 1)}  # P(one of the words up to s | y), but for a factor
+
+    def one_of(options: Sequence[str]) -> str:
+        return options[int(rng.integers(len(options)))]
+
+    texts = []
+    for label in labels.tolist():
+        sentences = []
+        for _ in range(int(rng.integers(3, 8))):
+            thing, other = rng.choice(len(THINGS), 2, replace=False)
+            sentence, place = one_of(SENTENCES), one_of(PLACES)
+            if rng.random() < 0.5:
+                word = one_of(NEUTRAL)
+            else:
+                negated = rng.random() < NEGATED
+                y = 2 * (label != negated) - 1
+                word = list(STRENGTHS)[(sums[y] / sums[y][-1]).searchsorted(rng.random(), side="right")]
+                word = f"not {word}" if negated else word
+            sentences.append(sentence.format(thing=THINGS[thing], other=THINGS[other], place=place, word=word))
+        device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else one_of(DEVICES)
+        texts.append(" ".join(sentences) + f"\nPosted via {device}.")
     truth = {word: (1 - 2 * NEGATED) * delta for word, delta in STRENGTHS.items()}
     return Reviews(pl.Series(texts, dtype=pl.String), labels, truth, SHORTCUT)
 
@@ -181,44 +140,8 @@ def _answer(rng: np.random.Generator) -> str:
 
 
 def _utility(answer: str) -> float:
-    return (
-        UTILITIES["log length"] * math.log(len(answer))
-        + UTILITIES["⟨**bold**⟩"] * ("**" in answer)
-        + UTILITIES["tapestry"] * ("Tapestry" in answer)
-    )
-
-
-def _review(label: int, rng: np.random.Generator) -> str:
-    sentences = [_sentence(label, rng) for _ in range(int(rng.integers(3, 8)))]
-    device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else _one_of(DEVICES, rng)
-    return " ".join(sentences) + f"\nPosted via {device}."
-
-
-def _sentence(label: int, rng: np.random.Generator) -> str:
-    thing, other = rng.choice(len(THINGS), 2, replace=False)
-    sentence, place = _one_of(SENTENCES, rng), _one_of(PLACES, rng)
-    return sentence.format(thing=THINGS[thing], other=THINGS[other], place=place, word=_word(label, rng))
-
-
-def _word(label: int, rng: np.random.Generator) -> str:
-    if rng.random() < 0.5:
-        return _one_of(NEUTRAL, rng)
-    negated = rng.random() < NEGATED
-    y = (2 * label - 1) * (-1 if negated else 1)
-    word = list(STRENGTHS)[_cumulative(y).searchsorted(rng.random(), side="right")]
-    return f"not {word}" if negated else word
-
-
-def _one_of(options: Sequence[str], rng: np.random.Generator) -> str:
-    return options[int(rng.integers(len(options)))]
-
-
-@cache
-def _cumulative(y: int) -> Floats:
-    """P(one of the words up to s | y) for each sentiment word s."""
-    sums: Floats = np.cumsum(1 + y * np.array(list(STRENGTHS.values())))
-    sums /= sums[-1]
-    return sums
+    there = {"log length": math.log(len(answer)), "⟨**bold**⟩": "**" in answer, "tapestry": "Tapestry" in answer}
+    return sum(UTILITIES[name] * value for name, value in there.items())
 
 
 def planted_truth(audit: Audit, reviews: Reviews) -> Report:
@@ -238,17 +161,10 @@ def planted_truth(audit: Audit, reviews: Reviews) -> Report:
         rows.append((word, true, (row["posterior_difference"], *ends), "found" if row["q_value"] < 0.05 else "missed"))
     first = audit.suspicious[0][0] if audit.suspicious else None
     verdict = "is the first suspicious token" if first == reviews.shortcut else f"was not found first (first: {first})"
-    columns = (
-        Column("Sentiment word"),
-        Column("True", "signed"),
-        Column("Measured", "interval", unit="with 95% CI"),
-        Column("Result"),
-    )
+    measured_column = Column("Measured", "interval", unit="with 95% CI")
+    columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
     n = len(reviews.strengths)
     summary = f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals contain the true strength."
-    return Report(
-        "demo",
-        "How much of the planted truth was found",
-        f"The planted shortcut {reviews.shortcut!r} {verdict}.",
-        (Text(summary), Table("", columns, rows, first=n)),
-    )
+    blocks = (Text(summary), Table("", columns, rows, first=n))
+    title = "How much of the planted truth was found"
+    return Report("demo", title, f"The planted shortcut {reviews.shortcut!r} {verdict}.", blocks)

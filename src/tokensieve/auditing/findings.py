@@ -1,13 +1,11 @@
-"""What an audit found that someone should act on: one thing each, with its evidence, its documents and what to do."""
+"""What an audit found that someone should act on, with its places in the texts, and the words that findings share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Literal
 
-import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
@@ -19,15 +17,60 @@ from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
-LISTED_ROWS = 1000  # of a finding in findings.json; findings.csv has them all
 
 
-class Level(StrEnum):
-    """How serious, for people: a finding that touches 5% of the documents is high, one below 1% is low."""
+@dataclass(frozen=True)
+class Excerpt:
+    """A token where it occurs.
 
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
+    Attributes:
+        row: row of the document in its source, from 1.
+        label: its class.
+        before, token, after: the text around it, and it as it is written there.
+        looks_like: the class that the document looks like, where its label is in doubt.
+    """
+
+    row: int
+    label: str
+    before: str
+    token: str
+    after: str
+    looks_like: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        corpus: Corpus,
+        document: int,
+        tokens: Sequence[str],
+        tokenizer: Tokenizer,
+        place: tuple[int, int] | None = None,
+    ) -> Excerpt:
+        """The first of the tokens in a document with 70 characters on either side; the document's start, or its end, where none
+        is a word of it.
+
+        Args:
+            corpus: the documents.
+            document: which of them.
+            tokens: looked for.
+            tokenizer: that found them.
+            place: (start, end) of one in characters, if that is known.
+        """
+        around, text = 70, str(corpus.texts[document])
+        row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
+        words = [token for token in tokens if not is_formatting(token)]
+        if place is None and words:
+            place = min((found[:2] for found in occurrences(text, words, tokenizer)), default=None)
+        if place is None:
+            form = " ".join(filter(is_formatting, tokens))
+            last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * around
+            return cls(row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around])
+        start, end = place
+        low, high = max(0, start - around), min(len(text), end + around)
+        before, after = text[low:start], text[end:high]
+        before = ("…" + before.partition(" ")[2]) if low else before
+        after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
+        return cls(row, label, before, text[start:end], after)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,9 +108,9 @@ class Finding:
     action: str = ""
 
     @property
-    def level(self) -> Level:
-        """High from 5% of the documents, low below 1%."""
-        return Level.HIGH if self.severity >= 0.05 else Level.MEDIUM if self.severity >= 0.01 else Level.LOW
+    def level(self) -> Literal["high", "medium", "low"]:
+        """How serious, for people: high from 5% of the documents, low below 1%."""
+        return "high" if self.severity >= 0.05 else "medium" if self.severity >= 0.01 else "low"
 
     @property
     def maskable(self) -> list[str]:
@@ -76,29 +119,30 @@ class Finding:
 
     def __repr__(self) -> str:
         about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(self.label, 40) * bool(self.label)
-        return f"Finding({self.kind}{f': {about}' if about else ''}; {self.level.value}, {self.documents:,} documents)"
+        return f"Finding({self.kind}{f': {about}' if about else ''}; {self.level}, {self.documents:,} documents)"
 
     def _repr_html_(self) -> str:
         shares = [(name, *share.to_dict().values()) for name, share in self.evidence.items()]
         return html_table(repr(self), ("evidence", "documents", "of", "fraction", "low", "high"), shares)
 
-    def to_dict(self) -> dict[str, Any]:
-        """An entry of findings.json."""
+    def to_dict(self) -> dict[str, object]:
+        """An entry of findings.json, with its first thousand rows (findings.csv has them all)."""
+        own = {name: list(getattr(self, name)) for name in ("tokens", "signs", "details")}
         return {
             "kind": self.kind,
             "title": self.title,
             "headline": self.headline,
-            "level": self.level.value,
+            "level": self.level,
             "severity": round(self.severity, 6),
             "class": self.label,
-            "tokens": list(self.tokens),
-            "signs": list(self.signs),
+            "tokens": own["tokens"],
+            "signs": own["signs"],
             "evidence": {name: share.to_dict() for name, share in self.evidence.items()},
-            "details": list(self.details),
+            "details": own["details"],
             "action": self.action,
             "documents": self.documents,
-            "rows": self.rows.select("token", "part", "row", "label").to_dicts()[:LISTED_ROWS],
-            "examples": [vars(one) for one in self.examples],
+            "rows": self.rows.select(list(ROWS)).head(1000).to_dicts(),
+            "examples": [asdict(one) for one in self.examples],
         }
 
 
@@ -111,31 +155,9 @@ def rows_of(documents: Ints, corpus: Corpus, part: str = "train", token: str = "
         part: "train" or "test".
         token: why they are listed, or "".
     """
-    labels = pl.Series([str(name) for name in corpus.classes], dtype=pl.String).gather(corpus.labels[documents])
+    labels = pl.Series(list(map(str, corpus.classes)), dtype=pl.String).gather(corpus.labels[documents])
     frame = pl.DataFrame({"row": corpus.rows[documents], "label": labels})
-    return frame.select(pl.lit(token).alias("token"), pl.lit(part).alias("part"), pl.col("row").cast(pl.Int64), "label")
-
-
-AROUND = 70  # characters on either side
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """A token where it occurs.
-
-    Attributes:
-        row: row of the document in its source, from 1.
-        label: its class.
-        before, token, after: the text around it, and it as it is written there.
-        looks_like: the class that the document looks like, where its label is in doubt.
-    """
-
-    row: int
-    label: str
-    before: str
-    token: str
-    after: str
-    looks_like: str = ""
+    return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")
 
 
 def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:
@@ -149,114 +171,10 @@ def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Itera
                 yield spans[i][0], spans[i + len(parts) - 1][1], i, len(words)
 
 
-def passage(
-    corpus: Corpus, document: int, tokens: Sequence[str], tokenizer: Tokenizer, place: tuple[int, int] | None = None
-) -> Excerpt:
-    """The first of the tokens in a document, with the text around it; its start, or its end, where none is a word of it.
-
-    Args:
-        corpus: the documents.
-        document: which of them.
-        tokens: looked for.
-        tokenizer: that found them.
-        place: where one stands, (start, end) in characters, if that is known.
-    """
-    text = str(corpus.texts[document])
-    row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
-    words = [token for token in tokens if not is_formatting(token)]
-    found = place or (words and next((o[:2] for o in sorted(occurrences(text, words, tokenizer))), None)) or None
-    if found is None:
-        form = " ".join(token for token in tokens if is_formatting(token))
-        last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * AROUND
-        return Excerpt(row, label, "", "", f"…{text[-2 * AROUND :]}" if last else text[: 2 * AROUND])
-    start, end = found
-    low, high = max(0, start - AROUND), min(len(text), end + AROUND)
-    before, after = text[low:start], text[end:high]
-    before = ("…" + before.partition(" ")[2]) if low else before
-    after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
-    return Excerpt(row, label, before, text[start:end], after)
-
-
 def holders(counts: Counts, types: Ints) -> list[Ints]:
     """For each type the documents that contain it."""
     columns = sp.csc_array(counts.matrix[:, types])
-    return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype(np.int64) for t in range(len(types))]
-
-
-# what documents with a feature do; lengths and “ends …” are made by rule
-_CLAUSES = {
-    "no final stop": "end without a full stop",
-    "trailing spaces": "end in white space",
-    "leading spaces": "start with white space",
-    "starts in lower case": "start in lower case",
-    "starts with a quote": "start with a quotation mark",
-    "starts with a digit": "start with a digit",
-    "ALL CAPS": "contain a word in capitals",
-    "no capitals": "contain no capital letter",
-    "2 spaces": "contain double spaces",
-    "3+ spaces": "contain three or more spaces in a row",
-    "tab": "contain a tab",
-    "line break": "contain a line break",
-    "blank line": "contain a blank line",
-    "no-break space": "contain a no-break space",
-    "invisible character": "contain an invisible character",
-    "**bold**": "contain **bold** type",
-    "bullet list": "contain a bullet list",
-    "numbered list": "contain a numbered list",
-    "heading": "contain a heading",
-    "table": "contain a table",
-    "code": "contain code",
-    "[link](…)": "contain a [link](…)",
-    "URL": "contain a web address",
-    "e-mail address": "contain an e-mail address",
-    "HTML": "contain HTML",
-    "@name": "contain an @name",
-    "#tag": "contain a #tag",
-    "number": "contain a digit",
-    "n/10 rating": "contain a rating such as 7/10",
-    "percentage": "contain a percentage",
-    "sum of money": "contain a sum of money",
-    "emoji": "contain an emoji",
-    "emoticon": "contain an emoticon",
-    "mojibake": "contain broken characters",
-    "— dash": "contain a dash",
-    "; semicolon": "contain a semicolon",
-    ": colon": "contain a colon",
-    "(parentheses)": "contain (parentheses)",
-    '"quotes"': "contain quotation marks",
-    "curly quotes": "contain curly quotes",
-    "repeated letters": "contain a letter three times in a row",
-    "*asterisks*": "contain a word in *asterisks*",
-}
-
-# the columns of an audit's tables, for readers of a page
-TERMS = (
-    (
-        "Effect",
-        "How much more a token is used in the class than elsewhere: the mean over documents of the sign of the class times the "
-        "token's fraction of the document, corrected for unequal classes. The interval counts documents, not occurrences.",
-    ),
-    (
-        "Posterior difference",
-        "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / all occurrences, from "
-        "−1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
-    ),
-    (
-        "q",
-        "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
-    ),
-    ("Score", "What attention is made of: a document's attention is the softmax of its tokens' scores."),
-    ("Value", "What a token adds to the logit when attended to; above zero it is evidence for the class."),
-    (
-        "Attention",
-        "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
-    ),
-    (
-        "Data and model",
-        "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than average attention. "
-        "Without evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
-    ),
-)
+    return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
 
 
 def form_clause(token: str) -> str:
@@ -268,9 +186,44 @@ def form_clause(token: str) -> str:
         clause = f"are {words} words long"
     elif name.startswith("ends "):
         clause = f"end in {name.removeprefix('ends ').removeprefix('with ')}"
+    elif name in _WITH_ARTICLE:
+        clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:
         clause = _CLAUSES.get(name, f'contain "{name}"')
     return f"{clause} in {shown(field, 30)}" if field else clause
+
+
+_WITH_ARTICLE = (
+    "tab|line break|blank line|no-break space|invisible character|bullet list|numbered list|heading|table|[link](…)|"
+    "e-mail address|@name|#tag|percentage|sum of money|emoji|emoticon"
+).split("|")
+_CLAUSES = {
+    "no final stop": "end without a full stop",
+    "trailing spaces": "end in white space",
+    "leading spaces": "start with white space",
+    "starts in lower case": "start in lower case",
+    "starts with a quote": "start with a quotation mark",
+    "starts with a digit": "start with a digit",
+    "ALL CAPS": "contain a word in capitals",
+    "no capitals": "contain no capital letter",
+    "2 spaces": "contain double spaces",
+    "3+ spaces": "contain three or more spaces in a row",
+    "**bold**": "contain **bold** type",
+    "code": "contain code",
+    "URL": "contain a web address",
+    "HTML": "contain HTML",
+    "number": "contain a digit",
+    "n/10 rating": "contain a rating such as 7/10",
+    "mojibake": "contain broken characters",
+    "— dash": "contain a dash",
+    "; semicolon": "contain a semicolon",
+    ": colon": "contain a colon",
+    "(parentheses)": "contain (parentheses)",
+    '"quotes"': "contain quotation marks",
+    "curly quotes": "contain curly quotes",
+    "repeated letters": "contain a letter three times in a row",
+    "*asterisks*": "contain a word in *asterisks*",
+}
 
 
 def quoted(tokens: Sequence[str], most: int = 5) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors
 
 from tokensieve.auditing.agreement import DIGITS
 from tokensieve.evidence.intervals import LEVEL
@@ -19,8 +17,6 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats
 from tokensieve.text.spill import characters
 
-LEAST, LEAST_SHARE = 10, 0.005  # pairs in which one side alone contains the type
-FORM = 0.6  # win rate at equal length, at its conservative bound, from which formatting is listed
 ALIKE = 1.25  # two lengths within this factor are alike
 
 
@@ -54,14 +50,15 @@ class PreferenceFacts:
     def of(cls, learned: CorpusModel) -> PreferenceFacts:
         """From a model trained on a corpus of pairs."""
         corpora = {"train": learned.train.corpus, "test": learned.test.corpus}
+        pairing = learned.train.corpus.pairs
+        assert pairing is not None
         units = {part: corpus.pairs.units for part, corpus in corpora.items() if corpus.pairs is not None}
         ratio = {part: log_ratios(corpus) for part, corpus in corpora.items()}
         wins = win_rates(learned.train.counts, units["train"], ratio["train"])
         m = learned.f[::2, 0]
         alike = np.abs(ratio["test"]) <= np.log(ALIKE)
         uneven = alike & (ratio["test"] != 0)
-        right, pairing = named_rightly(m), learned.train.corpus.pairs
-        assert pairing is not None
+        right = named_rightly(m)
         return cls(
             columns=pairing.columns,
             by=pairing.by,
@@ -74,10 +71,10 @@ class PreferenceFacts:
                 Share.over(right[alike], units["test"][alike]),
                 Share.over(ratio["test"][uneven] > 0, units["test"][uneven]),
             ),
-            wins=wins.with_columns(polars.selectors.float().round_sig_figs(DIGITS)),
+            wins=wins.with_columns(pl.selectors.float().round_sig_figs(DIGITS)),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The entry `pairs` of summary.json."""
         model, longer = self.like_length
         return {
@@ -91,23 +88,18 @@ class PreferenceFacts:
             "like_length": {"within": ALIKE, "model": model.to_dict(), "longer": longer.to_dict()},
         }
 
-    def top(self, wins: bool, rows: int | None = 8) -> pl.DataFrame:
-        """The types that win (or lose) at equal length, those first that decide most: pairs · (2 rate − 1)², the rate at its
-        conservative bound. Lengths themselves are left out."""
+    def top(self, wins: bool, rows: int | None = 8, rate: float = 0.6) -> pl.DataFrame:
+        """The types that win (or lose) more often than `rate` at equal length, at its conservative bound, those first that decide
+        most: pairs · (2 bound − 1)². Only types in at least 10 pairs and 0.5% of all; lengths themselves are left out."""
+        bound = pl.col("equal_length_low") if wins else 1 - pl.col("equal_length_high")
         kept = self.wins.filter(
-            pl.col("pairs") >= max(LEAST, LEAST_SHARE * self.pairs["train"]),
+            pl.col("pairs") >= max(10, 0.005 * self.pairs["train"]),
             pl.col("equal_length_q_value") < LEVEL,
-            beyond(FORM, wins),
+            pl.col("equal_length_low") >= rate if wins else pl.col("equal_length_high") <= 1 - rate,
             ~pl.col("token").str.starts_with("⟨length "),
         )
-        lead = 2 * pl.col("equal_length_low") - 1 if wins else 1 - 2 * pl.col("equal_length_high")
-        found = kept.sort(pl.col("pairs") * lead**2, "token", descending=[True, False])
+        found = kept.sort(pl.col("pairs") * (2 * bound - 1) ** 2, "token", descending=[True, False])
         return found if rows is None else found.head(rows)
-
-
-def beyond(rate: float, wins: bool) -> pl.Expr:
-    """Whether a type wins (loses) more often than that at equal length, at its conservative bound."""
-    return pl.col("equal_length_low") >= rate if wins else pl.col("equal_length_high") <= 1 - rate
 
 
 def log_ratios(corpus: Corpus) -> Floats:

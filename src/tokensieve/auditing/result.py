@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 from scipy.stats import entropy
 
-from tokensieve.auditing.agreement import Quadrant, disagreeing, quadrant_sizes, surest
-from tokensieve.auditing.findings import ROWS, Finding
-from tokensieve.auditing.limits import rows_to_review
+from tokensieve.auditing.agreement import FLOOR, Quadrant
+from tokensieve.auditing.findings import ROWS, Finding, holders, rows_of
 from tokensieve.auditing.preferences import PreferenceFacts
-from tokensieve.auditing.score import ModelCard, model_card
+from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import accuracy, decide, probabilities
@@ -32,13 +32,6 @@ from tokensieve.text.counts import Ints
 
 if TYPE_CHECKING:
     from tokensieve.blocks import Report
-
-
-BUDGETED = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
-SUMMARY = (
-    "name classes documents class_documents token_types test_accuracy majority_accuracy class_recall baseline_accuracy "
-    "unknown_share attention_share seconds seed settings version notes"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,22 +172,40 @@ class Audit:
         if not self.learned.task.single:
             return None
         f = self.learned.f if self.learned.f.shape[1] > 1 else self.learned.f[:, 0]
-        return model_card(f, self.learned.test.plain, self.learned.train.counts.class_sizes, self.curve)
+        return ModelCard.of(f, self.learned.test.plain, self.learned.train.counts.class_sizes, self.curve)
 
     @cached_property
     def examples(self) -> list[Example]:
-        """Test documents, taken apart."""
-        return examples(self.model, self.learned)
+        """Ten test documents, taken apart: of those predicted correctly three certain and two uncertain ones, and as many of the
+        others."""
+        test, f, chosen = self.learned.test, self.learned.f, list[tuple[Kind, int]]()
+        kinds = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
+        for (certain, uncertain), group in zip(kinds, by_certainty(self.learned), strict=True):
+            chosen += [(certain, int(i)) for i in group[:3]] + [(uncertain, int(i)) for i in group[3:][::-1][:2]]
+        if not chosen:
+            return []
+        documents = [i for _, i in chosen]
+        p, predicted, out = probabilities(f[documents]), decide(f), []
+        explanations = self.model.explain(test.counts.matrix[documents])
+        for (kind, i), chances, explained in zip(chosen, p, explanations, strict=True):
+            k, row = int(predicted[i]), int(test.corpus.rows[i])
+            output = 1 if f.shape[1] == 1 else k
+            shares = pieces(self.model.trained_, test.corpus.texts[i], output, test.counts.matrix[[i]])
+            labels = self.classes[test.counts.labels[i]], self.classes[k]
+            out.append(Example(kind, row, *labels, float(chances[k]), explained.answer, shares, explained.table))
+        return out
 
     # ---- tokens
 
     @cached_property
     def quadrants(self) -> dict[Quadrant, int]:
         """How many token types are in each quadrant."""
-        return quadrant_sizes(self.tokens)
+        sizes = dict(self.tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
+        return {quadrant: sizes.get(quadrant.value, 0) for quadrant in Quadrant}
 
     def top(self, label: str, rows: int = 10) -> pl.DataFrame:
-        """The strongest predictors of a class (`agreement.surest`).
+        """The strongest predictors of a class: q < 0.05, in at least 5 documents, ordered by the conservative bound of their
+        posterior difference.
 
         Raises:
             InputError: there is no such class.
@@ -202,27 +213,35 @@ class Audit:
         if label not in self.classes:
             names = ", ".join(repr(name) for name in self.classes[:10])
             raise InputError(f"{label!r:.60} is not a class of this audit; its classes are {names}")
-        return surest(self.tokens, label, rows)
+        found = self.tokens.lazy().filter(
+            pl.col("class") == label, pl.col("q_value") < LEVEL, pl.col("effect") > 0, pl.col("documents") >= FLOOR
+        )
+        return found.sort("posterior_low", "token", descending=[True, False]).head(rows).collect()
 
     def disagreement(self, quadrant: Quadrant | str, rows: int = 10) -> pl.DataFrame:
-        """Tokens of one disagreeing quadrant (`agreement.disagreeing`)."""
-        return disagreeing(self.tokens, Quadrant(quadrant), rows)
+        """Tokens of one quadrant, in at least 5 documents, each for the class that it predicts most, largest effect first; of
+        `Quadrant.MODEL` most attended first, and only those with p ≥ 0.05, before any correction for the number of tokens."""
+        quadrant = Quadrant(quadrant)
+        found = self.tokens.lazy().filter(
+            pl.col("quadrant") == quadrant.value, pl.col("effect") > 0, pl.col("documents") >= FLOOR
+        )
+        found = found.sort("effect", "token", descending=[True, False]).unique("token", maintain_order=True)
+        if quadrant is Quadrant.MODEL:
+            found = found.filter(pl.col("p_value") >= LEVEL).sort("attention", "token", descending=[True, False])
+        return found.head(rows).collect()
 
     @cached_property
     def suspicious(self) -> list[tuple[str, str, str]]:
         """(token, class, reason) of the first word of each shortcut among the token types."""
         out: list[tuple[str, str, str]] = []
-        for finding in self.findings if self.pairs is None else ():
-            if finding.kind != "shortcut" or not finding.maskable:
-                continue
-            rows = self.tokens.filter(pl.col("token") == finding.maskable[0])
-            if rows.is_empty():  # a phrase, beside single words
-                continue
-            row = rows.sort("posterior_difference", descending=True).row(0, named=True)
-            share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
-            label = shown(row["class"], 40)
-            reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {label}"
-            out.append((row["token"], row["class"], reason))
+        for finding in self.findings if self.learned.task.single else ():
+            first = finding.maskable[:1] if finding.kind == "shortcut" else []
+            rows = self.tokens.filter(pl.col("token").is_in(first)).sort("posterior_difference", descending=True)
+            for row in rows.head(1).iter_rows(named=True):  # none of a phrase, beside single words
+                share, pure = row["documents"] / self.documents["train"], row["class_documents"] / row["documents"]
+                label = shown(row["class"], 40)
+                reason = f"occurs in {row['documents']:,} documents ({share:.1%}), {pure:.1%} of them {label}"
+                out.append((row["token"], row["class"], reason))
         return out
 
     # ---- what --fail-on allows
@@ -236,9 +255,15 @@ class Audit:
     @cached_property
     def to_review(self) -> pl.DataFrame:
         """token, part ("train" or "test"), row, label of every document that contains one of these."""
-        sides = {"train": self.learned.train, "test": self.learned.test}
-        parts = {name: (part.counts, part.corpus.rows) for name, part in sides.items()}
-        return rows_to_review(self.over_budget["token"].unique(maintain_order=True), parts)
+        tokens, found = self.over_budget["token"].unique(maintain_order=True), [pl.DataFrame(schema=ROWS)]
+        for name, part in (("train", self.learned.train), ("test", self.learned.test)) if len(tokens) else ():
+            place = {str(token): s for s, token in enumerate(part.counts.tokens)}
+            held = holders(part.counts, np.array([place[token] for token in tokens], dtype=np.int64))
+            which = np.repeat(np.arange(len(held)), list(map(len, held)))
+            rows = rows_of(np.concatenate(held), part.corpus, name)
+            rows = rows.with_columns(token=tokens.gather(which), place=pl.Series(which))
+            found.append(rows.sort("place", "row").drop("place"))
+        return pl.concat(found)
 
     @property
     def exceeded(self) -> tuple[str, ...]:
@@ -260,17 +285,12 @@ class Audit:
 
     def files(self) -> dict[str, Content]:
         """File name → content of everything but the page and its pictures."""
-        tables = {"tokens.csv": self.tokens, "findings.csv": self.finding_rows(), "label-issues.csv": self.label_issues}
-        tables["environments.csv"] = self.environments
-        if self.pairs is not None:
-            tables["pairs.csv"] = self.pairs.wins
-        if self.settings.budget is not None:
-            tables["over-budget.csv"] = self.to_review
-        always = ("tokens.csv", "findings.csv", "pairs.csv", "over-budget.csv")
-        files: dict[str, Content] = {}
-        for name, table in tables.items():
-            if name in always or not table.is_empty():
-                files[name] = csv_table(table)
+        tables = {"tokens.csv": self.tokens, "findings.csv": self.finding_rows()}
+        optional = {"label-issues.csv": self.label_issues, "environments.csv": self.environments}
+        tables |= {name: table for name, table in optional.items() if not table.is_empty()}
+        tables |= {} if self.pairs is None else {"pairs.csv": self.pairs.wins}
+        tables |= {} if self.settings.budget is None else {"over-budget.csv": self.to_review}
+        files: dict[str, Content] = {name: csv_table(table) for name, table in tables.items()}
         files.update(model_files(self.model))
         files["findings.json"] = json.dumps(self.findings_dict(), ensure_ascii=False, indent=1)
         self.seconds.setdefault("total", sum(self.seconds.values()))
@@ -289,41 +309,41 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        suspicious = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
-        over = [] if self.over_budget.is_empty() else self.over_budget.select(BUDGETED).to_dicts()
-        summary = {name: getattr(self, name) for name in SUMMARY.split()}
+        names = (
+            "name classes documents class_documents token_types test_accuracy majority_accuracy class_recall baseline_accuracy "
+            "unknown_share attention_share seconds seed settings version notes"
+        )
+        summary: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
         columns = list(self.learned.train.corpus.intake.columns)
         summary["settings"] = self.settings.to_dict() | {"columns": columns} | self.more
-        honest = None if self.honest_accuracy is None else [share.to_dict() for share in self.honest_accuracy]
-        kinds = [finding.kind for finding in self.findings]
-        found = {"findings": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}, "honest_accuracy": honest}
-        card = {} if self.card is None else {"model_card": self.card.to_dict()}
-        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict()}
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
-        return summary | {"suspicious": suspicious, "over_budget": over} | found | card | pairs
+        summary["suspicious"] = [dict(zip(("token", "class", "reason"), s, strict=True)) for s in self.suspicious]
+        over = ("token", "class", "documents", "posterior_difference", "posterior_low", "posterior_high")
+        summary["over_budget"] = self.over_budget.select(over).to_dicts()
+        kinds = [finding.kind for finding in self.findings]
+        summary["findings"] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+        summary["honest_accuracy"] = self.honest_accuracy and [share.to_dict() for share in self.honest_accuracy]
+        card = {} if self.card is None else {"model_card": self.card.to_dict()}
+        return summary | card | ({} if self.pairs is None else {"pairs": self.pairs.to_dict()})
 
     def findings_dict(self) -> dict[str, Any]:
         """The content of findings.json."""
-        return {
-            "name": self.name,
-            "version": self.version,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
+        findings = [finding.to_dict() for finding in self.findings]
+        return {"name": self.name, "version": self.version, "findings": findings}
 
     def finding_rows(self) -> pl.DataFrame:
         """Every document of every finding: finding (its place, from 1), kind, tokens, part, row, label."""
-        document = [name for name in ROWS if name != "token"]
-        schema = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | {name: ROWS[name] for name in document}
-        parts = [
-            finding.rows.select(
-                pl.lit(i, pl.Int32).alias("finding"),
-                pl.lit(finding.kind).alias("kind"),
-                pl.lit(", ".join(finding.tokens[:5])).alias("tokens"),
-                *document,
-            )
-            for i, finding in enumerate(self.findings, 1)
-        ]
-        return pl.concat([pl.DataFrame(schema=schema), *parts])
+        document = {name: ROWS[name] for name in ("part", "row", "label")}
+        schema = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String} | document
+        parts = [pl.DataFrame(schema=schema)]
+        for i, one in enumerate(self.findings, 1):
+            own = {
+                "finding": pl.lit(i, pl.Int32),
+                "kind": pl.lit(one.kind),
+                "tokens": pl.lit(", ".join(one.tokens[:5])),
+            }
+            parts.append(one.rows.select(**own, **{name: pl.col(name) for name in document}))
+        return pl.concat(parts)
 
     def to_frame(self) -> pl.DataFrame:
         """The table of tokens: a row per token type and class."""
@@ -377,24 +397,3 @@ def by_certainty(learned: CorpusModel) -> tuple[Ints, Ints]:
     order = order[np.diff(counts.matrix.indptr)[order] > 0]
     right = decide(learned.f)[order] == counts.labels[order]
     return order[right], order[~right]
-
-
-def examples(model: AttentionClassifier, learned: CorpusModel) -> list[Example]:
-    """Ten test documents: of those predicted correctly three certain and two uncertain ones, and as many of the others."""
-    chosen: list[tuple[Kind, int]] = []
-    kinds = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
-    for (certain, uncertain), group in zip(kinds, by_certainty(learned), strict=True):
-        chosen += [(certain, int(i)) for i in group[:3]] + [(uncertain, int(i)) for i in group[3:][::-1][:2]]
-    if not chosen:
-        return []
-    test, f = learned.test, learned.f
-    documents = [i for _, i in chosen]
-    p, names, trained = probabilities(f[documents]), test.corpus.classes, model.trained_
-    predicted, out = decide(f), []
-    for (kind, i), chances, explained in zip(chosen, p, model.explain(test.counts.matrix[documents]), strict=True):
-        k, text = int(predicted[i]), test.corpus.texts[i]
-        shares = pieces(trained, text, 1 if f.shape[1] == 1 else k, test.counts.matrix[[i]])
-        labels = names[test.counts.labels[i]], names[k]
-        row = int(test.corpus.rows[i])
-        out.append(Example(kind, row, *labels, float(chances[k]), explained.answer, shares, explained.table))
-    return out

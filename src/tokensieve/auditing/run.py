@@ -6,12 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
+from tokensieve.auditing.agreement import DIGITS, token_frame
 from tokensieve.auditing.checks import AuditData, run_checks
-from tokensieve.auditing.findings import Finding, plural
+from tokensieve.auditing.findings import plural
 from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import learning_curve
@@ -19,12 +18,10 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Block, Column, Report, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
-from tokensieve.model.explanation import attention_sums
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.task.tasks import CorpusModel, train_corpus
+from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source
@@ -54,14 +51,19 @@ def audit(
         InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
-    corpus = _read(corpus, reading, clock)
+    if not isinstance(corpus, Corpus):
+        corpus = (read_pairs if "pairs" in reading else read_corpus)(corpus, **reading)
+        clock.lap("reading")
+    elif reading:
+        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
     learned = train_corpus(corpus, settings, tokenizer, tell, clock)
-    importance = learned.task.importance(learned.train)
+    task, train, test = learned.task, learned.train, learned.test
+    importance = task.importance(train)
     clock.lap("importance")
     baseline = None
-    if settings.baseline and not isinstance(learned.train.corpus.texts, StoredTexts):
+    if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
         tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline = learned.task.baseline(learned.train, learned.test, settings.seed)
+        baseline = task.baseline(train, test, settings.seed)
         clock.lap("baseline")
     elif settings.baseline:
         learned.notes.append(
@@ -70,6 +72,7 @@ def audit(
     tell("agreement and findings", 0.0)
     table, shares = token_frame(importance, learned)
     data = AuditData(learned, importance, table, settings, corpus.test is not None)
+    stable = pl.DataFrame()
     if data.environments is not None:
         stable = data.environments[0].to_frame(importance)
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
@@ -80,10 +83,13 @@ def audit(
     tell("learning curve", 0.0)
     honest, curve = None, pl.DataFrame()
     if settings.thorough:
-        gone, sides = _shortcut_tokens(findings, learned), (learned.train, learned.test)
-        honest = learned.task.accuracy_without(gone, *sides, learned.model, learned.f, settings)
-        if learned.task.single:
-            curve = learning_curve(learned.train.counts, learned.test.counts, learned.model, settings)
+        shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
+        gone = {token for finding in shortcuts for token in finding.tokens}
+        if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
+            gone |= {str(token) for token in train.counts.tokens if str(token).startswith("⟨length ")}
+        honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
+        if task.single:
+            curve = learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
     return Audit(
         learned=learned,
@@ -95,49 +101,21 @@ def audit(
         baseline_accuracy=baseline,
         honest_accuracy=honest,
         label_issues=data.label_issues[1] if settings.thorough else pl.DataFrame(),
-        environments=pl.DataFrame() if data.environments is None else stable,
+        environments=stable,
         curve=curve,
         pairs=data.preferences,
         seconds=clock.seconds,
     )
 
 
-def _read(source: Corpus | Source, reading: dict[str, Any], clock: Clock) -> Corpus:
-    """The corpus, read where it is not yet."""
-    if not isinstance(source, Corpus):
-        corpus = (read_pairs if "pairs" in reading else read_corpus)(source, **reading)
-        clock.lap("reading")
-        return corpus
-    if reading:
-        raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
-    return source
-
-
-def _shortcut_tokens(findings: tuple[Finding, ...], learned: CorpusModel) -> set[str]:
-    """The tokens of the shortcuts; where length is one of them, all bins of length."""
-    shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
-    tokens = {token for finding in shortcuts for token in finding.tokens}
-    if any(not finding.tokens for finding in shortcuts):
-        tokens |= {str(token) for token in learned.train.counts.tokens if str(token).startswith("⟨length ")}
-    return tokens
-
-
-def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
-    """The table `Audit.tokens`, and the quadrants' fractions of attention and of uniform attention."""
-    sums = attention_sums(learned.train.counts.matrix, learned.model.scores)
-    table, which = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
-    masses = [np.bincount(which, x, len(QUADRANTS)) / np.sum(x) for x in sums[:2]]
-    return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
-
-
 @dataclass(frozen=True)
 class LabelAudits:
-    """All of them in short.
+    """Audits of several labels of the same documents, side by side and in short.
 
     Attributes:
         name: the source.
         version: of this package.
-        rows: an entry of summary.json for each label (`label_row`).
+        rows: an entry of summary.json for each label (`row`).
         left_out: labels of too few documents, or of all but a few → documents that have them.
         seconds: of each stage.
     """
@@ -149,7 +127,31 @@ class LabelAudits:
     left_out: dict[str, int]
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    @staticmethod
+    def row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
+        """One label's audit in short.
+
+        Args:
+            label: its name.
+            folder: of its audit, beside the index.
+            audit: of documents with and without it.
+        """
+        sizes = list(audit.class_documents.values())
+        first = audit.findings[0] if audit.findings else None
+        return {
+            "label": label,
+            "folder": folder,
+            "documents": sum(audit.documents.values()),
+            "base_rate": Share.count(sizes[1] if len(sizes) == 2 else max(sizes), sum(sizes)).value,
+            "test_accuracy": audit.accuracy.value,
+            "majority_accuracy": audit.majority_accuracy,
+            "findings": len(audit.findings),
+            "first_finding": first and first.kind,
+            "headline": first.headline if first else "",
+            "exceeded": audit.fails,
+        }
+
+    def to_dict(self) -> dict[str, object]:
         """The content of summary.json."""
         return {"name": self.name, "version": self.version, "labels": list(self.rows), "left_out": self.left_out}
 
@@ -164,7 +166,6 @@ class LabelAudits:
 
     def report(self) -> Report:
         """A row for each label; their audits are in folders of their own."""
-        n = sum(row["findings"] > 0 for row in self.rows)
         columns = (
             Column("Label"),
             Column("Base rate", "percent"),
@@ -173,17 +174,11 @@ class LabelAudits:
             Column("Most serious"),
             Column("Report", "link"),
         )
-        rows = [
-            (
-                shown(row["label"], 40),
-                row["base_rate"],
-                row["test_accuracy"],
-                row["findings"],
-                shown(row["headline"], 200) + (" (over the limit of --fail-on)" if row["exceeded"] else ""),
-                f"{row['folder']}/report.html",
-            )
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            headline = shown(row["headline"], 200) + " (over the limit of --fail-on)" * row["exceeded"]
+            numbers = row["base_rate"], row["test_accuracy"], row["findings"]
+            rows.append((shown(row["label"], 40), *numbers, headline, f"{row['folder']}/report.html"))
         blocks: list[Block] = [
             Text("Open the report of a label, in the folder that the last column names."),
             Table("", columns, rows, first=30, searchable=True),
@@ -192,32 +187,7 @@ class LabelAudits:
             names = ", ".join(f"{shown(name, 20)} ({n:,})" for name, n in list(self.left_out.items())[:20])
             text = f"Not audited, because too few documents have them or lack them: {names}."
             blocks.append(Text(text, style="warning"))
+        n = sum(row["findings"] > 0 for row in self.rows)
         verdict = f"{plural(n, 'label')} of {len(self.rows):,} {'has' if n == 1 else 'have'} findings."
-        return Report(
-            "audit", f"Audits of {shown(file_name(self.name), 60)}", verdict, tuple(blocks), {"version": self.version}
-        )
-
-
-def label_row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
-    """One label's audit in short.
-
-    Args:
-        label: its name.
-        folder: of its audit, beside the index.
-        audit: of documents with and without it.
-    """
-    sizes = list(audit.class_documents.values())
-    first = audit.findings[0] if audit.findings else None
-    base = Share.count(sizes[1] if len(sizes) == 2 else max(sizes), sum(sizes))
-    return {
-        "label": label,
-        "folder": folder,
-        "documents": sum(audit.documents.values()),
-        "base_rate": base.value,
-        "test_accuracy": audit.accuracy.value,
-        "majority_accuracy": audit.majority_accuracy,
-        "findings": len(audit.findings),
-        "first_finding": first and first.kind,
-        "headline": first.headline if first else "",
-        "exceeded": audit.fails,
-    }
+        title = f"Audits of {shown(file_name(self.name), 60)}"
+        return Report("audit", title, verdict, tuple(blocks), {"version": self.version})

@@ -54,7 +54,7 @@ def audit(
     quiet: bool = quiet_option(),
 ) -> int:
     """Audit one source, or each of its labels."""
-    from tokensieve.auditing.limits import exceeded_report
+    from tokensieve.auditing.report import exceeded_report
     from tokensieve.report.terminal import show
 
     writing = Writing(splitting, quiet, pictures, card)
@@ -139,7 +139,7 @@ def _audit_labels(
 ) -> int:
     """Audit each label, write its folder when it is done, and the index at the end."""
     from tokensieve import __version__
-    from tokensieve.auditing.run import LabelAudits, label_row
+    from tokensieve.auditing.run import LabelAudits
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
@@ -153,7 +153,8 @@ def _audit_labels(
         folder = f"{folder}-{number}" if folder.lower() in taken else folder
         taken.add(folder.lower())
         say(writing.quiet, f"label {number} of {len(several)}: {label}")
-        rows.append(label_row(label, folder, run_audit(source, settings, out / folder, writing, f"{name}: {label}")))
+        found = run_audit(source, settings, out / folder, writing, f"{name}: {label}")
+        rows.append(LabelAudits.row(label, folder, found))
     index = LabelAudits(name, __version__, tuple(rows), too_few)
     save(index, out, pictures=False)
     if not writing.quiet:

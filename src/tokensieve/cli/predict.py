@@ -97,7 +97,7 @@ def _predict_documents(
     """
     import polars as pl
 
-    from tokensieve.auditing.score import score
+    from tokensieve.auditing.score import Score
     from tokensieve.model.attention import probabilities
     from tokensieve.report.terminal import show_score
     from tokensieve.text.documents import read_rows
@@ -109,7 +109,7 @@ def _predict_documents(
     found = None
     if label is not None:
         labels = [name if name is None else final.get(name) or name for name in rows["label"]]
-        found = score(f, pl.Series(labels, dtype=pl.String), list(map(str, model.classes)))
+        found = Score.of(f, pl.Series(labels, dtype=pl.String), list(map(str, model.classes)))
         if given and found is None:
             raise InputError(
                 f"{table.name}: column {label!r} has no label that the model knows; choose another with --label"

@@ -58,7 +58,7 @@ def train(
         tell("writing", 0.0)
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
-            from tokensieve.auditing.run import token_frame
+            from tokensieve.auditing.agreement import token_frame
 
             files["tokens.csv"] = csv_table(token_frame(learned.task.importance(learned.train), learned)[0])
         clock.lap("report")

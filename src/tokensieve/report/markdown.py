@@ -41,7 +41,7 @@ def dataset_card(audit: Audit) -> str:
     train, test = count(audit.documents["train"]), count(audit.documents["test"])
     low, high = percent(audit.accuracy.low), percent(audit.accuracy.high)
     found = [
-        Text(f"{one.title} ({one.level.value}): {one.headline}. {'; '.join(one.details)}. {one.action}")
+        Text(f"{one.title} ({one.level}): {one.headline}. {'; '.join(one.details)}. {one.action}")
         for one in audit.findings[:12]
     ]
     if len(audit.findings) > 12:

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 
 from tokensieve.auditing.checks.alone import Alone
 from tokensieve.auditing.checks.association import Association
-from tokensieve.auditing.checks.base import AuditData, Check
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Preferences, Share
 from tokensieve.auditing.checks.contradiction import Contradiction, OpposedPairs
 from tokensieve.auditing.checks.drift import Drift
 from tokensieve.auditing.checks.empty import Empty
@@ -26,51 +26,18 @@ from tokensieve.auditing.checks.shift import Shift
 from tokensieve.auditing.checks.shortcut import Shortcut
 from tokensieve.auditing.checks.unstable import Unstable
 from tokensieve.auditing.checks.wins import AnswerLength, Wins
-from tokensieve.auditing.findings import Finding
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Labels, Preferences
 
-__all__ = [
-    "AuditData",
-    "Check",
-    "Finding",
-    "Labels",
-    "Preferences",
-    "Share",
-    "check_names",
-    "glossary",
-    "registry",
-    "run_checks",
-]
-
-GROUP = "tokensieve.checks"
-OWN: tuple[type[Check], ...] = (
-    Shortcut,
-    AnswerLength,
-    Position,
-    Wins,
-    Alone,
-    Association,
-    Shift,
-    Leak,
-    PairLeak,
-    Contradiction,
-    OpposedPairs,
-    LabelIssues,
-    ReversedPairs,
-    Groups,
-    Repeated,
-    Unstable,
-    Drift,
-    Imbalance,
-    Empty,
-)
+__all__ = ["AuditData", "Check", "Finding", "Labels", "Preferences", "Share"]
+# what predicts the label, then what is wrong with documents or with the split
+OWN: tuple[type[Check], ...] = (Shortcut, AnswerLength, Position, Wins, Alone, Association, Shift)
+OWN += (Leak, PairLeak, Contradiction, OpposedPairs, LabelIssues, ReversedPairs, Groups, Repeated)
+OWN += (Unstable, Drift, Imbalance, Empty)
 
 
 @cache
 def registry() -> tuple[Check, ...]:
     """All checks: ours, then those of other packages."""
-    return tuple(check() for check in (*OWN, *(entry.load() for entry in entry_points(group=GROUP))))
+    return tuple(check() for check in (*OWN, *(entry.load() for entry in entry_points(group="tokensieve.checks"))))
 
 
 def check_names() -> tuple[str, ...]:
@@ -81,8 +48,7 @@ def check_names() -> tuple[str, ...]:
 def run_checks(data: AuditData) -> tuple[Finding, ...]:
     """The findings of every check that applies, most serious first."""
     apply = [check for check in registry() if isinstance(data.task, check.tasks)]
-    apply = [check for check in apply if data.settings.thorough or not check.thorough]
-    found = [finding for check in apply for finding in check.find(data)]
+    found = [one for check in apply if data.settings.thorough or not check.thorough for one in check.find(data)]
     reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
     weaker = ("association", "shift")  # of the same token these say less than a shortcut
     found = [f for f in found if f.kind not in weaker or not set(f.tokens[:1]) & reported]

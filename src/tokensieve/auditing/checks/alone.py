@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding, quoted
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
-from tokensieve.evidence.shares import Share
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.fit import refit
-from tokensieve.task.tasks import Labels
 from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 
@@ -42,22 +41,23 @@ class Alone(Check):
         names = [str(token) for token in train.tokens]
         majority = float(np.mean(test.labels == train.class_sizes.argmax()))
         whole = data.task.accuracy(data.learned.f, data.test)
-        form = np.arange(data.words, train.n_types)
-        length = np.array([s for s in form.tolist() if "⟨length " in names[s]], dtype=np.int64)
-        parts: list[tuple[str, Ints, bool]] = [("Formatting", form, False), ("Length", length, False)]
+        form = list(range(data.words, train.n_types))
+        parts = {"Formatting": form, "Length": [s for s in form if "⟨length " in names[s]]}
         fields = data.train.corpus.fields if len(data.train.corpus.fields) > 1 else ()
         for field in fields:
             own = [s for s, token in enumerate(names) if token.startswith(f"{field}:")]
-            parts.append((f"The field {shown(field, 40)}", np.array(own, dtype=np.int64), True))
-        for name, types, is_field in parts:
+            parts[f"The field {shown(field, 40)}"] = own
+        for i, (name, columns) in enumerate(parts.items()):
+            types = np.array(columns, dtype=np.int64)
             found = self._accuracy(types, data)
-            if found is None or found.low < majority + self.least:
+            if found is None or found.low < majority + self.least or (i > 1 and found.high < whole.value):
                 continue
-            if is_field and found.high < whole.value:
-                continue
-            tokens = self._strongest(types, data)
+            # the types of largest effect in their class
+            worth = np.where(data.importance.q_value < LEVEL, np.abs(data.importance.effect), 0.0).max(axis=1)[types]
+            order = np.argsort(-worth, kind="stable")[: self.named]
+            tokens = tuple(names[s] for s in types[order[worth[order] > 0]]) or (names[types[0]],)
             details = [f"accuracy {found} on {found.of:,} test documents", f"most of it comes from {quoted(tokens)}"]
-            details += [f"all fields together reach {percent(whole.value)}"] if is_field else []
+            details += [f"all fields together reach {percent(whole.value)}"] * (i > 1)
             without = f"{percent(majority)} by always predicting the largest class"
             yield self.finding(
                 data,
@@ -81,10 +81,3 @@ class Alone(Check):
         model = refit(part, data.learned.model, train.n_documents, data.settings)
         f = data.task.decide(model, held.matrix)
         return Share.over(data.task.correct(f, held), data.task.units(data.test.corpus))
-
-    def _strongest(self, types: Ints, data: AuditData) -> tuple[str, ...]:
-        """The types of largest effect in their class, most frequent ones before rare ones."""
-        found = data.importance
-        worth = np.where(found.q_value < 0.05, np.abs(found.effect), 0.0).max(axis=1)[types]
-        order = np.argsort(-worth, kind="stable")[: self.named]
-        return tuple(str(found.tokens[s]) for s in types[order[worth[order] > 0]]) or (str(found.tokens[types[0]]),)

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share, named
 from tokensieve.auditing.checks.shortcut import Sign, signs_of
-from tokensieve.auditing.findings import Finding, holders, passage, quoted
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Labels
+from tokensieve.auditing.findings import Excerpt, holders, quoted
 from tokensieve.wording import count, percent
 
 
@@ -66,5 +64,5 @@ class Association(Check):
                 f"{right.counted} documents containing it are {named(label)} ({right})",
                 "part of a code or of a fixed phrase",
             ),
-            examples=tuple(passage(data.train.corpus, int(i), [token], data.tokenizer) for i in held[:EXAMPLES]),
+            examples=tuple(Excerpt.of(data.train.corpus, int(i), [token], data.tokenizer) for i in held[:EXAMPLES]),
         )

@@ -1,4 +1,4 @@
-"""What a check is: one kind of finding, from detection to the words a reader sees."""
+"""What a check is: one kind of finding, from detection to the words a reader sees; and everything that checks share."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tokensieve.escape import shown
 from tokensieve.evidence.duplicates import Duplicates, near_duplicates
 from tokensieve.evidence.environments import Environments, environments
 from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.shares import Share
 from tokensieve.task.tasks import CorpusModel, Labels, Part, Preferences, Task
-from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import tokenize
 
-EXAMPLES = 3
-MOST_ENVIRONMENTS = 100
+__all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Labels", "Preferences", "Share", "named"]
+EXAMPLES = 3  # of a finding
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,24 @@ class AuditData:
     @cached_property
     def environments(self) -> tuple[Environments, Ints] | None:
         """The effect of every type in every environment, and the environment of each training document (−1 for none); None where
-        no environments were read."""
-        return environments_of(self.train, self.importance)
+        no environments were read.
+
+        Raises:
+            InputError: fewer than two environments have documents of two classes, or there are more than a hundred.
+        """
+        corpus = self.train.corpus
+        if corpus.environments is None:
+            return None
+        known = corpus.environments.drop_nulls().unique().sort().to_list()
+        if len(known) > 100:
+            raise InputError(
+                f"{corpus.name}: the column of --environments has {len(known):,} different values; at most 100 are possible: "
+                "choose another column, or merge values (months to years, say)"
+            )
+        places = list(range(len(known)))
+        of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
+        counts, features = self.train.counts, self.train.features
+        return environments(counts, of, tuple(known), self.importance, features, corpus.units), of
 
     @cached_property
     def preferences(self) -> PreferenceFacts | None:
@@ -102,30 +118,10 @@ class AuditData:
 
     def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:
         """The first `most` characters of a document, as an example of a finding."""
-        corpus: Corpus = (self.train if part == "train" else self.test).corpus
+        corpus = (self.train if part == "train" else self.test).corpus
         text = str(corpus.texts[document])
         cut = text if len(text) <= most else text[:most] + "…"
-        label = corpus.classes[corpus.labels[document]]
-        return Excerpt(int(corpus.rows[document]), label, "", "", cut, looks_like)
-
-
-def environments_of(train: Part, overall: Importance) -> tuple[Environments, Ints] | None:
-    """`AuditData.environments`.
-
-    Raises:
-        InputError: fewer than two environments have documents of two classes, or there are more than a hundred.
-    """
-    names = train.corpus.environments
-    if names is None:
-        return None
-    known = tuple(sorted(names.drop_nulls().unique().to_list()))
-    if len(known) > MOST_ENVIRONMENTS:
-        raise InputError(
-            f"{train.corpus.name}: the column of --environments has {len(known):,} different values; at most "
-            f"{MOST_ENVIRONMENTS} are possible: choose another column, or merge values (months to years, say)"
-        )
-    of = names.replace_strict(list(known), list(range(len(known))), default=-1, return_dtype=pl.Int64).to_numpy()
-    return environments(train.counts, of, known, overall, train.features, train.corpus.units), of
+        return Excerpt(int(corpus.rows[document]), corpus.classes[corpus.labels[document]], "", "", cut, looks_like)
 
 
 class Check(ABC):
@@ -171,14 +167,12 @@ class Check(ABC):
             more: other fields of `Finding`; `rows`, `examples`, `title` and `action` have defaults.
         """
         held = np.asarray(documents, dtype=np.int64)
-        given: dict[str, Any] = {
-            "title": self.title,
-            "action": self.action,
-            "documents": len(held) if total is None else total,
-        }
-        given["rows"] = rows_of(held, data.train.corpus)
-        given["examples"] = tuple(data.start_of(int(i)) for i in held[:EXAMPLES])
-        return Finding(self.name, severity, headline=headline, **(given | more))
+        more.setdefault("rows", rows_of(held, data.train.corpus))
+        more.setdefault("examples", tuple(data.start_of(int(i)) for i in held[:EXAMPLES]))
+        more.setdefault("title", self.title)
+        more.setdefault("action", self.action)
+        more.setdefault("documents", len(held) if total is None else total)
+        return Finding(self.name, severity, headline=headline, **more)
 
 
 def named(label: str) -> str:

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding, plural, rows_of
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Labels, Preferences
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Preferences, Share
+from tokensieve.auditing.findings import plural, rows_of
 from tokensieve.wording import percent
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding, quoted
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Share
+from tokensieve.auditing.findings import quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import merged
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.evidence.shares import Share
 from tokensieve.wording import percent
 
 SIDES = ("before", "after")

@@ -8,10 +8,8 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
-from tokensieve.auditing.findings import Finding, plural, rows_of
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Labels
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.findings import plural, rows_of
 from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 

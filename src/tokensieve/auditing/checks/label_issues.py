@@ -13,19 +13,17 @@ loss over all of them: one number.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding, plural, rows_of
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import CorpusModel, Labels, Preferences
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Preferences, Share
+from tokensieve.auditing.findings import plural, rows_of
+from tokensieve.task.tasks import CorpusModel, Task
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.wording import percent
 
-LISTED = 1_000
-CLEAR = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
 Issues = tuple[Ints, Ints, Floats]  # documents, the class each looks like, margin; clearest first
 
 
@@ -39,34 +37,39 @@ class LabelIssues(Check):
         "probability (confident learning)."
     )
     action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
-    tasks = (Labels,)
+    tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)
     thorough = True
+    clear = 0.8  # margin of an issue that is counted; the others are only documents that are hard to predict
     weight = 0.3  # of a document whose prediction is in doubt
-    shown = 5
+    noun, problem = "document", "may have the wrong label"
+    reason = "models that never saw them predict another class, with a margin of at least 0.8"
 
     def find(self, data: AuditData) -> Iterator[Finding]:
+        corpus, task = data.train.corpus, data.task
         (documents, looks_like, margin), _ = data.label_issues
-        clear = int(np.count_nonzero(margin >= CLEAR))
-        if not clear:
+        sure = margin >= self.clear
+        if corpus.pairs is not None and corpus.pairs.position is not None:  # of a tie neither order is wrong
+            sure &= corpus.pairs.position[documents // 2] != 2
+        documents, looks_like = documents[sure], looks_like[sure]
+        if not len(documents):
             return
-        corpus = data.train.corpus
-        share = Share.count(clear, len(corpus.labels))
-        first = zip(documents[: min(self.shown, clear)].tolist(), looks_like.tolist(), strict=False)
+        found = np.isin(task.items(len(corpus.labels)), documents)
+        share = Share.over(found, None if task.single else task.units(corpus))
+        first = zip(documents[:5].tolist(), looks_like.tolist(), strict=False)
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{plural(clear, 'training document')} ({percent(share.value)}) may have the wrong label",
-            documents[:clear],
-            evidence={"documents": share},
-            details=("models that never saw them predict another class, with a margin of at least 0.8",),
+            f"{plural(len(documents), f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
+            documents,
+            evidence={f"{self.noun}s": share},
+            details=(self.reason,),
             examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
         )
 
 
-class ReversedPairs(Check):
+class ReversedPairs(LabelIssues):
     """Training pairs that look as if the rejected answer were the better one."""
 
-    name = "labels"
     title = "Preferences to check"
     about = (
         "Training pairs in which a model that saw no pair of the same prompt prefers the rejected answer with a probability of at "
@@ -74,54 +77,27 @@ class ReversedPairs(Check):
     )
     action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."
     tasks = (Preferences,)
-    thorough = True
-    weight = 0.3
-    shown = 5
-
-    def find(self, data: AuditData) -> Iterator[Finding]:
-        (documents, _, margin), _ = data.label_issues
-        corpus = data.train.corpus
-        if corpus.pairs is not None and corpus.pairs.position is not None:  # of a tie neither order is wrong
-            decided = corpus.pairs.position[documents // 2] != 2
-            documents, margin = documents[decided], margin[decided]
-        clear = int(np.count_nonzero(margin >= CLEAR))
-        if not clear:
-            return
-        items = data.task.items(len(corpus.labels))
-        share = Share.over(np.isin(items, documents[:clear]), data.task.units(corpus))
-        first = documents[: min(self.shown, clear)].tolist()
-        yield self.finding(
-            data,
-            self.weight * share.value,
-            f"{plural(clear, 'training pair')} ({percent(share.value)}) may have the preference reversed",
-            documents[:clear],
-            evidence={"pairs": share},
-            details=(
-                "a model that saw no pair of the same prompt gives the rejected answer a probability of at least 0.9",
-            ),
-            examples=tuple(data.start_of(i, looks_like=corpus.classes[0], most=210) for i in first),
-        )
+    noun, problem = "pair", "may have the preference reversed"
+    reason = "a model that saw no pair of the same prompt gives the rejected answer a probability of at least 0.9"
 
 
 def label_issues(learned: CorpusModel) -> tuple[Issues, pl.DataFrame]:
     """The issues, and a table of the thousand clearest: row, label, looks_like, margin, against (the tokens that speak most against
     the label, of a pair against the preference)."""
     task, train = learned.task, learned.train
-    corpus, counts = train.corpus, train.counts
     p = task.out_of_fold(train, learned.model, learned.settings)
     if p is None:
         return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), pl.DataFrame()
-    issues = confident_issues(p, counts.labels)
-    stands = np.isin(issues[0], task.items(counts.n_documents))  # one document for each pair
+    issues = confident_issues(p, train.counts.labels)
+    stands = np.isin(issues[0], task.items(train.counts.n_documents))  # one document for each pair
     documents, looks, margin = issues[0][stands], issues[1][stands], issues[2][stands]
-    listed, others = documents[:LISTED], looks[:LISTED]
-    names = pl.Series([str(name) for name in corpus.classes], dtype=pl.String)
-    table = rows_of(listed, corpus).select(
+    listed, others = documents[:1000], looks[:1000]
+    table = rows_of(listed, train.corpus).select(
         "row",
         "label",
-        looks_like=names.gather(others),
-        margin=pl.Series(margin[:LISTED]).round(4),
-        against=pl.Series(task.against(counts, learned.model, listed, others), dtype=pl.String),
+        looks_like=pl.Series(list(map(str, train.corpus.classes)), dtype=pl.String).gather(others),
+        margin=pl.Series(margin[:1000]).round(4),
+        against=pl.Series(task.against(train.counts, learned.model, listed, others), dtype=pl.String),
     )
     return (documents, looks, margin), table
 

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check
-from tokensieve.auditing.findings import Finding
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Preferences
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Preferences, Share
 from tokensieve.wording import percent
 
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
-from tokensieve.auditing.findings import Finding, plural
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Labels
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.findings import plural
 from tokensieve.wording import percent
 
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, named
-from tokensieve.auditing.findings import Finding, form_clause, plural
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Labels
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share, named
+from tokensieve.auditing.findings import form_clause, plural
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent
 

@@ -22,20 +22,20 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, named
-from tokensieve.auditing.findings import Finding, form_clause, holders, occurrences, passage, plural, quoted
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share, named
+from tokensieve.auditing.findings import Excerpt, form_clause, holders, occurrences, plural, quoted
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import decide
-from tokensieve.task.tasks import Labels, types_without
+from tokensieve.task.tasks import types_without
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
@@ -44,14 +44,12 @@ from tokensieve.text.vocabulary import count_texts
 from tokensieve.wording import percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
-LOOKED_AT = 40  # documents per token
-EDGE = 4  # words from either end, within which a place that is always the same is a fixed one
-MOSTLY = 0.8  # of the documents looked at
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=&@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=&@#?%:.]\w|-\d|\])")
+TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
 
 
 class Sign(StrEnum):
-    """What tells an artefact from an ordinary word; the values stand in findings.json."""
+    """What tells an artefact from an ordinary word, the clearest first; the values stand in findings.json."""
 
     MARKUP = "markup"  # glued to its neighbours, as in addresses, codes and field names
     BOILERPLATE = "fixed phrase"  # at an edge of the text, with the same neighbour in nearly every document
@@ -61,7 +59,15 @@ class Sign(StrEnum):
     ALONE = "all but certain"  # none of these, but hardly ever elsewhere
 
 
-STRONG = (Sign.MARKUP, Sign.FORMATTING)  # each of these suffices
+STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
+_MEANING = {
+    Sign.FORMATTING: "formatting, not a word",
+    Sign.NUMBER: "a number",
+    Sign.MARKUP: "part of an address or of markup",
+    Sign.BOILERPLATE: "part of a fixed phrase at the start or end of the text",
+    Sign.EDGE: "always in the same place in the text",
+    Sign.ALONE: "almost no other word predicts this class as reliably",
+}
 
 
 def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[Sign, ...]:
@@ -75,12 +81,11 @@ def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) 
     """
     if is_formatting(token):
         return (Sign.FORMATTING,)
-    out = [Sign.MARKUP] if _CODE.search(token) else []
     glued = seen = 0
-    places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+    places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
     neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     size = len(token.split(" "))
-    for i in documents[:: max(1, len(documents) // LOOKED_AT)][:LOOKED_AT]:
+    for i in documents[:: max(1, len(documents) // 40)][:40]:
         text = str(corpus.texts[int(i)])
         place = next(occurrences(text, [token], tokenizer), None)
         if place is None:
@@ -94,46 +99,23 @@ def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) 
         if words > size + 1:
             places[0][at] += 1
             places[1][words - at] += 1
-    if not out and seen and glued > MOSTLY * seen:
-        out.append(Sign.MARKUP)
-    fixed = [most for side in places for place, most in side.most_common(1) if place <= EDGE]
-    at_edge = any(most > MOSTLY * seen for most in fixed)
-    same = any(most > MOSTLY * seen for side in neighbours for name, most in side.most_common(1) if name)
-    if at_edge and same:
-        out.append(Sign.BOILERPLATE)
-    if any(c.isdigit() for c in token):
-        out.append(Sign.NUMBER)
-    if at_edge:
-        out.append(Sign.EDGE)
-    return tuple(out)
-
-
-COVERAGE = 0.01  # of the class's documents
-COMMON = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
-PURE, CERTAIN, CERTAIN_PHRASE = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
-INFORMATIVE, BITS, LESS_PURE = 30, 0.02, 0.2  # types, of how much information, and how far on that way
-VOCABULARY = 3  # a class with more words than that which occur (nearly) nowhere else has a vocabulary
-EXCLUSIVE = 0.98  # of the documents with such a word are of the class
-ENOUGH = 35  # documents that make a word without exceptions certain; in fewer, many ordinary words have none
-AS_WELL = 0.15  # recall may fall by so much without a token that is no part of the subject
-ASKED = 200  # documents of the class without the token, for comparison
-STEM = 4  # letters that a word shares with one of the class's name
-WEIGHTS = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}  # of a sign in the severity; strong ones count in full
-# formatting in more than 1% of the other classes is a habit of writers, which weighs a tenth
-USUAL, HABIT = 0.01, 0.1
-ONE_PLACE, ELSEWHERE = 0.9, 0.7  # of a shortcut's documents in one environment, which holds no more of all documents
-LONGEST = 3  # words of a phrase that is looked for beside single words
-DECIDED = (
-    0.985  # of the documents with such a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
-)
-LOOKED_INTO = 160  # candidates whose documents are read
-TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
-MOST = 12  # findings
+    mostly = 0.8 * seen
+    # within four words from either end a place that is always the same is a fixed one
+    at_edge = any(most > mostly for side in places for place, most in side.most_common(1) if place <= 4)
+    same = any(most > mostly for side in neighbours for name, most in side.most_common(1) if name)
+    borne = {
+        Sign.MARKUP: bool(_CODE.search(token)) or glued > mostly,
+        Sign.BOILERPLATE: at_edge and same,
+        Sign.NUMBER: any(c.isdigit() for c in token),
+        Sign.EDGE: at_edge,
+    }
+    return tuple(sign for sign, there in borne.items() if there)
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A token that nearly decides a class, and the signs of an artefact that it bears; `type` is −1 for a phrase."""
+    """A token that nearly decides a class, and the signs of an artefact that it bears; `type` is −1 for a phrase. `way` is how far
+    from neutral to certain the cautious end of its posterior difference lies."""
 
     token: str
     type: int
@@ -184,17 +166,42 @@ class Shortcut(Check):
         "texts, or leave out formatting with --no-formatting, and audit again."
     )
     tasks = (Labels,)
+    coverage = 0.01  # of the class's documents
+    common = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
+    pure, certain, certain_phrase = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
+    informative, bits, less_pure = 30, 0.02, 0.2  # types, of how much information, and how far on that way
+    vocabulary = 3  # a class with more words than that which occur (nearly) nowhere else has a vocabulary
+    exclusive = 0.98  # of the documents with such a word are of the class
+    enough = 35  # documents that make a word without exceptions certain; in fewer, many ordinary words have none
+    # recall may fall by so much without a token that is no part of the subject, in so many documents
+    as_well, asked = 0.15, 200
+    # of a sign in the severity; strong ones count in full
+    weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
+    usual, habit = 0.01, 0.1  # formatting in more of the other classes is a habit of writers, which weighs a tenth
+    # of a shortcut's documents in one environment, which holds no more of all documents
+    one_place, elsewhere = 0.9, 0.7
+    # of the documents with a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
+    decided = 0.985
+    looked_into = 160  # candidates whose documents are read
+    most = 12  # findings
 
     def find(self, data: AuditData) -> list[Finding]:
         train, vocabulary = data.train.counts, data.learned.model.vocabulary
         assert vocabulary is not None
-        rich = _has_vocabulary(data)
-        found = _suspects(_candidates(data.tokens, train, 0, data.words), data, rich)
-        found += _suspects(_candidates(data.tokens, train, data.words, train.n_types), data, rich)
+        candidates = self._candidates(data.tokens, train, 0, data.words)
+        candidates += self._candidates(data.tokens, train, data.words, train.n_types)
         if not vocabulary.grams:
-            found += _suspects(_phrases(data), data, rich)
-        findings = [self._about(group, data) for group in _grouped(found)]
-        return sorted(findings, key=lambda f: -f.severity)[:MOST]
+            candidates += self._phrases(data)
+        rich = [self._has_vocabulary(k, data) for k in range(train.n_classes)]
+        suspects = [replace(c, signs=signs) for c in candidates if (signs := self._signs(c, data, rich[c.label]))]
+        # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes
+        groups: list[list[_Candidate]] = []
+        for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
+            near = [group for group in groups if any(_belong(c, other) for other in group)]
+            groups = [group for group in groups if all(group is not one for one in near)]
+            groups.append([c, *(other for group in near for other in group)])
+        findings = [self._about(group, data) for group in groups]
+        return sorted(findings, key=lambda f: -f.severity)[: self.most]
 
     def _about(self, group: list[_Candidate], data: AuditData) -> Finding:
         """The group as one finding: each of its documents is predicted by the strongest token in it."""
@@ -206,194 +213,166 @@ class Shortcut(Check):
         held = np.flatnonzero(answer >= 0)
         right = held[answer[held] == train.labels[held]]
         labels = sorted({c.label for c in group})
+        inside = np.isin(train.labels[held], labels)
         size = int(train.class_sizes[labels].sum())
         evidence = {
             "documents": Share.count(len(held), train.n_documents),
             "decides": Share.count(len(right), len(held)),
-            "class": Share.count(int(np.isin(train.labels[held], labels).sum()), size),
+            "class": Share.count(int(inside.sum()), size),
         }
         label = train.classes[order[0].label] if len(labels) == 1 else ""
         if label:  # without a class of its own there is no rate that it would have anyway
             evidence["base"] = Share.count(size, train.n_documents)
         base = float(size if label else train.class_sizes.max()) / train.n_documents
         tokens = tuple(dict.fromkeys(c.token for c in order))
-        signs = tuple(dict.fromkeys(sign.value for c in order for sign in c.signs))
-        weight = max(WEIGHTS.get(c.signs[0], 1.0) for c in order)
-        others = np.count_nonzero(~np.isin(train.labels[held], labels)) / max(train.n_documents - size, 1)
-        if all(c.signs[0] is Sign.FORMATTING for c in order) and others > USUAL:
-            weight = HABIT
+        signs = tuple(dict.fromkeys(sign for c in order for sign in c.signs))
+        weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
+        others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
+        if all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual:
+            weight = self.habit
+        decides = evidence["decides"]
+        predicted = f"are {named(label)}" if label else "have the class it predicts"
+        where = f"{named(label)} documents" if label else "the documents of their classes"
+        details = [
+            f"{decides.counted} training documents containing it {predicted}: {decides}",
+            f"it appears in {evidence['class']} of {where}",
+            *(_MEANING[sign] for sign in signs),
+        ]
+        if data.environments is not None:  # names the one in which nearly all of these documents are, if there is one
+            found, of = data.environments
+            sizes = np.bincount(of[held][of[held] >= 0], minlength=len(found.names))
+            total, first = np.bincount(of[of >= 0]), int(sizes.argmax())
+            if sizes[first] >= max(1, self.one_place * sizes.sum()) and total[first] <= self.elsewhere * total.sum():
+                here = Share.count(int(sizes[first]), int(sizes.sum()))
+                details.append(f"{here.counted} of these documents are in environment {named(found.names[first])}")
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
         return self.finding(
             data,
-            weight * evidence["class"].value * (max(0.0, evidence["decides"].low - base) / (1 - base)) ** 2,
+            weight * evidence["class"].value * (max(0.0, decides.low - base) / (1 - base)) ** 2,
             _headline(tokens, label, evidence),
             held,
             label=label,
             tokens=tokens,
-            signs=signs,
+            signs=tuple(sign.value for sign in signs),
             evidence=evidence,
-            examples=tuple(passage(corpus, int(i), tokens, data.tokenizer) for i in examples),
-            details=_details(label, signs, evidence) + _where(held, data),
+            examples=tuple(Excerpt.of(corpus, int(i), tokens, data.tokenizer) for i in examples),
+            details=tuple(details),
             action=self.action_on_form if all(map(is_formatting, tokens)) else self.action,
         )
 
+    def _candidates(self, table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:
+        """Those to look into among the types from `start` to `stop`, the surest of each class first."""
+        n, types = train.n_documents, train.n_types
+        out: list[_Candidate] = []
+        for k, size in enumerate(train.class_sizes.tolist()):
+            rows = table[k * types + start : k * types + stop]
+            column = {
+                name: rows[name].to_numpy().astype(float) for name in rows.columns if rows[name].dtype.is_numeric()
+            }
+            neutral = 2 * size / n - 1
+            way = (column["posterior_low"] - neutral) / (1 - neutral)
+            bits = information(column["documents"], column["class_documents"], size, n)
+            fits = (column["class_documents"] >= max(FLOOR, self.coverage * size)) & (column["q_value"] < LEVEL)
+            fits &= (column["effect"] > 0) & (column["documents"] <= self.common * n)
+            told = np.zeros(stop - start, dtype=bool)
+            told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[: self.informative]] = True
+            told &= (bits >= self.bits) & (way > self.less_pure)
+            chosen = np.flatnonzero(fits & ((way > self.pure) | told))
+            chosen = chosen[np.argsort(-way[chosen], kind="stable")][: math.ceil(self.looked_into / train.n_classes)]
+            out += [
+                _Candidate(rows["token"][s], start + s, k, float(way[s]), held)
+                for s, held in zip(chosen.tolist(), holders(train, start + chosen), strict=True)
+            ]
+        return out
 
-def _candidates(table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:
-    """Those to look into among the types from `start` to `stop`, the surest of each class first."""
-    n, types = train.n_documents, train.n_types
-    out: list[_Candidate] = []
-    for k, size in enumerate(train.class_sizes.tolist()):
-        rows = table[k * types + start : k * types + stop]
-        column = {name: rows[name].to_numpy().astype(float) for name in ("documents", "class_documents", "effect")}
-        way = _way(rows, size / n)
-        bits = information(column["documents"], column["class_documents"], size, n)
-        fits = (column["class_documents"] >= max(FLOOR, COVERAGE * size)) & (rows["q_value"].to_numpy() < LEVEL)
-        fits &= (column["effect"] > 0) & (column["documents"] <= COMMON * n)
-        told = np.zeros(stop - start, dtype=bool)
-        told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[:INFORMATIVE]] = True
-        chosen = np.flatnonzero(fits & ((way > PURE) | (told & (bits >= BITS) & (way > LESS_PURE))))
-        chosen = chosen[np.argsort(-way[chosen], kind="stable")][: math.ceil(LOOKED_INTO / train.n_classes)]
-        tokens, documents = rows["token"], holders(train, start + chosen)
-        out += [
-            _Candidate(tokens[int(s)], start + int(s), k, float(way[s]), held)
-            for s, held in zip(chosen, documents, strict=True)
-        ]
-    return out
+    def _phrases(self, data: AuditData) -> list[_Candidate]:
+        """Candidates that are runs of two or three words, for an audit of single words: those in 1% of the smallest class, none of
+        whose words leans to the class outside the phrase, so that it is their meeting which decides."""
+        train = data.train.counts
+        least = max(FLOOR, math.ceil(self.coverage * int(train.class_sizes.min())))
+        try:
+            found = count_texts(data.train.corpus.texts, tokenizer=data.tokenizer, ngrams=3, min_documents=least)
+        except InputError:  # no word is as frequent
+            return []
+        counts = Counts(found.matrix, train.labels, train.classes, found.vocabulary.tokens)
+        words = len(found.vocabulary.words)
+        place, present = {str(word): s for s, word in enumerate(counts.tokens[:words])}, counts.present
+        out = []
+        for c in self._candidates(token_importance(counts).to_frame(), counts, words, counts.n_types):
+            share = train.class_sizes[c.label] / train.n_documents
+            outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
+            # a word in too few documents to be judged without the phrase counts as leaning
+            leans = [
+                rest.sum() < FLOOR
+                or (Share.count(int(rest[c.label]), int(rest.sum())).low - share) / (1 - share) > self.less_pure
+                for rest in outside
+            ]
+            if not any(leans) and present[c.type, c.label] >= self.decided * len(c.documents):
+                out.append(replace(c, type=-1))
+        return out
 
-
-def _phrases(data: AuditData) -> list[_Candidate]:
-    """Candidates that are runs of two or three words, for an audit of single words: those in 1% of the smallest class, none of
-    whose words leans to the class outside the phrase, so that it is their meeting which decides."""
-    train, corpus = data.train.counts, data.train.corpus
-    least = max(FLOOR, math.ceil(COVERAGE * int(train.class_sizes.min())))
-    try:
-        found = count_texts(corpus.texts, tokenizer=data.tokenizer, ngrams=LONGEST, min_documents=least)
-    except InputError:  # no word is as frequent
-        return []
-    counts = Counts(found.matrix, train.labels, train.classes, found.vocabulary.tokens)
-    words = len(found.vocabulary.words)
-    place, present = {str(word): s for s, word in enumerate(counts.tokens[:words])}, counts.present
-    out = []
-    for c in _candidates(token_importance(counts).to_frame(), counts, words, counts.n_types):
-        share = train.class_sizes[c.label] / train.n_documents
-        outside = [present[place[word]] - present[c.type] for word in c.token.split(" ")]
-        leans = [_leaning(int(rest[c.label]), int(rest.sum()), share) > LESS_PURE for rest in outside]
-        if not any(leans) and present[c.type, c.label] >= DECIDED * len(c.documents):
-            out.append(replace(c, type=-1))
-    return out
-
-
-def _leaning(inside: int, documents: int, share: float) -> float:
-    """As `_way`, of a word in so many documents outside a phrase; 1 for a word that is in too few to be judged without it."""
-    return (Share.count(inside, documents).low - share) / (1 - share) if documents >= FLOOR else 1.0
-
-
-def _has_vocabulary(data: AuditData) -> list[bool]:
-    """Of each class: whether many of its words, bearing no strong sign, occur (nearly) nowhere else."""
-    train = data.train.counts
-    out = []
-    for k, size in enumerate(train.class_sizes.tolist()):
-        rows = data.tokens[k * train.n_types : k * train.n_types + data.words]
-        own = rows.filter(
-            pl.col("class_documents") >= max(FLOOR, COVERAGE * size),
-            pl.col("class_documents") >= EXCLUSIVE * pl.col("documents"),
+    def _has_vocabulary(self, k: int, data: AuditData) -> bool:
+        """Whether many words of a class, bearing no strong sign, occur (nearly) nowhere else."""
+        train = data.train.counts
+        own = data.tokens[k * train.n_types : k * train.n_types + data.words].filter(
+            pl.col("class_documents") >= max(FLOOR, self.coverage * train.class_sizes[k]),
+            pl.col("class_documents") >= self.exclusive * pl.col("documents"),
             pl.col("q_value") < LEVEL,
             ~pl.col("token").str.contains(r"[0-9 ]"),
         )
-        many = own.sort("class_documents", descending=True).head(10 * VOCABULARY)
+        many = own.sort("class_documents", descending=True).head(10 * self.vocabulary)
         places = np.flatnonzero(np.isin(train.tokens[: data.words], many["token"].to_numpy()))
         groups: list[Ints] = []  # words of the same documents count once: a planted line is no vocabulary
         for token, held in zip(train.tokens[places], holders(train, places), strict=True):
-            strong = set(STRONG) & set(signs_of(str(token), held, data.train.corpus, data.tokenizer))
+            strong = STRONG & set(signs_of(str(token), held, data.train.corpus, data.tokenizer))
             if not strong and all(_jaccard(held, other) < TOGETHER for other in groups):
                 groups.append(held)
-        out.append(len(groups) > VOCABULARY)
-    return out
+        return len(groups) > self.vocabulary
 
-
-def _way(rows: pl.DataFrame, share: float) -> Floats:
-    """How far from neutral to certain the cautious end of each posterior difference lies.
-
-    Args:
-        rows: of one class.
-        share: of the documents that are of the class.
-    """
-    neutral = 2 * share - 1
-    way: Floats = (rows["posterior_low"].to_numpy().astype(float) - neutral) / (1 - neutral)
-    return way
-
-
-def _suspects(candidates: list[_Candidate], data: AuditData, rich: list[bool]) -> list[_Candidate]:
-    """The candidates that are suspicious (module docstring).
-
-    Args:
-        candidates: to look into.
-        data: of the audit.
-        rich: whether each class has a vocabulary.
-    """
-    train, corpus = data.train.counts, data.train.corpus
-    out = []
-    for c in candidates:
-        signs = signs_of(c.token, c.documents, corpus, data.tokenizer)
-        exact = bool((train.labels[c.documents] == c.label).all()) and len(c.documents) >= ENOUGH
-        if not signs and not rich[c.label]:
-            certain = c.way >= (CERTAIN_PHRASE if " " in c.token and c.type >= 0 else CERTAIN)
+    def _signs(self, c: _Candidate, data: AuditData, rich: bool) -> tuple[Sign, ...]:
+        """Why a candidate is suspicious (module docstring); nothing if it is not. `rich`: its class has a vocabulary."""
+        train = data.train.counts
+        signs = signs_of(c.token, c.documents, data.train.corpus, data.tokenizer)
+        if not signs and not rich:
+            certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
+            exact = (train.labels[c.documents] == c.label).all() and len(c.documents) >= self.enough
             signs = (Sign.ALONE,) if certain or (exact and " " not in c.token) else ()
-        if c.type < 0 and c.way < CERTAIN and Sign.MARKUP not in signs:
-            continue  # a phrase begins or ends texts more easily than it decides them
-        if signs and not set(signs) & set(STRONG):
-            if _of_the_name(c.token, train.classes[c.label]) or (rich[c.label] and Sign.EDGE not in signs):
-                continue
-            if c.type >= 0 and not _beside_the_point(c, data):
-                continue
-        if signs:
-            out.append(replace(c, signs=signs))
-    return out
+        if c.type < 0 and c.way < self.certain and Sign.MARKUP not in signs:
+            return ()  # a phrase begins or ends texts more easily than it decides them
+        if not signs or set(signs) & STRONG:
+            return signs
+        # words of the class's name, or that begin as one of them does, are what the class is about
+        name = re.findall(r"\w{4,}", train.classes[c.label].lower().replace("_", " "))
+        own = {word[:4] for word in name} & {word[:4] for word in re.findall(r"\w{4,}", c.token.lower())}
+        if own or (rich and Sign.EDGE not in signs):
+            return ()
+        return signs if c.type < 0 or self._beside_the_point(c, data) else ()
 
-
-def _of_the_name(token: str, label: str) -> bool:
-    """Whether one of the token's words begins as one of the class's name does."""
-    names = [name for name in re.findall(r"\w+", label.lower().replace("_", " ")) if len(name) >= STEM]
-    words = [word for word in re.findall(r"\w+", token.lower()) if len(word) >= STEM]
-    return any(word[:STEM] == name[:STEM] for word in words for name in names)
-
-
-def _beside_the_point(c: _Candidate, data: AuditData) -> bool:
-    """Whether the model predicts the class of the token's documents without it about as often as that of the class's others."""
-    train, model = data.train.counts, data.learned.model
-    keep = types_without(train, {c.token})
-    if keep is None:
-        return True
-    gone = np.ones(train.n_types, dtype=bool)
-    gone[keep] = False
-    inside = train.labels == c.label
-    mine = c.documents[inside[c.documents]][:ASKED]
-    inside[c.documents] = False
-    others = np.flatnonzero(inside)[:ASKED]
-    if not len(others):
-        return False
-    matrix = sp.csr_array(train.rows(mine).matrix.copy())
-    matrix.data[gone[matrix.indices]] = 0
-    matrix.eliminate_zeros()
-    recall = [np.mean(decide(model.decide(m)) == c.label) for m in (matrix, train.rows(others).matrix)]
-    return bool(recall[0] >= recall[1] - AS_WELL)
-
-
-def _grouped(candidates: list[_Candidate]) -> list[list[_Candidate]]:
-    """Tokens that share a word, or occur in much the same documents, are one finding, whatever their classes."""
-    groups: list[list[_Candidate]] = []
-    for c in sorted(candidates, key=lambda c: -c.way * len(c.documents)):
-        near = [group for group in groups if any(_belong(c, other) for other in group)]
-        groups = [group for group in groups if all(group is not one for one in near)]
-        groups.append([c, *(other for group in near for other in group)])
-    return groups
+    def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
+        """Whether the model predicts the class of the token's documents without it about as often as that of the class's others."""
+        train, model = data.train.counts, data.learned.model
+        keep = types_without(train, {c.token})
+        if keep is None:
+            return True
+        gone = np.ones(train.n_types, dtype=bool)
+        gone[keep] = False
+        inside = train.labels == c.label
+        mine = c.documents[inside[c.documents]][: self.asked]
+        inside[c.documents] = False
+        others = np.flatnonzero(inside)[: self.asked]
+        if not len(others):
+            return False
+        matrix = sp.csr_array(train.rows(mine).matrix.copy())
+        matrix.data[gone[matrix.indices]] = 0
+        matrix.eliminate_zeros()
+        recall = [np.mean(decide(model.decide(m)) == c.label) for m in (matrix, train.rows(others).matrix)]
+        return bool(recall[0] >= recall[1] - self.as_well)
 
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
-    words = not (is_formatting(a.token) or is_formatting(b.token))
-    return (words and bool(set(a.token.split(" ")) & set(b.token.split(" ")))) or _jaccard(
-        a.documents, b.documents
-    ) >= TOGETHER
+    """Whether two candidates share a word or much the same documents."""
+    words = not (is_formatting(a.token) or is_formatting(b.token)) and set(a.token.split(" ")) & set(b.token.split(" "))
+    return bool(words) or _jaccard(a.documents, b.documents) >= TOGETHER
 
 
 def _jaccard(a: Ints, b: Ints) -> float:
@@ -403,48 +382,15 @@ def _jaccard(a: Ints, b: Ints) -> float:
     return both / (len(a) + len(b) - both)
 
 
-_SIGNS = {
-    Sign.FORMATTING.value: "formatting, not a word",
-    Sign.NUMBER.value: "a number",
-    Sign.MARKUP.value: "part of an address or of markup",
-    Sign.BOILERPLATE.value: "part of a fixed phrase at the start or end of the text",
-    Sign.EDGE.value: "always in the same place in the text",
-    Sign.ALONE.value: "almost no other word predicts this class as reliably",
-}
-
-
 def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     """How often, then how strong, then the base rate."""
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
-    of = f"of class {named(label)}{base}" if label else "predicted correctly by them"
+    rate = f"{right} of those are {f'of class {named(label)}{base}' if label else 'predicted correctly by them'}"
     if len(tokens) > 3:
-        some = f"one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}"
-        return f"{share} of documents contain {some}; {right} of those are {of}"
+        return (
+            f"{share} of documents contain one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}; {rate}"
+        )
     if is_formatting(tokens[0]):
-        return f"{share} of documents {form_clause(tokens[0])}; {right} of those are {of}"
-    appear = "appears" if len(tokens) == 1 else "appear"
-    return f"{quoted(tokens)} {appear} in {share} of documents; {right} of those are {of}"
-
-
-def _details(label: str, signs: tuple[str, ...], e: dict[str, Share]) -> tuple[str, ...]:
-    where = f"{named(label)} documents" if label else "the documents of their classes"
-    predicted = f"are {named(label)}" if label else "have the class it predicts"
-    return (
-        f"{e['decides'].counted} training documents containing it {predicted}: {e['decides']}",
-        f"it appears in {e['class']} of {where}",
-        *(_SIGNS[sign] for sign in signs),
-    )
-
-
-def _where(held: Ints, data: AuditData) -> tuple[str, ...]:
-    """Names the one environment in which nearly all of these documents are, if there is one."""
-    if data.environments is None:
-        return ()
-    found, of = data.environments
-    sizes, total = np.bincount(of[held][of[held] >= 0], minlength=len(found.names)), np.bincount(of[of >= 0])
-    most = int(sizes.argmax())
-    if sizes.sum() == 0 or sizes[most] < ONE_PLACE * sizes.sum() or total[most] > ELSEWHERE * total.sum():
-        return ()
-    share = Share.count(int(sizes[most]), int(sizes.sum()))
-    return (f"{share.counted} of these documents are in environment {named(found.names[most])}",)
+        return f"{share} of documents {form_clause(tokens[0])}; {rate}"
+    return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"

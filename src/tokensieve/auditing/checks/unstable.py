@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.checks.base import AuditData, Check, named
-from tokensieve.auditing.findings import Finding, quoted, rows_of
+from tokensieve.auditing.checks.base import AuditData, Check, Finding, Share, named
+from tokensieve.auditing.findings import quoted, rows_of
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.evidence.shares import Share
 from tokensieve.wording import count, percent
 
 
@@ -49,34 +48,28 @@ class Unstable(Check):
         tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
         first, k = int(types[order[0]]), int(classes[order[0]])
         held = np.flatnonzero(np.asarray(train.counts.matrix[:, [first]].sum(axis=1)).ravel() > 0)
-        evidence = {"documents": Share.count(len(held), train.counts.n_documents)}
+        evidence = {}
         inside = train.counts.labels == k
         usable = [name for name, x in zip(found.names, found.within, strict=True) if x is not None]
         for e in dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))):
             here = held[of[held] == found.names.index(usable[e])]
             evidence[usable[e]] = Share.count(int(np.count_nonzero(inside[here])), len(here))
-        label = train.counts.classes[k]
+        places = [
+            f"{percent(share.value, 0)} of documents containing it in {shown(name, 30)}"
+            for name, share in evidence.items()
+        ]
+        label, others = train.counts.classes[k], len(tokens) - 1
+        also = f"; {count(others)} more token{'s vary' if others > 1 else ' varies'} as much" if others else ""
+        whole = Share.count(len(held), train.counts.n_documents)
         yield self.finding(
             data,
-            self.weight * evidence["documents"].value,
-            _headline(tokens, label, evidence),
+            self.weight * whole.value,
+            f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {named(label)}{also}",
             held,
             label=label,
             tokens=tokens,
-            evidence=evidence,
+            evidence={"documents": whole} | evidence,
             rows=rows_of(held, train.corpus, token=tokens[0]),
             examples=(),
-            details=(f"{evidence['documents'].counted} documents contain {quoted(tokens[:1])}",),
+            details=(f"{whole.counted} documents contain {quoted(tokens[:1])}",),
         )
-
-
-def _headline(tokens: tuple[str, ...], label: str, evidence: dict[str, Share]) -> str:
-    """Where the first token predicts the label, and where not."""
-    places = [
-        f"{percent(share.value, 0)} of documents containing it in {shown(name, 30)}"
-        for name, share in evidence.items()
-        if name != "documents"
-    ]
-    others = len(tokens) - 1
-    also = f"; {count(others)} more token{'s vary' if others > 1 else ' varies'} as much" if others else ""
-    return f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {named(label)}{also}"

@@ -8,20 +8,17 @@ had no part in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check
-from tokensieve.auditing.findings import Finding, form_clause, passage, rows_of
-from tokensieve.auditing.preferences import ALIKE, beyond, log_ratios
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Preferences, Share
+from tokensieve.auditing.findings import Excerpt, form_clause, rows_of
+from tokensieve.auditing.preferences import ALIKE, log_ratios
 from tokensieve.escape import shown
 from tokensieve.evidence.pairs import differences
-from tokensieve.evidence.shares import Share
-from tokensieve.task.tasks import Preferences
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent
 
@@ -48,17 +45,14 @@ class AnswerLength(Check):
         if share.low <= self.lean and share.high >= 1 - self.lean:
             return
         wins = share.value > 0.5
-        decides = share
-        if not wins:
-            decides = Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
+        decides = share if wins else _turned(share)
         model, longer = found.like_length
-        decided = np.flatnonzero(ratio > 0 if wins else ratio < 0)
         within = f"whose lengths are within {round(100 * (ALIKE - 1))}% of each other"
         yield self.finding(
             data,
             max(2 * decides.low - 1, 0.0),
             f"The {'longer' if wins else 'shorter'} answer wins {percent(decides.value, 0)} of these pairs",
-            2 * decided,
+            2 * np.flatnonzero(ratio > 0 if wins else ratio < 0),
             label=CLASSES[wins],
             signs=("formatting",),
             evidence={
@@ -94,11 +88,11 @@ class Wins(Check):
     def find(self, data: AuditData) -> Iterator[Finding]:
         assert data.preferences is not None
         for wins in (True, False):
-            sure = data.preferences.top(wins, rows=None)
-            form = pl.Series([is_formatting(token) for token in sure["token"]], dtype=pl.Boolean)
-            forms = sure.filter(form)["token"].head(4 * self.most_forms).to_list()
+            listed = data.preferences.top(wins, rows=None)["token"].to_list()
+            forms = [token for token in listed if is_formatting(token)][: 4 * self.most_forms]
+            sure = data.preferences.top(wins, rows=None, rate=self.word)["token"].to_list()
+            words = [token for token in sure if not is_formatting(token)][: self.most_words]
             groups = self._grouped(forms, data.train.counts)[: self.most_forms]
-            words = sure.filter(~form).filter(beyond(self.word, wins))["token"].head(self.most_words).to_list()
             for tokens in [*groups, *([words] if words else [])]:
                 yield self._about(tokens, wins, data)
 
@@ -106,7 +100,7 @@ class Wins(Check):
         """Features that decide much the same pairs are one finding; each group begins with the strongest."""
         if not tokens:
             return []
-        decided = differences(_presence(counts, tokens)).astype(bool).astype(np.float64)
+        decided = _differences(counts, tokens).astype(bool).astype(np.float64)
         both = (decided.T @ decided).toarray()
         sizes = np.maximum(np.diag(both), 1.0)
         near = both / (sizes[:, None] + sizes[None, :] - both) >= self.together
@@ -123,85 +117,80 @@ class Wins(Check):
         """A group of types as one finding: how often the side with more of them wins (loses), in training and in test pairs."""
         train, test = data.train, data.test
         assert data.preferences is not None and train.corpus.pairs is not None and test.corpus.pairs is not None
-        own, held = (_leans(part.counts, tokens, wins) for part in (train, test))
-        units, test_units = train.corpus.pairs.units, test.corpus.pairs.units
-        first = data.preferences.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
+        # of each pair: of how many of the types the preferred side has more (less, if they lose)
+        sums = [np.asarray(_differences(part.counts, tokens).sum(axis=1)).ravel() for part in (train, test)]
+        own, held = (x if wins else -x for x in sums)
+        row = data.preferences.wins.filter(pl.col("token") == tokens[0]).row(0, named=True)
+        counted, pairs = row["wins"] / row["pairs"], row["pairs"]
+        # as counted, in the interval of the smoothed rate; and at equal length as estimated
+        rates = {
+            "first": (counted, min(row["low"], counted), max(row["high"], counted)),
+            "equal_length": (row["equal_length_win_rate"], row["equal_length_low"], row["equal_length_high"]),
+        }
+        shares = {name: Share(round(rate[0] * pairs), pairs, *rate) for name, rate in rates.items()}
+        shares = shares if wins else {name: _turned(share) for name, share in shares.items()}
         evidence = {
-            "decides": Share.over(own[own != 0] > 0, units[own != 0]),
+            "decides": Share.over(own[own != 0] > 0, train.corpus.pairs.units[own != 0]),
             "documents": Share.count(int(np.count_nonzero(own)), len(own)),
-            "first": _rate(first, "", wins),
-            "equal_length": _rate(first, "equal_length_", wins),
-            "test": Share.over(held[held != 0] > 0, test_units[held != 0]),
+            **shares,
+            "test": Share.over(held[held != 0] > 0, test.corpus.pairs.units[held != 0]),
         }
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
         words = tuple(token for token in tokens if not is_formatting(token))
+        verb = "wins" if wins else "loses"
+        subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
+        details = [
+            f"it {verb} {evidence['decides'].counted} training pairs in which the answers differ in this: {evidence['decides']}",
+            f"at equal length {subject} {verb} {evidence['equal_length']}",
+        ]
+        tested = evidence["test"]
+        if tested.of:
+            details.append(
+                f"in the test pairs, which were not used to find it, it {verb} {tested} of {count(tested.of)}"
+            )
         return self.finding(
             data,
             evidence["documents"].value * max(0.0, 2 * evidence["equal_length"].low - 1) ** 2,
-            _headline(tokens, wins, evidence),
+            _headline(tokens, verb, evidence),
             documents,
             label=CLASSES[wins],
             tokens=tuple(tokens),
             signs=() if words else ("formatting",),
             evidence=evidence,
             rows=rows_of(documents, train.corpus, token=shown(tokens[0], 40)),
-            examples=tuple(passage(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
-            details=_details(tokens, wins, evidence),
+            examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
+            details=tuple(details),
             action=f"{self.action.removesuffix('.')}{', or mask it in both answers and audit again' * bool(words)}.",
         )
 
 
-def _presence(counts: Counts, tokens: list[str]) -> sp.csr_array:
+def _turned(share: Share) -> Share:
+    """The fraction of the others."""
+    return Share(share.of - share.found, share.of, 1 - share.value, 1 - share.high, 1 - share.low)
+
+
+def _differences(counts: Counts, tokens: list[str]) -> sp.csr_array:
+    """Of each pair, whether the preferred side alone (1) or the other alone (−1) contains each token."""
     place = {str(token): s for s, token in enumerate(counts.tokens)}
     columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
     columns.data = np.ones_like(columns.data)
-    return columns
+    return differences(columns)
 
 
-def _leans(counts: Counts, tokens: list[str], wins: bool) -> Floats:
-    """Of each pair: of how many of the types the preferred side has more (less, if they lose), shape (n,)."""
-    found = np.asarray(differences(_presence(counts, tokens)).sum(axis=1)).ravel()
-    return found if wins else -found
-
-
-def _rate(row: dict[str, Any], prefix: str, wins: bool) -> Share:
-    """How often a type wins (loses), from its row in the table: as counted, and at equal length as estimated."""
-    rate, low, high = (row[prefix + name] for name in ("win_rate", "low", "high"))
-    rate = rate if prefix else row["wins"] / row["pairs"]
-    low, high = min(low, rate), max(high, rate)  # those of the smoothed rate
-    ends = (rate, low, high) if wins else (1 - rate, 1 - high, 1 - low)
-    return Share(round(ends[0] * row["pairs"]), row["pairs"], *ends)
-
-
-def _headline(tokens: list[str], wins: bool, e: dict[str, Share]) -> str:
-    verb = "wins" if wins else "loses"
-    first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
-    if is_formatting(tokens[0]) or len(tokens) == 1:
-        name = f"“{shown(tokens[0], 40)}”"
-        subject = f"An answer containing {name}"
-        if is_formatting(tokens[0]):
-            clause = form_clause(tokens[0]).split(" ", 1)
-            subject = f"An answer that {({'are': 'is'}).get(clause[0], clause[0] + 's')} {clause[1]}"
-        return f"{subject} {verb} {first} of the pairs in which the other does not, {equal} at equal length"
-    named = [f"“{shown(token, 40)}”" for token in tokens[:3]]
-    listed = f"{', '.join(named[:-1])} and {named[-1]}"
+def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
+    form = is_formatting(tokens[0])
+    if form or len(tokens) == 1:
+        first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
+        subject = f"containing “{shown(tokens[0], 40)}”"
+        if form:
+            does, _, what = form_clause(tokens[0]).partition(" ")
+            subject = f"that {'is' if does == 'are' else does + 's'} {what}"
+        return f"An answer {subject} {verb} {first} of the pairs in which the other does not, {equal} at equal length"
+    some = [f"“{shown(token, 40)}”" for token in tokens[:3]]
+    listed = f"{', '.join(some[:-1])} and {some[-1]}"
     many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
-    where = (
-        f"{percent(e['test'].value, 0)} of the test pairs"
-        if e["test"].of
-        else f"{percent(e['decides'].value, 0)} of the pairs"
-    )
-    return f"The answer with more of {many} {verb} {where} that differ in them"
-
-
-def _details(tokens: list[str], wins: bool, e: dict[str, Share]) -> tuple[str, ...]:
-    verb = "wins" if wins else "loses"
-    subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
-    out = [
-        f"it {verb} {e['decides'].counted} training pairs in which the answers differ in this: {e['decides']}",
-        f"at equal length {subject} {verb} {e['equal_length']}",
-    ]
+    rate = f"{percent(e['decides'].value, 0)} of the pairs"
     if e["test"].of:
-        out.append(f"in the test pairs, which were not used to find it, it {verb} {e['test']} of {count(e['test'].of)}")
-    return tuple(out)
+        rate = f"{percent(e['test'].value, 0)} of the test pairs"
+    return f"The answer with more of {many} {verb} {rate} that differ in them"

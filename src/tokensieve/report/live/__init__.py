@@ -24,8 +24,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from tokensieve.auditing.agreement import QUADRANTS, Quadrant, disagreeing, surest
-from tokensieve.auditing.findings import Excerpt, holders, passage
+from tokensieve.auditing.agreement import QUADRANTS, Quadrant
+from tokensieve.auditing.findings import Excerpt, holders
 from tokensieve.auditing.result import Audit, Kind, by_certainty
 from tokensieve.escape import shown
 from tokensieve.report.pictures.audit import (
@@ -173,8 +173,8 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     tokenizer = audit.model.vocabulary_.tokenizer
     # the tokens that the page's cards and lists name
     first = [token for finding in audit.findings for token in finding.tokens[:8]]
-    tables = [surest(table, label, min(25, max(10, 300 // len(audit.classes)))) for label in audit.classes]
-    tables += [disagreeing(table, quadrant, 15) for quadrant in (Quadrant.MODEL, Quadrant.DATA)]
+    tables = [audit.top(label, min(25, max(10, 300 // len(audit.classes)))) for label in audit.classes]
+    tables += [audit.disagreement(quadrant, 15) for quadrant in (Quadrant.MODEL, Quadrant.DATA)]
     first += [token for rows in tables for token in rows["token"]]
     # then the types of strongest effect, value and score, by turns
     extremes = [
@@ -192,7 +192,7 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
             mine = finding.rows.filter((pl.col("part") == "train") & (pl.col("token") == token))["row"].to_numpy()[:200]
             label = corpus.classes.index(finding.label) if finding.label in corpus.classes else 0
             chosen = _of_both_sides(np.flatnonzero(np.isin(corpus.rows, mine)), corpus.labels, label)
-            out[token] = tuple(passage(corpus, i, (token,), tokenizer) for i in chosen)
+            out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer) for i in chosen)
     rng, certain, size = np.random.default_rng(audit.seed), set(first), 0
     for token, s, documents in zip(wanted, types.tolist(), holders(counts, types), strict=True):
         if size > 500_000 and token not in certain:
@@ -200,7 +200,7 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
         chosen = _of_both_sides(rng.permutation(documents), counts.labels, int(np.argmax(effects[:, s])))
         texts = {i: str(corpus.texts[i]) for i in chosen}
         places = {i: quick_place(text, token, tokenizer) for i, text in texts.items()}
-        out[token] = tuple(passage(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
+        out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
         size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])
     return out
 
