@@ -57,8 +57,8 @@ def test_the_quick_search_finds_what_the_tokenizer_finds(tokenizer: WordTokenize
         for token in {*spans, *(f"{a} {b}" for a, b in pairwise(spans))}:
             tried += 1
             place = quick_place(str(corpus.texts[i]), token, tokenizer)
-            found = passage(corpus, i, (token,), tokenizer, place)
-            exact = passage(corpus, i, (token,), tokenizer)
+            found = Excerpt.of(corpus, i, (token,), tokenizer, place)
+            exact = Excerpt.of(corpus, i, (token,), tokenizer)
             assert [w for _, _, w in tokenizer.spans(found.token)] == token.split(" "), (token, found)
             assert found.row == exact.row and abs(len(found.before) - len(exact.before)) <= 140
             if found != exact:  # another place of the same token, where the signs are plain

@@ -193,9 +193,9 @@ class ModelCard:
         for by, name, kind, frame, key in tables:
             columns = (Column(name, kind), Column("Accuracy", "rate", bar=True))
             ends = ("accuracy", "accuracy_low", "accuracy_high")
-            cells = [(row[key], tuple(map(row.get, ends))) for row in frame.iter_rows(named=True)]
+            points = [(row[key], tuple(map(row.get, ends))) for row in frame.iter_rows(named=True)]
             title = "Calibration: accuracy by" if key == "confidence" else "Accuracy by"
-            details += [Table(f"{title} {by}", columns, cells)] if cells else []
+            details += [Table(f"{title} {by}", columns, points)] if points else []
         return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]
 
 
