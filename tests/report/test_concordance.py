@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
