@@ -20,7 +20,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,10 +37,49 @@ from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
 
 BLOCK = 64
-SHARED = 2**16
+SHARED = 2**16  # entries of E, below which threads cost more than they save
 SAVE_SECONDS = 60.0
 FROZEN, DESCENT, ADAM, WRITE = 0, 1, 2, 3
-Sets = dict[str, Counts]
+Array = NDArray[Any]  # of float32 or float64
+
+
+class Start(NamedTuple):
+    """The random start of Lemma 4.1.
+
+    Attributes:
+        E: embeddings E⁰, shape (|S|, d), entries N(0, 1/d).
+        p: `<cls>` vector, shape (d,), entries N(0, 1/d).
+        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d, K).
+    """
+
+    E: Array
+    p: Floats
+    v: Floats
+
+
+def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
+    """Draw E⁰, p ~ N(0, I/d) and v: a uniformly random unit vector, or K orthonormal columns.
+
+    Args:
+        n_types: |S| ≥ 1.
+        d: embedding dimension, at least the number of heads.
+        heads: 1 for two classes with one output vector, K for K classes.
+        seed: the same seed gives the same bits.
+
+    Raises:
+        InputError: a size below one, or more heads than dimensions.
+    """
+    if n_types < 1 or heads < 1 or d < heads:
+        raise InputError(
+            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads"
+        )
+    rng = np.random.default_rng(seed)
+    p = rng.standard_normal(d) / math.sqrt(d)
+    directions = rng.standard_normal((d, heads))
+    v = directions[:, 0] / np.linalg.norm(directions) if heads == 1 else np.linalg.qr(directions)[0]
+    E = rng.standard_normal((n_types, d))
+    E /= math.sqrt(d)
+    return Start(E, p, v)
 
 
 @dataclass(frozen=True)
@@ -71,18 +110,18 @@ class TrainingSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        wrong = None
         if self.optimizer not in ("adam", "gd") or self.dtype not in ("float32", "float64"):
-            raise InputError(
-                f"optimizer {self.optimizer!r} with {self.dtype!r}: use 'adam' or 'gd', 'float32' or 'float64'"
-            )
-        if not set(self.frozen) <= {"E", "p", "v"}:
-            raise InputError(f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'")
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise InputError(f"learning rate {self.learning_rate} is not a positive number: use for example 0.01")
-        if self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
-            raise InputError(
-                f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}: use whole numbers from 1"
-            )
+            wrong = f"optimizer {self.optimizer!r} with {self.dtype!r}: use 'adam' or 'gd', 'float32' or 'float64'"
+        elif not set(self.frozen) <= {"E", "p", "v"}:
+            wrong = f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'"
+        elif not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            wrong = f"learning rate {self.learning_rate} is not a positive number: use for example 0.01"
+        elif self.steps < 0 or self.record_every < 1 or (self.batch_size is not None and self.batch_size < 1):
+            sizes = f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}"
+            wrong = f"{sizes}: use whole numbers from 1"
+        if wrong is not None:
+            raise InputError(wrong)
 
 
 @dataclass(frozen=True)
@@ -100,7 +139,7 @@ class Training:
         seconds: wall time of this call.
     """
 
-    E: NDArray[Any]
+    E: Array
     p: Floats
     v: Floats
     steps: Ints
@@ -116,31 +155,15 @@ class Training:
 
     def to_dict(self) -> dict[str, Any]:
         """Settings, seconds and trajectory, ready for JSON."""
-        return {
-            "settings": asdict(self.settings),
-            "seconds": self.seconds,
-            "trajectory": self.trajectory.to_dict(as_series=False),
-        }
-
-
-@dataclass
-class _AdamState:
-    """Everything that a step changes; v is (H, d), row-major like the rows of E that it meets."""
-
-    E: NDArray[Any]
-    p: Floats
-    v: Floats
-    step: int = 0
-    moments: dict[str, NDArray[Any]] = field(default_factory=dict)
-    rows: list[dict[str, float]] = field(default_factory=list)
-    tables: list[Floats] = field(default_factory=list)
+        path = self.trajectory.to_dict(as_series=False)
+        return {"settings": asdict(self.settings), "seconds": self.seconds, "trajectory": path}
 
 
 def train_embeddings(
     counts: Counts,
     start: Start,
     settings: TrainingSettings,
-    others: Sets | None = None,
+    others: dict[str, Counts] | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> Training:
@@ -157,25 +180,62 @@ def train_embeddings(
     Raises:
         InputError: shapes that do not agree, no documents, training that overflows, or a checkpoint of another run.
     """
-    _check_fit(counts, start, others or {})
-    begun = time.perf_counter()
-    sets = {"train": counts} | (others or {})
-    mark, tell = fingerprint(sorted(asdict(settings).items()), *start, *sets.values()), progress or silent
-    state = (_resumed(checkpoint, mark) if checkpoint is not None else None) or _begin(start, settings)
-    saved = time.perf_counter()
-    while state.step < settings.steps:
-        _advance(state, sets, settings)
+    others, tell = others or {}, progress or silent
+    _check_fit(counts, start, others)
+    begun = saved = time.perf_counter()
+    mark = fingerprint(sorted(asdict(settings).items()), *start, counts, *others.values())
+    found = None if checkpoint is None else load(checkpoint, mark)
+    if found is not None:
+        state, (step, rows) = found[0], (found[1]["step"], found[1]["rows"])
+        tables = list(state.pop("tables"))
+    else:  # the rows of v, (H, d), are heads, as those of E are types
+        state = {"E": np.array(start.E, dtype=settings.dtype, order="C"), "p": np.array(start.p, dtype=np.float64)}
+        state["v"] = np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C")
+        trained = [name for name in "Epv" if name not in settings.frozen and settings.optimizer == "adam"]
+        state |= {f"moment_{name}{k}": np.zeros_like(state[name]) for name in trained for k in (1, 2)}
+        step, rows, tables = 0, [], []
+    E, p, v = state["E"], state["p"], state["v"]
+
+    def record(table: Floats, f: Floats) -> None:
+        row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
+        row["train_loss"], row["train_accuracy"] = _scored(f, counts)
+        for name, other in others.items():
+            row[f"{name}_loss"], row[f"{name}_accuracy"] = evaluate(other, table[:, 0], table[:, 1:])
+        rows.append(row)
+        tables.append(table)
+
+    while step < settings.steps:
+        table = _project(E, np.vstack([p, v]))
+        batch = _batch(counts, settings, step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            g = gradient(batch, table[:, 0], table[:, 1:])
+        if not math.isfinite(g.loss):
+            raise InputError(f"training overflowed at step {step}: use a smaller learning rate")
+        if step % settings.record_every == 0:
+            record(table, g.f if batch is counts else answers(counts.matrix, table[:, 0], table[:, 1:]))
+        step += 1
+        _update(state, np.column_stack([g.a, g.b]), settings, step)
         if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
-            _save(state, checkpoint, mark)
+            save(checkpoint, mark, {**state, "tables": np.stack(tables)}, {"step": step, "rows": rows})
             saved = time.perf_counter()
-        tell("training", state.step / settings.steps)
-    if len(state.rows) == 0 or state.rows[-1]["step"] != state.step:
-        table = _project(state.E, np.vstack([state.p, state.v]))
-        _record(state, table, sets, answers(counts.matrix, table[:, 0], table[:, 1:]))
-    return _finished(state, start.v.ndim == 1, settings, time.perf_counter() - begun)
+        tell("training", step / settings.steps)
+    table = _project(E, np.vstack([p, v]))
+    record(table, answers(counts.matrix, table[:, 0], table[:, 1:]))
+    path, history = pl.DataFrame(rows, infer_schema_length=None).cast({"step": pl.Int64}), np.stack(tables)
+    return Training(
+        E=E,
+        p=p,
+        v=v[0] if start.v.ndim == 1 else np.ascontiguousarray(v.T),
+        steps=path["step"].to_numpy(),
+        scores=history[:, :, 0],
+        values=history[:, :, 1:],
+        trajectory=path,
+        settings=settings,
+        seconds=time.perf_counter() - begun,
+    )
 
 
-def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = None) -> tuple[float, Start]:
+def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> tuple[float, Start]:
     """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V = Eᵀ B.
 
     E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The same bits for any number of
@@ -208,11 +268,14 @@ def embedding_gradient(counts: Counts, at: Start, out: NDArray[Any] | None = Non
 
 def evaluate(counts: Counts, u: Floats, w: Floats) -> tuple[float, float]:
     """Mean loss and accuracy of scores u (|S|,) and values w (|S|,) or (|S|, H) on labelled documents."""
-    f = answers(counts.matrix, u, w)
+    return _scored(answers(counts.matrix, u, w), counts)
+
+
+def _scored(f: Floats, counts: Counts) -> tuple[float, float]:
     return float(np.mean(loss_and_slope(f, counts.labels)[0])), accuracy(f, counts.labels)
 
 
-def _check_fit(counts: Counts, start: Start, others: Sets) -> None:
+def _check_fit(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
     heads = 1 if start.v.ndim == 1 else start.v.shape[1]
     if counts.n_documents == 0:
         raise InputError("there are no documents to train on: give at least one")
@@ -220,40 +283,11 @@ def _check_fit(counts: Counts, start: Start, others: Sets) -> None:
         raise InputError(
             f"embeddings {start.E.shape}, p {start.p.shape} and v {start.v.shape} do not fit {counts.n_types} token types"
         )
-    if (heads == 1) != (counts.n_classes == 2) or (heads > 1 and heads != counts.n_classes):
+    if heads != (1 if counts.n_classes == 2 else counts.n_classes):
         raise InputError(f"{heads} heads for {counts.n_classes} classes: use one head for two classes, else one each")
     for name, other in others.items():
         if other.n_types != counts.n_types or other.classes != counts.classes:
             raise InputError(f"the {name} documents have other token types or classes than those to train on")
-
-
-def _begin(start: Start, settings: TrainingSettings) -> _AdamState:
-    state = _AdamState(
-        np.array(start.E, dtype=settings.dtype, order="C"),
-        np.array(start.p, dtype=np.float64),
-        np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C"),
-    )
-    if settings.optimizer == "adam":
-        for name in (name for name in "Epv" if name not in settings.frozen):
-            array = getattr(state, name)
-            state.moments |= {f"{name}1": np.zeros_like(array), f"{name}2": np.zeros_like(array)}
-    return state
-
-
-def _advance(state: _AdamState, sets: Sets, settings: TrainingSettings) -> None:
-    """One record where it is due, then one update."""
-    counts = sets["train"]
-    table = _project(state.E, np.vstack([state.p, state.v]))
-    batch = _batch(counts, settings, state.step)
-    with np.errstate(over="ignore", invalid="ignore"):
-        g = gradient(batch, table[:, 0], table[:, 1:])
-    if not math.isfinite(g.loss):
-        raise InputError(f"training overflowed at step {state.step}: use a smaller learning rate")
-    if state.step % settings.record_every == 0:
-        f = g.f if batch is counts else answers(counts.matrix, table[:, 0], table[:, 1:])
-        _record(state, table, sets, f)
-    _update(state, np.column_stack([g.a, g.b]), settings)
-    state.step += 1
 
 
 def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
@@ -261,13 +295,29 @@ def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
     size = settings.batch_size
     if size is None or size >= counts.n_documents:
         return counts
-    per_epoch = counts.n_documents // size
-    epoch, place = divmod(step, per_epoch)
+    epoch, place = divmod(step, counts.n_documents // size)
     order = np.random.default_rng([settings.seed, epoch]).permutation(counts.n_documents)
     return counts.rows(np.sort(order[place * size : (place + 1) * size]))
 
 
-def _project(E: NDArray[Any], right: Floats) -> Floats:
+def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t: int) -> None:
+    """The t-th step: move E, p and v along their gradients at the same point."""
+    adam, rate, E = settings.optimizer == "adam", settings.learning_rate, state["E"]
+    fix, root = corrections(t) if adam else (1.0, 1.0)
+    mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
+    m1, m2 = (state.get(f"moment_E{k}", np.empty((0, 0), E.dtype)) for k in (1, 2))
+    g = _sweep(E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root)
+    for name, slope in (("p", g[0]), ("v", g[1:])):
+        if name in settings.frozen:
+            continue
+        change = rate * slope
+        if adam:
+            m, r = state[f"moment_{name}1"], state[f"moment_{name}2"]
+            m[:], r[:], change = adam_step.py_func(slope, m, r, rate * fix, root, CONSTANTS)
+        state[name] -= change
+
+
+def _project(E: Array, right: Floats) -> Floats:
     """[E p, E V] for the rows p, Vᵀ of `right`, shape (|S|, 1 + H)."""
     out = np.empty((len(E), len(right)))
     with _threads(E.size):
@@ -276,14 +326,7 @@ def _project(E: NDArray[Any], right: Floats) -> Floats:
 
 
 def _sweep(
-    E: NDArray[Any],
-    m1: NDArray[Any],
-    m2: NDArray[Any],
-    left: Floats,
-    right: Floats,
-    mode: int,
-    rate: float = 1.0,
-    root: float = 1.0,
+    E: Array, m1: Array, m2: Array, left: Floats, right: Floats, mode: int, rate: float = 1.0, root: float = 1.0
 ) -> Floats:
     """leftᵀ E, shape (1 + H, d), and with the same reading of E what `mode` does to its rows."""
     pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
@@ -291,35 +334,6 @@ def _sweep(
     with _threads(E.size):
         _rows(E, m1, m2, left.astype(kind), right.astype(kind), mode, kind(rate), kind(root), constants, pull)
     return np.asarray(pull.sum(axis=0))
-
-
-def _record(state: _AdamState, table: Floats, sets: Sets, f: Floats) -> None:
-    row = {"step": state.step, "norm_p": float(np.linalg.norm(state.p)), "norm_v": float(np.linalg.norm(state.v))}
-    for name, counts in sets.items():
-        answer = f if name == "train" else answers(counts.matrix, table[:, 0], table[:, 1:])
-        row[f"{name}_loss"] = float(np.mean(loss_and_slope(answer, counts.labels)[0]))
-        row[f"{name}_accuracy"] = accuracy(answer, counts.labels)
-    state.rows.append(row)
-    state.tables.append(table)
-
-
-def _update(state: _AdamState, left: Floats, settings: TrainingSettings) -> None:
-    """Move E, p and v along their gradients at the same point."""
-    adam = settings.optimizer == "adam"
-    t, rate = state.step + 1, settings.learning_rate
-    fix, root = corrections(t) if adam else (1.0, 1.0)
-    mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
-    right = np.vstack([state.p, state.v])
-    none = np.empty((0, 0), state.E.dtype)
-    m1, m2 = state.moments.get("E1", none), state.moments.get("E2", none)
-    gradients = _sweep(state.E, m1, m2, left, right, mode, rate * fix, root)
-    for name, target, g in (("p", state.p, gradients[0]), ("v", state.v, gradients[1:])):
-        if name in settings.frozen:
-            continue
-        if adam:
-            m, r = state.moments[f"{name}1"], state.moments[f"{name}2"]
-            m[:], r[:], change = adam_step.py_func(g, m, r, rate * fix, root, CONSTANTS)
-        target -= change if adam else rate * g
 
 
 @contextmanager
@@ -384,68 +398,3 @@ def _rows(
                 for j in range(d):
                     m1[s, j], m2[s, j], change = adam_step(g[j], m1[s, j], m2[s, j], rate, root, constants)
                     E[s, j] -= change
-
-
-def _finished(state: _AdamState, single: bool, settings: TrainingSettings, seconds: float) -> Training:
-    table = np.stack(state.tables)
-    v = state.v[0] if single else np.ascontiguousarray(state.v.T)
-    frame = pl.DataFrame(state.rows, infer_schema_length=None).cast({"step": pl.Int64})
-    return Training(
-        state.E, state.p, v, frame["step"].to_numpy(), table[:, :, 0], table[:, :, 1:], frame, settings, seconds
-    )
-
-
-def _save(state: _AdamState, path: Path, mark: str) -> None:
-    arrays = {f"moment_{name}": array for name, array in state.moments.items()}
-    arrays |= {"E": state.E, "p": state.p, "v": state.v, "tables": np.stack(state.tables)}
-    save(path, mark, arrays, {"step": state.step, "rows": state.rows})
-
-
-def _resumed(path: Path, mark: str) -> _AdamState | None:
-    found = load(path, mark)
-    if found is None:
-        return None
-    arrays, rest = found
-    moments = {name.removeprefix("moment_"): array for name, array in arrays.items() if name.startswith("moment_")}
-    return _AdamState(
-        arrays["E"], arrays["p"], arrays["v"], rest["step"], moments, rest["rows"], list(arrays["tables"])
-    )
-
-
-class Start(NamedTuple):
-    """The random start of Lemma 4.1.
-
-    Attributes:
-        E: embeddings E⁰, shape (|S|, d), entries N(0, 1/d).
-        p: `<cls>` vector, shape (d,), entries N(0, 1/d).
-        v: output vector of unit norm, shape (d,); with several heads orthonormal columns, shape (d, K).
-    """
-
-    E: Floats
-    p: Floats
-    v: Floats
-
-
-def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
-    """Draw E⁰, p ~ N(0, I/d) and v: a uniformly random unit vector, or K orthonormal columns.
-
-    Args:
-        n_types: |S| ≥ 1.
-        d: embedding dimension, at least the number of heads.
-        heads: 1 for two classes with one output vector, K for K classes.
-        seed: the same seed gives the same bits.
-
-    Raises:
-        InputError: a size below one, or more heads than dimensions.
-    """
-    if n_types < 1 or heads < 1 or d < heads:
-        raise InputError(
-            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads"
-        )
-    rng = np.random.default_rng(seed)
-    p = rng.standard_normal(d) / math.sqrt(d)
-    directions = rng.standard_normal((d, heads))
-    v = directions[:, 0] / np.linalg.norm(directions) if heads == 1 else np.linalg.qr(directions)[0]
-    E = rng.standard_normal((n_types, d))
-    E /= math.sqrt(d)
-    return Start(E, p, v)
