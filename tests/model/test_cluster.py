@@ -60,8 +60,12 @@ class InProcess:
     """A client whose tasks run at once, here, each on copies of its arguments."""
 
     def submit(self, function: Any, *arguments: Any, pure: bool = True) -> Done:
-        sent = [a.result() if isinstance(a, Done) else pickle.loads(pickle.dumps(a)) for a in arguments]
-        return Done(pickle.loads(pickle.dumps(function))(*sent))
+        def received(argument: Any) -> Any:
+            if isinstance(argument, list):
+                return [received(one) for one in argument]
+            return argument.result() if isinstance(argument, Done) else pickle.loads(pickle.dumps(argument))
+
+        return Done(pickle.loads(pickle.dumps(function))(*map(received, arguments)))
 
     def compute(self, pieces: list[Any], sync: bool = False) -> list[Done]:
         return [Done(piece.compute(scheduler="synchronous")) for piece in pieces]
@@ -308,7 +312,7 @@ def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monk
     monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)  # blocks end within records
     found = pieces_of(path, pieces)
     assert len(found) == pieces and isinstance(found[0], Piece)
-    found = with_quotes(found, [piece.quotes() if piece.unit == "bytes" else 0 for piece in found])
+    found = with_quotes(found, [piece.quotes() for piece in found])
     tables = [piece.table(ReadSettings()) for piece in found]
     texts = [text for table in tables for batch in table.read(["text"]) for text in batch["text"]]
     assert texts == frame["text"].to_list()

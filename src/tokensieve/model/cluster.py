@@ -1,10 +1,9 @@
 """Vocabulary, importance and training over the partitions of a Dask cluster.
 
-The partitions are pieces of a source that workers read themselves (`tokensieve.model.partitions`), or data that lies there already.
-Rows are read, words counted and sums added by the same functions as on one machine, each where its partition lies; the client
-never holds the documents. Every result is a pure function of the partitions and their order: which worker computes what, and how
-often after one has died, does not change a bit. Vocabulary and importance are those of one machine, to the bit
-(`tokensieve.evidence.sums.TokenSums`).
+Partitions are pieces of a source that workers read themselves (rows of Parquet, byte ranges of CSV, TSV and JSONL), or data that
+lies there already. Rows are read, words counted and sums added by the functions that do so on one machine, each where its partition
+lies; the client never holds the documents. Every result is a pure function of the partitions and their order: which worker computes
+what, and how often after one has died, does not change a bit. Vocabulary and importance are those of one machine, to the bit.
 
 Without a test set, documents are set aside for testing by a digest of their text (or of their group), so that identical texts are
 never on both sides. Documents that belong to groups are first sent to the partition of their group, so that groups are whole there.
@@ -12,18 +11,19 @@ Repeated and contradicting texts are found by a join of their digests, a bucket 
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
-weighted by documents. What crosses the network per round and partition is (u, w) both ways: two numbers per token type for two
-classes. Averages are formed pairwise on the workers, in a fixed order. The number of rounds is chosen on held-out documents. What
-attention each type receives is a sum over documents as well, formed the same way: one number per token type and partition.
+weighted by documents, pairwise on the workers and in a fixed order. What crosses the network per round and partition is (u, w) both
+ways. The number of rounds is chosen on held-out documents.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,18 +33,12 @@ from tokensieve import __version__
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of, merged
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.model.averaging import (
-    Cluster,
-    CountedPart,
-    Partitions,
-    Sums,
-    attention_of,
-    same,
-    tested_part,
-    train_by_averaging,
-)
+from tokensieve.model.adam import Schedule, train
+from tokensieve.model.attention import answers, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.partitions import Piece, pieces_of, table_of, with_quotes
+from tokensieve.model.explanation import attention_sums
+from tokensieve.model.fit import prior_of, start_of
+from tokensieve.model.partitions import HEAD, Piece, pieces_of, with_quotes
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
 from tokensieve.text.columns import labelled_columns
@@ -54,9 +48,63 @@ from tokensieve.text.documents import TEST_NAMES, TRAIN_NAMES, check_kept, colle
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.split import unit_index
-from tokensieve.text.table import SourceTable
+from tokensieve.text.table import frame_table, list_table
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import Chunks, TokenStream, Vocabulary, learn_vocabulary, tokenize
+
+ROUNDS, PATIENCE = 8, 2
+Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
+Side = tuple[TokenStream, pl.DataFrame]  # documents as tokens, and their labels, keys and groups
+Counted = tuple[Counts, Ints | None, int, int]  # documents, their groups, words that are no token type, and all words
+
+
+class Partitions(Chunks):
+    """Chunks that lie on a cluster; what is computed of them is computed there.
+
+    Nothing is scattered, so that everything can be computed again when a worker dies.
+    """
+
+    def __init__(self, client: Any, parts: Sequence[Any]) -> None:
+        self.client, self.parts = client, list(parts)
+
+    def run(self, function: Callable[..., object], *arguments: object) -> Any:
+        """The result of one task, still on the cluster."""
+        return self.client.submit(function, *arguments, pure=False)
+
+    def each(self, function: Callable[..., object], *common: object) -> Partitions:
+        """The results of a function of every partition, still on the cluster."""
+        return Partitions(self.client, [self.run(function, part, *common) for part in self.parts])
+
+    def sum(self) -> Any:
+        """The sum, pair by pair in a fixed order, still on the cluster."""
+        parts = self.parts
+        while len(parts) > 1:
+            pairs = [self.run(operator.add, *parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+            parts = pairs + parts[2 * len(pairs) :]
+        return parts[0]
+
+    def total(self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any] | None = None) -> Any:
+        """What `then` makes of the sum of `of(chunk, *common)`, brought here."""
+        found = self.each(of, *[self.run(_same, value) for value in common]).sum()
+        return (found if then is None else self.run(then, found)).result()
+
+    def regrouped(self, column: str, join: Callable[[list[pl.DataFrame]], object]) -> Partitions:
+        """`join` of frames that hold all rows of some values of a column; as many as there are partitions."""
+        n = len(self.parts)
+        cuts = self.each(_buckets, column, n).parts
+        pieces = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
+        return Partitions(self.client, [self.run(join, some) for some in pieces])
+
+
+def _same(value: object) -> object:
+    return value
+
+
+class _Sums(tuple[Any, ...]):
+    """Numbers that add up one by one."""
+
+    def __add__(self, other: Any) -> _Sums:
+        return _Sums(a + b for a, b in zip(self, other, strict=True))
 
 
 @dataclass(frozen=True)
@@ -67,10 +115,8 @@ class Learned:
         importance: as `token_importance` of all training documents on one machine.
         model: the classifier, as after `fit`; its `n_steps_` are the minibatch steps of the final training, added up over rounds
             and partitions.
-        attention: mean over the documents that contain a type of its attention relative to a uniform share,
-            q_{X,s} / (c_{X,s}/T_X), as in `tokensieve.model.explanation.Effects` but 0 for a type in none, shape (|S|,). The same
-            bits for the same partitions; other partitions train another model, and order the sum differently.
-        classes: the class names.
+        attention: mean over the documents that contain a type of its attention relative to a uniform share, as in
+            `AttentionClassifier.effects` but 0 for a type in none, shape (|S|,).
         sizes: documents by side ("train", "test") and class, shape (2, K).
         correct: test documents predicted correctly, by class, shape (K,).
         unknown_share: fraction of the words of the test documents that are no token.
@@ -84,7 +130,6 @@ class Learned:
     importance: Importance
     model: AttentionClassifier
     attention: Floats
-    classes: tuple[str, ...]
     sizes: Ints
     correct: Ints
     unknown_share: float
@@ -96,13 +141,13 @@ class Learned:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json, but for times and settings."""
-        train, test = self.sizes
-        recall = zip(self.classes, self.correct.tolist(), test.tolist(), strict=True)
+        (train, test), classes = self.sizes, self.importance.classes
+        recall = zip(classes, self.correct.tolist(), test.tolist(), strict=True)
         names = "partitions rounds validation bytes_per_round".split()
         return {
-            "classes": self.classes,
+            "classes": classes,
             "documents": {"train": int(train.sum()), "test": int(test.sum())},
-            "class_documents": dict(zip(self.classes, train.tolist(), strict=True)),
+            "class_documents": dict(zip(classes, train.tolist(), strict=True)),
             "token_types": len(self.importance.tokens),
             "test_accuracy": float(self.correct.sum() / max(test.sum(), 1)),
             "majority_accuracy": float(test[train.argmax()] / max(test.sum(), 1)),
@@ -111,15 +156,6 @@ class Learned:
             "version": __version__,
             "notes": self.intake.lines(),
         } | {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One side of a partition: its documents as tokens, their labels, keys and groups, and what was found in its rows."""
-
-    stream: TokenStream
-    frame: pl.DataFrame
-    counts: Counter[str]
 
 
 def learn_on(
@@ -148,207 +184,160 @@ def learn_on(
             is frequent enough, or the settings are not for clusters.
     """
     how, tell = with_options(settings or TrainSettings(test_share=0.0), options), progress or silent
-    _check(how)
-    cluster = Cluster(client)
+    refused = {"pairs": how.pairs, "formatting": how.formatting, "weight": how.sample_weight is not None}
+    refused |= {"columns": how.columns, "environments": how.environments, "duplicates drop": how.duplicates == "drop"}
+    for name, given in refused.items():
+        if given:
+            raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
     tell("reading", 0.0)
-    train_pieces = _partitions_of(cluster, source)
-    test_pieces = [] if how.test is None else _partitions_of(cluster, how.test)
-    reader, splitter = _reader(train_pieces, how, tokenizer or WordTokenizer())
-    read = [cluster.run(_read, piece, number, reader) for number, piece in enumerate([*train_pieces, *test_pieces], 1)]
-    if how.by is not None:
-        read = _shuffled(cluster, read, len(train_pieces))
-    given = len(train_pieces)
-    split = how.test is None and (how.split is not None or how.test_share > 0)
-    rule = (how.test_share, how.seed) if split and how.split is None else None
-    sides: dict[str, list[Any]] = {"train": [], "test": []}
-    for i, part in enumerate(read):
-        for side in ("train", "test") if split else ("train",) if i < given else ("test",):
-            sides[side].append(cluster.run(_side_of, part, side if split else None, rule, splitter.to_dict()))
-    intake, classes, sizes = _intake(cluster, sides, reader)
-    how = how.of_documents(int(sizes[0].sum()))
+    pieces = _partitions_of(client, source)
+    given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
+    reader, splitter = _reader(pieces.parts, how, tokenizer or WordTokenizer())
+    # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
+    rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
+    numbered = enumerate([*pieces.parts, *tests], 1)
+    read = Partitions(
+        client, [pieces.run(_read, part, i, reader, rule if i <= given else True) for i, part in numbered]
+    )
+    counts, dropped, sizes = _accounted(read, reader[2])
+    classes = tuple(sorted({name for name, _ in sizes}, key=in_order))
+    frames = read.each(operator.itemgetter(0))
+    if how.by is not None:  # documents are sent to the partition of their group
+        frames, other = (Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:]))
+        frames, other = frames.regrouped("group", pl.concat), other.regrouped("group", pl.concat)
+        frames.parts += other.parts
+    duplicates, conflicts, conflicting, overlap = map(int, frames.each(_keys).regrouped("key", _repeats).sum().result())
+    sides = [
+        Partitions(client, [pieces.run(_side, part, test, splitter.to_dict()) for part in parts])
+        for test, parts in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
+    ]
+    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
+    how = how.of_documents(int(documents[0].sum()))
     tell("vocabulary", 0.0)
-    streams = Partitions(cluster, cluster.each(_stream, sides["train"]))
+    streams = sides[0].each(operator.itemgetter(0))
     vocabulary = learn_vocabulary(streams, splitter, how.ngrams, how.min_documents or 1)
-    sent = cluster.run(same, vocabulary)
-    counts = Partitions(cluster, cluster.each(_counted, sides["train"], sent, classes))
+    sent = pieces.run(_same, vocabulary)
+    counted = sides[0].each(_counted, sent, classes)
     tell("importance", 0.0)
-    importance = _importance(counts.total(_sums, then=same), vocabulary, classes, how.by is not None)
+    found = counted.each(_sums).sum()
+    sums, present, class_sizes = found.result()
+    importance = importance_of(sums, vocabulary.tokens, classes)
+    if how.by is not None:  # the sums are over groups
+        neutral = 2 * class_sizes / max(int(class_sizes.sum()), 1) - 1
+        importance = replace(importance, class_documents=present, neutral=neutral, units=importance.documents)
     model = AttentionClassifier(tokenizer=splitter, **how.parameters())
-    state, rounds, validation = train_by_averaging(counts, sizes[0], model, how.seed, tell)
-    tell("attention", 0.0)
-    received = counts.total(attention_of, state, then=same) / np.maximum(importance.documents, 1)
-    model.min_documents_ = how.min_documents
     model.classes_, model.vocabulary_, model.n_features_in_ = np.asarray(classes), vocabulary, vocabulary.n_types
+    model.min_documents_ = how.min_documents
+    state, rounds, validation = _train(counted, found, documents[0], model, how.seed, tell)
+    tell("attention", 0.0)
+    received = counted.total(_received, state) / np.maximum(importance.documents, 1)
     correct, unknown, words = np.zeros(len(classes), np.int64), 0, 0
-    if sides["test"]:
-        tested = Partitions(cluster, cluster.each(_counted, sides["test"], sent, classes))
-        correct, unknown, words = tested.total(tested_part, state, model.prior_, then=same)
+    if tests or rule is not False:
+        _, _, correct, unknown, words = sides[1].each(_counted, sent, classes).total(_tested, state, model.prior_)
     return Learned(
         importance=importance,
         model=model,
         attention=received,
-        classes=classes,
-        sizes=sizes,
+        sizes=documents,
         correct=correct,
         unknown_share=float(unknown / max(words, 1)),
-        partitions=len(train_pieces),
+        partitions=given,
         rounds=rounds,
         validation=validation,
         bytes_per_round=model.scores_.nbytes + model.values_.nbytes,
-        intake=intake,
+        intake=Intake(
+            counts=dict(counts),
+            kept=int(documents[0].sum()),
+            columns=(" + ".join(reader[1]), reader[2]),
+            dropped=dict(dropped),
+            duplicates=duplicates,
+            conflicts=conflicts,
+            conflicting_documents=conflicting,
+            test_overlap=overlap,
+        ),
     )
 
 
-def _check(how: TrainSettings) -> None:
-    """Refuse what needs all documents in one place."""
-    refused = {
-        "--pairs": how.pairs,
-        "--formatting": how.formatting,
-        "--weight": how.sample_weight is not None,
-        "--columns": how.columns,
-        "--environments": how.environments,
-        "--duplicates drop": how.duplicates == "drop",
-    }
-    for name, given in refused.items():
-        if given:
-            raise InputError(f"{name} does not work on a cluster yet; leave out {name} or --cluster")
-
-
-def _partitions_of(cluster: Cluster, source: Any) -> list[Any]:
-    """Partitions of a source: pieces for workers to read, or what lies on the cluster."""
-    paths = [source] if isinstance(source, str) or hasattr(source, "__fspath__") else source
-    if isinstance(paths, list | tuple) and paths and all(isinstance(p, str) or hasattr(p, "__fspath__") for p in paths):
-        workers = cluster.client.nthreads() if hasattr(cluster.client, "nthreads") else {}
-        found = pieces_of([str(path) for path in paths], max(sum(workers.values()), 1))
-        return with_quotes(found, cluster.client.gather(cluster.each(_quotes, found)))
+def _partitions_of(client: Any, source: Any) -> Partitions:
+    """Pieces of a source for workers to read, or what lies on the cluster."""
+    paths = [source] if isinstance(source, str | Path) else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
+        workers = client.nthreads() if hasattr(client, "nthreads") else {}
+        found = Partitions(client, pieces_of(paths, max(sum(workers.values()), 1)))
+        return Partitions(client, with_quotes(found.parts, client.gather(found.each(Piece.quotes).parts)))
     parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
     if not parts:
         raise InputError("there are no partitions: give a Dask bag or data frame with documents")
-    return list(cluster.client.compute(parts, sync=False))
-
-
-def _shuffled(cluster: Cluster, parts: list[Any], first: int) -> list[Any]:
-    """Documents sent to the partition of their group, those of the first parts and of all others apart."""
-    out: list[Any] = []
-    for some in (parts[:first], parts[first:]):
-        cut = cluster.each(_by_group, some, max(len(some), 1))
-        out += [
-            cluster.run(_together, *[cluster.run(operator.getitem, one, i) for one in cut]) for i in range(len(some))
-        ]
-    return out
-
-
-def _quotes(piece: Piece) -> int:
-    return piece.quotes() if piece.unit == "bytes" else 0
+    return Partitions(client, client.compute(parts, sync=False))
 
 
 # ---- reading
 
-Reader = tuple[
-    ReadSettings, tuple[str, ...] | None, str
-]  # settings, text columns, label column; None: as a partition has them
 
-
-def _reader(pieces: Sequence[Any], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
+def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
     """How every partition is read, and the tokenizer; columns are recognised in the first rows of a source."""
-    settings = ReadSettings(**{name: getattr(how, name) for name in ReadSettings.__dataclass_fields__} | {"test": None})
-    label, texts = one_label(how.label), () if how.text is None else how.text
-    named = (texts,) if isinstance(texts, str) else tuple(texts)
-    if pieces and isinstance(pieces[0], Piece):
-        head = pieces[0].table(settings, rows=1000)
-        more = [name for name in (how.by, how.split) if name is not None]
-        for name, flag in ((how.by, "by"), (how.split, "split")):
-            if name is not None:
-                head.position(name, flag)
-        named, label = labelled_columns(head, named or None, label, more)
+    settings, label = replace(how, test=None), one_label(how.label)
+    named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
+    if isinstance(parts[0], Piece):
+        first = parts[0]
+        size = 1000 if first.unit == "rows" else HEAD
+        head = replace(first, stop=min(first.stop, first.start + size)).table(settings)
+        others = [
+            head.position(name, flag) for name, flag in ((how.by, "by"), (how.split, "split")) if name is not None
+        ]
+        named, label = labelled_columns(head, named or None, label, others)
     return (settings, named or ("text",), label or "label"), with_fields(tokenizer, named if len(named) > 1 else ())
 
 
-def _read(part: Any, number: int, reader: Reader) -> tuple[pl.DataFrame, Counter[str]] | InputError:
-    """The usable rows of a partition; an error of the user's is a result like any other, so that no worker logs it."""
-    settings, texts, label = reader
-    try:
-        table = table_of(part, f"partition {number}", settings)
-        if not isinstance(part, Piece) and not hasattr(part, "columns"):
-            texts, label = table.columns[:1], table.columns[1]
-        return _rows(table, texts or (), label, settings)
-    except InputError as problem:
-        return problem
+def _read(
+    part: Any, number: int, reader: Reader, rule: tuple[float, int] | bool | None
+) -> tuple[pl.DataFrame, Counter[str], Counter[str], Counter[tuple[str, bool]]] | InputError:
+    """The documents of a partition (text, label, key, test, and group where there are any), and what `_accounted` adds up.
 
-
-def _rows(
-    table: SourceTable, texts: Sequence[str], label: str, settings: ReadSettings
-) -> tuple[pl.DataFrame, Counter[str]]:
-    columns, column = [table.position(name, "text") for name in texts], table.position(label, "label")
-    more = {"group": settings.by, "part": settings.split}
-    named = {kind: table.position(name, kind) for kind, name in more.items() if name is not None}
-    rows = collect(table, columns, column, settings, having=settings.having, more=named)[0]
-    frame, final = rows.finish()[0], destinations(settings.group or {}, settings.drop)
-    kept = [name for name in ("text", "label", "key", "group", "part") if name in frame.columns]
-    frame = frame.select(kept).with_columns(original="label")
-    frame = frame.with_columns(
-        label=pl.col("label").replace_strict(final, default=pl.col("label"), return_dtype=pl.String)
-    )
-    if "group" in frame.columns:  # a document without a group is one of its own
-        own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
-        frame = frame.with_columns(group=pl.col("group").fill_null(own))
-    return frame, rows.counts
-
-
-Rows = tuple[pl.DataFrame, Counter[str]]
-
-
-def _by_group(read: Rows | InputError, parts: int) -> list[Rows | InputError]:
-    """The rows of a partition by the partition of their group; counts go with the first."""
-    if isinstance(read, InputError):
-        return [read] * parts
-    frame, counts = read
-    where = pl.Series([_digest(name, 0) % parts for name in frame["group"]], dtype=pl.Int64)
-    return [(frame.filter(where == i), counts if i == 0 else Counter[str]()) for i in range(parts)]
-
-
-def _together(*read: Rows | InputError) -> Rows | InputError:
-    for one in read:
-        if isinstance(one, InputError):
-            return one
-    rows = [one for one in read if not isinstance(one, InputError)]
-    return pl.concat([frame for frame, _ in rows]), sum((counts for _, counts in rows), Counter[str]())
-
-
-def _side_of(
-    read: Rows | InputError, side: str | None, rule: tuple[float, int] | None, tokenizer: dict[str, Any]
-) -> _Part | InputError:
-    """The documents of one side as tokens: by the column of the split, or by a rule (share for testing, seed).
-
-    Args:
-        read: of `_read`.
-        side: "train" or "test"; None where all of the partition is one side.
-        rule: None where a column decides.
-        tokenizer: settings of the tokenizer.
+    An error of the user's is a result like any other, so that no worker logs it.
     """
-    if isinstance(read, InputError):
-        return read
-    frame, counts = read
-    if side is not None:
-        if rule is not None:
-            share, seed = rule
-            by = "group" if "group" in frame.columns else "key"
-            test = pl.Series([_digest(name, seed) < share * 2**32 for name in frame[by]], dtype=pl.Boolean)
-        else:
+    (settings, texts, label), name = reader, f"partition {number}"
+    try:
+        table = part.table(settings) if isinstance(part, Piece) else frame_table(part, name)
+        if table is None:
+            rows = list(part)
+            for row in rows:
+                if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
+                    raise InputError(f"{name} holds {str(row)[:60]!r}: give (text, label) pairs or data frames")
+            table = list_table(([row[0] for row in rows], [row[1] for row in rows]), name)
+            texts, label = table.columns[:1], table.columns[1]
+        texts, label = [table.position(text, "text") for text in texts], table.position(label, "label")
+        more = {"group": settings.by, "part": settings.split}
+        named = {kind: table.position(column, kind) for kind, column in more.items() if column is not None}
+        found = collect(table, texts, label, settings, having=settings.having, more=named)[0]
+        frame, final = found.finish()[0], destinations(settings.group or {}, settings.drop)
+        if "group" in frame.columns:  # a document without a group is one of its own
+            own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
+            frame = frame.with_columns(group=pl.col("group").fill_null(own))
+        if rule is None:
             names = frame["part"].fill_null("").str.strip_chars().str.to_lowercase()
             odd = names.filter(~names.is_in([*TEST_NAMES, *TRAIN_NAMES]))
             if len(odd):
-                return InputError(
-                    f"the split column must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it holds "
-                    f"{str(odd[0])[:40]!r}"
+                raise InputError(
+                    f"the split column must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it "
+                    f"holds {str(odd[0])[:40]!r}"
                 )
             test = names.is_in(TEST_NAMES)
-        frame = frame.filter(test if side == "test" else ~test)
-        counts = counts if side == "train" else Counter[str]()
-    dropped = Counter(dict(frame.filter(pl.col("label").is_null())["original"].value_counts().iter_rows()))
-    counts = counts + Counter({f"dropped {name}": n for name, n in dropped.items()})
-    frame = frame.filter(pl.col("label").is_not_null())
-    return _Part(tokenize(frame["text"], tokenizer_from_dict(tokenizer)), frame.drop("text", "original"), counts)
+        elif isinstance(rule, tuple):
+            by = frame["group" if "group" in frame.columns else "key"]
+            test = pl.Series([_digest(name, rule[1]) < rule[0] * 2**32 for name in by], dtype=pl.Boolean)
+        else:
+            test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
+    except InputError as problem:
+        return problem
+    to = pl.col("label").replace_strict(final, default=pl.col("label"), return_dtype=pl.String)
+    frame = frame.with_columns(label=to, original="label", test=test)
+    gone = frame.filter(pl.col("label").is_null() & ~pl.col("test"))["original"]
+    kept = [name for name in ("text", "label", "key", "test", "group") if name in frame.columns]
+    frame = frame.filter(pl.col("label").is_not_null()).select(kept)
+    dropped = Counter(dict(gone.value_counts().iter_rows()))
+    sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
+    return frame, Counter[str]() if rule is True else found.counts, dropped, sizes
 
 
 def _digest(value: str | bytes, seed: int) -> int:
@@ -357,95 +346,163 @@ def _digest(value: str | bytes, seed: int) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=4, salt=seed.to_bytes(8, "little")).digest(), "little")
 
 
-def _accounted(part: _Part | InputError) -> InputError | tuple[Counter[str], Counter[str]]:
-    if isinstance(part, InputError):
-        return part
-    return part.counts, Counter(dict(part.frame["label"].value_counts().iter_rows()))
-
-
-def _intake(cluster: Cluster, sides: dict[str, list[Any]], reader: Reader) -> tuple[Intake, tuple[str, ...], Ints]:
-    """What was found on the way in, the classes, and the documents of each side and class, shape (2, K).
+def _accounted(read: Partitions, label: str) -> tuple[Counter[str], Counter[str], Counter[tuple[str, bool]]]:
+    """Rows by what became of them, dropped rows by label, and documents by class and whether they are for testing.
 
     Raises:
         InputError: of the first partition that has one; no document is left; or the labels cannot be classes.
     """
-    counts, sizes = {"train": Counter[str](), "test": Counter[str]()}, {"train": Counter[str](), "test": Counter[str]()}
-    for side, parts in sides.items():
-        for found in cluster.client.gather(cluster.each(_accounted, parts)):
-            if isinstance(found, InputError):
-                raise found
-            counts[side] += found[0]
-            sizes[side] += found[1]
-    rows = Counter({name: n for name, n in counts["train"].items() if not name.startswith("dropped ")})
-    dropped = {name[8:]: n for name, n in counts["train"].items() if name.startswith("dropped ")}
-    check_kept("the partitions", rows, sizes["train"].total(), sum(dropped.values()))
-    classes = classes_of(sizes["train"], f"the partitions: the label column {reader[2]!r}")
-    strange = sorted(set(sizes["test"]) - set(classes), key=in_order)
+    counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
+    for found in read.client.gather(read.each(_account).parts):
+        if isinstance(found, InputError):
+            raise found
+        counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
+    train = {name: n for (name, test), n in sizes.items() if not test}
+    check_kept("the partitions", counts, sum(train.values()), dropped.total())
+    classes = classes_of(train, f"the partitions: the label column {label!r}")
+    strange = sorted({name for name, _ in sizes} - {*classes}, key=in_order)
     if strange:
         raise InputError(
             f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
         )
-    everywhere = [*((part, "train") for part in sides["train"]), *((part, "test") for part in sides["test"])]
-    cut = [cluster.run(_keys, part, side, len(everywhere)) for part, side in everywhere]
-    joined = [
-        cluster.run(_joined, *[cluster.run(operator.getitem, one, i) for one in cut]) for i in range(len(everywhere))
-    ]
-    repeats = cluster.tree(joined).result()
-    duplicates, conflicts, conflicting, overlap = map(int, repeats)
-    intake = Intake(
-        counts=dict(rows),
-        kept=sizes["train"].total(),
-        columns=(" + ".join(reader[1] or ()), reader[2]),
-        dropped=dropped,
-        duplicates=duplicates,
-        conflicts=conflicts,
-        conflicting_documents=conflicting,
-        test_overlap=overlap,
-    )
-    return intake, classes, np.array([[sizes[side][name] for name in classes] for side in ("train", "test")])
+    return counts, dropped, sizes
 
 
-def _keys(part: _Part, side: str, buckets: int) -> list[pl.DataFrame]:
-    """Digests of the texts, their labels and how often each occurs, by bucket of the digest."""
-    found = part.frame.group_by("key", "label").len("n").with_columns(side=pl.lit(side))
-    where = pl.Series([int.from_bytes(key[:4], "little") % buckets for key in found["key"]], dtype=pl.Int64)
-    return [found.filter(where == i) for i in range(buckets)]
+def _account(read: Any) -> Any:
+    return read if isinstance(read, InputError) else read[1:]
 
 
-def _joined(*frames: pl.DataFrame) -> Sums:
-    """Of one bucket: training documents that repeat one of the same label, texts of several labels, training documents of these,
+def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
+    where = pl.Series([_digest(value, 0) % n for value in frame[column]], dtype=pl.Int64)
+    return [frame.filter(where == i) for i in range(n)]
+
+
+def _keys(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.group_by("key", "label", "test").len("n")
+
+
+def _repeats(frames: list[pl.DataFrame]) -> _Sums:
+    """Of some digests: training documents that repeat one of the same label, texts of several labels, training documents of these,
     and test documents whose text is in training."""
     found = pl.concat(frames)
-    train, test = (found.filter(pl.col("side") == side) for side in ("train", "test"))
+    train, test = found.filter(~pl.col("test")), found.filter("test")
     sums = train.group_by("key", "label").agg(pl.col("n").sum())
     mixed = sums.group_by("key").agg(pl.len().alias("labels"), pl.col("n").sum()).filter(pl.col("labels") > 1)
     shared = test.join(train.select("key").unique(), on="key", how="semi")
-    return Sums((int((sums["n"] - 1).sum()), mixed.height, int(mixed["n"].sum()), int(shared["n"].sum())))
+    return _Sums((int((sums["n"] - 1).sum()), mixed.height, int(mixed["n"].sum()), int(shared["n"].sum())))
 
 
-def _stream(part: _Part) -> TokenStream:
-    return part.stream
+def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any]) -> Side:
+    """The documents for training or for testing as tokens."""
+    frame = frame.filter(pl.col("test") == test)
+    return tokenize(frame["text"], tokenizer_from_dict(tokenizer)), frame.drop("text", "test")
 
 
-def _counted(part: _Part, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedPart:
+def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Counted:
+    stream, frame = side
     index = {name: k for k, name in enumerate(classes)}
-    labels = np.array([index[name] for name in part.frame["label"]], dtype=np.int64)
-    matrix, unknown = vocabulary.count(part.stream)
-    units = unit_index(part.frame["group"].to_list()) if "group" in part.frame.columns else None
+    labels = np.array([index[name] for name in frame["label"]], dtype=np.int64)
+    matrix, unknown = vocabulary.count(stream)
+    units = unit_index(frame["group"].to_list()) if "group" in frame.columns else None
     counts = Counts(matrix, labels, classes, np.empty(vocabulary.n_types, dtype=object))
-    return CountedPart(counts, units, int(unknown.sum()), part.stream.n_tokens)
+    return counts, units, int(unknown.sum()), stream.n_tokens
 
 
-def _sums(part: CountedPart) -> Sums:
-    counts = part.counts
-    whole = counts if part.units is None else merged(counts, part.units)[0]
-    return Sums((TokenSums.of(whole.matrix, whole.labels, whole.n_classes), counts.present, counts.class_sizes))
+def _sums(part: Counted) -> _Sums:
+    counts, units, _, _ = part
+    whole = counts if units is None else merged(counts, units)[0]
+    return _Sums((TokenSums.of(whole.matrix, whole.labels, whole.n_classes), counts.present, counts.class_sizes))
 
 
-def _importance(sums: Sums, vocabulary: Vocabulary, classes: tuple[str, ...], by: bool) -> Importance:
-    """As `token_importance`, from the sums over all partitions; where groups are whole, over groups."""
-    found = importance_of(sums[0], vocabulary.tokens, classes)
-    if not by:
-        return found
-    neutral = 2 * sums[2] / max(int(sums[2].sum()), 1) - 1
-    return replace(found, class_documents=sums[1], neutral=neutral, units=found.documents)
+# ---- training by averaging; a state is u, w and the steps of the round, summed over the partitions
+
+
+def _train(
+    counts: Partitions, sums: Any, sizes: Ints, model: AttentionClassifier, seed: int, tell: Progress
+) -> tuple[Any, int, list[float]]:
+    """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model.
+
+    Returns:
+        The state on the cluster, the number of rounds, and the held-out losses.
+    """
+    run, prior = counts.run, prior_of(sizes)
+    model.prior_, model.validation_ = prior, np.empty((0, 2))
+    passes = math.ceil(math.sqrt(len(counts.parts)))
+
+    def one_round(parts: Partitions, state: Any, number: int) -> Any:
+        share = 1 - number / ROUNDS
+        rates = model.batch_size, model.score_rate * share, model.value_rate * share
+        first = seed + len(parts.parts) * number
+        moved = [run(_local, part, state, passes, rates, first + i) for i, part in enumerate(parts.parts)]
+        return run(_average, Partitions(counts.client, moved).sum())
+
+    losses: list[float] = []
+    rounds = ROUNDS
+    if sizes.min() >= 10:
+        inside, outside = (
+            Partitions(
+                counts.client,
+                [run(_held, part, model.validation_share, seed, i, held) for i, part in enumerate(counts.parts)],
+            )
+            for held in (False, True)
+        )
+        state = run(_first, inside.each(_sums).sum(), prior)
+        for number in range(ROUNDS):
+            tell("choosing the number of rounds", number / ROUNDS)
+            state = one_round(inside, state, number)
+            loss, n, *_ = outside.total(_tested, state, prior)
+            losses.append(float(loss / max(n, 1)))
+            if number - int(np.argmin(losses)) >= PATIENCE:
+                break
+        rounds = int(np.argmin(losses)) + 1
+    state, steps = run(_first, sums, prior), []
+    for number in range(rounds):
+        tell("training", number / rounds)
+        state = one_round(counts, state, number)
+        steps.append(run(operator.itemgetter(2), state))
+    model.scores_, model.values_, _ = state.result()
+    model.n_steps_ = sum(counts.client.gather(steps))
+    return state, rounds, losses
+
+
+def _held(part: Counted, share: float, seed: int, number: int, held_out: bool) -> Counted:
+    """The documents of a partition that the number of rounds is chosen on, in whole groups, or all others."""
+    counts = part[0]
+    units = np.arange(counts.n_documents) if part[1] is None else part[1]
+    names = np.random.default_rng([seed, number]).permutation(np.unique(units))
+    chosen = np.isin(units, names[: round(share * len(names))])
+    return counts.rows(chosen if held_out else ~chosen), None, 0, 0
+
+
+def _first(sums: _Sums, prior: Floats) -> tuple[Floats, Floats, int]:
+    return *start_of(sums[1], sums[2], prior), 0
+
+
+def _local(part: Counted, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> _Sums:
+    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
+    n, (u, w, _) = part[0].n_documents, state
+    if not n:
+        return _Sums((0 * u, 0 * w, 0, 0))
+    per_pass = math.ceil(n / rates[0])
+    steps = per_pass * max(min(passes, 2_000 // per_pass), 1)
+    endless = Schedule(steps * 10**6, *rates, seed)  # within a round the rates stay as they are
+    _, u, w = next(train(part[0], u, w, endless, steps))
+    return _Sums((n * u, n * w, n, steps))
+
+
+def _average(total: _Sums) -> tuple[Floats, Floats, int]:
+    return total[0] / total[2], total[1] / total[2], total[3]
+
+
+def _tested(part: Counted, state: Any, prior: Floats) -> _Sums:
+    """Sum of the losses, documents, those predicted correctly by class, words that are no token, and all words."""
+    counts, _, unknown, words = part
+    f, labels = answers(counts.matrix, state[0], state[1]), counts.labels
+    f[np.diff(counts.matrix.indptr) == 0] = prior
+    hits = np.bincount(labels[decide(f) == labels], minlength=counts.n_classes)
+    return _Sums((loss_and_slope(f, labels)[0].sum(), len(labels), hits, unknown, words))
+
+
+def _received(part: Counted, state: Any) -> Floats:
+    """Σ over the partition's documents of q_{X,s} / (c_{X,s}/T_X), shape (|S|,)."""
+    return np.asarray(attention_sums(part[0].matrix, state[0])[2])
