@@ -9,16 +9,23 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokensieve import __version__
 from tokensieve.cli.command import progress, say
 from tokensieve.errors import InputError
 
+if TYPE_CHECKING:
+    from tokensieve.files import Content
+    from tokensieve.model.settings import TrainSettings
+    from tokensieve.text.tokenizers import Tokenizer
+
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer
 
 
-def train_on_cluster(source: Any, address: str, out: Path, quiet: bool, tokenizer: Any, settings: Any) -> None:
+def train_on_cluster(
+    source: object, address: str, out: Path, quiet: bool, tokenizer: Tokenizer | None, settings: TrainSettings
+) -> None:
     """Read, learn and test there; write tokens.csv, the model and summary.json, or nothing."""
     from tokensieve.auditing.agreement import token_table
     from tokensieve.files import check_writable, csv_table, write_all
@@ -36,7 +43,7 @@ def train_on_cluster(source: Any, address: str, out: Path, quiet: bool, tokenize
         summary = {"name": str(source)} | learned.to_dict()
         summary |= {"seconds": {"total": time.perf_counter() - start}, "seed": settings.seed}
         summary["settings"] = settings.to_dict() | {"columns": list(learned.intake.columns)}
-        files: dict[str, Any] = {"tokens.csv": csv_table(table)} | model_files(learned.model)
+        files: dict[str, Content] = {"tokens.csv": csv_table(table), **model_files(learned.model)}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
         write_all(out, files)
     say(
@@ -48,8 +55,7 @@ def train_on_cluster(source: Any, address: str, out: Path, quiet: bool, tokenize
 
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """A client of the scheduler at an address, or of workers on all cores of this machine ("local"); what goes wrong with the
-    cluster becomes one line."""
+    """A client of a scheduler, or of workers on all cores here ("local"); what goes wrong with the cluster becomes one line."""
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
         from joblib import cpu_count
@@ -65,36 +71,31 @@ def _connected(address: str) -> Iterator[Any]:
     except (OSError, TypeError, ValueError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise InputError(f"no Dask scheduler answers at {address!r} ({reason}); check --cluster ADDRESS") from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=SECONDS)
-        except TimeoutError:
-            raise InputError(
-                f"the scheduler at {address!r} has no workers; start some: dask worker {address}"
-            ) from None
-        _check_versions(client)
-        try:
+    try:
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=SECONDS)
+            except TimeoutError:
+                raise InputError(
+                    f"the scheduler at {address!r} has no workers; start some: dask worker {address}"
+                ) from None
+            for worker, version in client.run(_version_there, on_error="return").items():
+                if version != __version__:
+                    has = "no tokensieve" if isinstance(version, Exception) else f"tokensieve {version}"
+                    raise InputError(
+                        f"the worker at {worker} has {has}, this is {__version__}: install the same version everywhere"
+                    )
             yield client
-        except CancelledError:
-            raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None
-        except KilledWorker:
-            raise InputError(
-                "workers died again and again on the same partition, most likely for lack of memory: give each worker more "
-                "(dask worker --memory-limit) or start fewer on a machine"
-            ) from None
-        finally:
-            if address == "local":
-                where.close()
-
-
-def _check_versions(client: Any) -> None:
-    """Refuse workers that have another version of tokensieve, or none."""
-    for worker, version in client.run(_version_there, on_error="return").items():
-        if version != __version__:
-            has = "no tokensieve" if isinstance(version, Exception) else f"tokensieve {version}"
-            raise InputError(
-                f"the worker at {worker} has {has}, this is {__version__}: install the same version everywhere"
-            )
+    except CancelledError:
+        raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None
+    except KilledWorker:
+        raise InputError(
+            "workers died again and again on the same partition, most likely for lack of memory: give each worker more "
+            "(dask worker --memory-limit) or start fewer on a machine"
+        ) from None
+    finally:
+        if address == "local":
+            where.close()
 
 
 def _version_there() -> str:

@@ -71,9 +71,10 @@ class Partitions(Chunks):
         """The result of one task, still on the cluster."""
         return self.client.submit(function, *arguments, pure=False)
 
-    def each(self, function: Callable[..., object], *common: object) -> Partitions:
-        """The results of a function of every partition, still on the cluster."""
-        return Partitions(self.client, [self.run(function, part, *common) for part in self.parts])
+    def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
+        """The results of a function of every partition (and its number), still on the cluster."""
+        parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
+        return Partitions(self.client, [self.run(function, *part, *common) for part in parts])
 
     def sum(self) -> Any:
         """The sum, pair by pair in a fixed order, still on the cluster."""
@@ -190,34 +191,13 @@ def learn_on(
         if given:
             raise InputError(f"--{name} does not work on a cluster yet; leave out --{name} or --cluster")
     tell("reading", 0.0)
-    pieces = _partitions_of(client, source)
-    given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
-    reader, splitter = _reader(pieces.parts, how, tokenizer or WordTokenizer())
-    # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
-    rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
-    numbered = enumerate([*pieces.parts, *tests], 1)
-    read = Partitions(
-        client, [pieces.run(_read, part, i, reader, rule if i <= given else True) for i, part in numbered]
-    )
-    counts, dropped, sizes = _accounted(read, reader[2])
-    classes = tuple(sorted({name for name, _ in sizes}, key=in_order))
-    frames = read.each(operator.itemgetter(0))
-    if how.by is not None:  # documents are sent to the partition of their group
-        frames, other = (Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:]))
-        frames, other = frames.regrouped("group", pl.concat), other.regrouped("group", pl.concat)
-        frames.parts += other.parts
-    duplicates, conflicts, conflicting, overlap = map(int, frames.each(_keys).regrouped("key", _repeats).sum().result())
-    sides = [
-        Partitions(client, [pieces.run(_side, part, test, splitter.to_dict()) for part in parts])
-        for test, parts in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
-    ]
-    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
+    train, test, splitter, classes, documents, intake = _sides(client, source, how, tokenizer or WordTokenizer())
     how = how.of_documents(int(documents[0].sum()))
     tell("vocabulary", 0.0)
-    streams = sides[0].each(operator.itemgetter(0))
+    streams = train.each(operator.itemgetter(0))
     vocabulary = learn_vocabulary(streams, splitter, how.ngrams, how.min_documents or 1)
-    sent = pieces.run(_same, vocabulary)
-    counted = sides[0].each(_counted, sent, classes)
+    sent = train.run(_same, vocabulary)
+    counted = train.each(_counted, sent, classes)
     tell("importance", 0.0)
     found = counted.each(_sums).sum()
     sums, present, class_sizes = found.result()
@@ -232,8 +212,8 @@ def learn_on(
     tell("attention", 0.0)
     received = counted.total(_received, state) / np.maximum(importance.documents, 1)
     correct, unknown, words = np.zeros(len(classes), np.int64), 0, 0
-    if tests or rule is not False:
-        _, _, correct, unknown, words = sides[1].each(_counted, sent, classes).total(_tested, state, model.prior_)
+    if test is not None:
+        _, _, correct, unknown, words = test.each(_counted, sent, classes).total(_tested, state, model.prior_)
     return Learned(
         importance=importance,
         model=model,
@@ -241,20 +221,11 @@ def learn_on(
         sizes=documents,
         correct=correct,
         unknown_share=float(unknown / max(words, 1)),
-        partitions=given,
+        partitions=len(train.parts),
         rounds=rounds,
         validation=validation,
         bytes_per_round=model.scores_.nbytes + model.values_.nbytes,
-        intake=Intake(
-            counts=dict(counts),
-            kept=int(documents[0].sum()),
-            columns=(" + ".join(reader[1]), reader[2]),
-            dropped=dict(dropped),
-            duplicates=duplicates,
-            conflicts=conflicts,
-            conflicting_documents=conflicting,
-            test_overlap=overlap,
-        ),
+        intake=intake,
     )
 
 
@@ -274,6 +245,58 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
 # ---- reading
 
 
+def _sides(
+    client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer
+) -> tuple[Partitions, Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
+    """Documents for training and for testing (`Side`), the tokenizer that reads them, the classes, documents by side and class,
+    shape (2, K), and what was found on the way in.
+
+    Raises:
+        InputError: of the first partition that has one; no document is left; or the labels cannot be classes.
+    """
+    pieces = _partitions_of(client, source)
+    given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
+    reader, tokenizer = _reader(pieces.parts, how, tokenizer)
+    # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
+    rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
+    rules = [rule] * given + [True] * len(tests)
+    read = Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
+    counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
+    for found in client.gather(read.each(operator.itemgetter(1)).parts):
+        if isinstance(found, InputError):
+            raise found
+        counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
+    learned = {name: n for (name, test), n in sizes.items() if not test}
+    check_kept("the partitions", counts, sum(learned.values()), dropped.total())
+    classes = classes_of(learned, f"the partitions: the label column {reader[2]!r}")
+    strange = sorted({name for name, _ in sizes} - {*classes}, key=in_order)
+    if strange:
+        raise InputError(
+            f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
+        )
+    frames = read.each(operator.itemgetter(0))
+    if how.by is not None:  # documents are sent to the partition of their group
+        divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
+        frames.parts = [part for some in divided for part in some.regrouped("group", pl.concat).parts]
+    duplicates, conflicts, conflicting, overlap = frames.each(_keys).regrouped("key", _repeats).sum().result()
+    intake = Intake(
+        counts=dict(counts),
+        kept=sum(learned.values()),
+        columns=(" + ".join(reader[1]), reader[2]),
+        dropped=dict(dropped),
+        duplicates=duplicates,
+        conflicts=conflicts,
+        conflicting_documents=conflicting,
+        test_overlap=overlap,
+    )
+    train, test = (
+        Partitions(client, some).each(_side, test, tokenizer.to_dict())
+        for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
+    )
+    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
+    return train, None if rule is False and not tests else test, tokenizer, classes, documents, intake
+
+
 def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
     """How every partition is read, and the tokenizer; columns are recognised in the first rows of a source."""
     settings, label = replace(how, test=None), one_label(how.label)
@@ -290,13 +313,13 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
 
 
 def _read(
-    part: Any, number: int, reader: Reader, rule: tuple[float, int] | bool | None
-) -> tuple[pl.DataFrame, Counter[str], Counter[str], Counter[tuple[str, bool]]] | InputError:
-    """The documents of a partition (text, label, key, test, and group where there are any), and what `_accounted` adds up.
+    part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
+) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]]] | InputError]:
+    """The documents of a partition (text, label, key, test, and group), and its rows, dropped labels and documents counted.
 
     An error of the user's is a result like any other, so that no worker logs it.
     """
-    (settings, texts, label), name = reader, f"partition {number}"
+    (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
         table = part.table(settings) if isinstance(part, Piece) else frame_table(part, name)
         if table is None:
@@ -329,7 +352,7 @@ def _read(
         else:
             test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
     except InputError as problem:
-        return problem
+        return None, problem
     to = pl.col("label").replace_strict(final, default=pl.col("label"), return_dtype=pl.String)
     frame = frame.with_columns(label=to, original="label", test=test)
     gone = frame.filter(pl.col("label").is_null() & ~pl.col("test"))["original"]
@@ -337,39 +360,13 @@ def _read(
     frame = frame.filter(pl.col("label").is_not_null()).select(kept)
     dropped = Counter(dict(gone.value_counts().iter_rows()))
     sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
-    return frame, Counter[str]() if rule is True else found.counts, dropped, sizes
+    return frame, (Counter[str]() if rule is True else found.counts, dropped, sizes)
 
 
 def _digest(value: str | bytes, seed: int) -> int:
     """A number below 2³² that depends on nothing but the value and the seed."""
     content = value if isinstance(value, bytes) else value.encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=4, salt=seed.to_bytes(8, "little")).digest(), "little")
-
-
-def _accounted(read: Partitions, label: str) -> tuple[Counter[str], Counter[str], Counter[tuple[str, bool]]]:
-    """Rows by what became of them, dropped rows by label, and documents by class and whether they are for testing.
-
-    Raises:
-        InputError: of the first partition that has one; no document is left; or the labels cannot be classes.
-    """
-    counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
-    for found in read.client.gather(read.each(_account).parts):
-        if isinstance(found, InputError):
-            raise found
-        counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
-    train = {name: n for (name, test), n in sizes.items() if not test}
-    check_kept("the partitions", counts, sum(train.values()), dropped.total())
-    classes = classes_of(train, f"the partitions: the label column {label!r}")
-    strange = sorted({name for name, _ in sizes} - {*classes}, key=in_order)
-    if strange:
-        raise InputError(
-            f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
-        )
-    return counts, dropped, sizes
-
-
-def _account(read: Any) -> Any:
-    return read if isinstance(read, InputError) else read[1:]
 
 
 def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
@@ -432,19 +429,14 @@ def _train(
     def one_round(parts: Partitions, state: Any, number: int) -> Any:
         share = 1 - number / ROUNDS
         rates = model.batch_size, model.score_rate * share, model.value_rate * share
-        first = seed + len(parts.parts) * number
-        moved = [run(_local, part, state, passes, rates, first + i) for i, part in enumerate(parts.parts)]
-        return run(_average, Partitions(counts.client, moved).sum())
+        moved = parts.each(_local, state, passes, rates, seed + len(parts.parts) * number, numbered=True)
+        return run(_average, moved.sum())
 
     losses: list[float] = []
     rounds = ROUNDS
     if sizes.min() >= 10:
         inside, outside = (
-            Partitions(
-                counts.client,
-                [run(_held, part, model.validation_share, seed, i, held) for i, part in enumerate(counts.parts)],
-            )
-            for held in (False, True)
+            counts.each(_held, model.validation_share, seed, held, numbered=True) for held in (False, True)
         )
         state = run(_first, inside.each(_sums).sum(), prior)
         for number in range(ROUNDS):
@@ -465,7 +457,7 @@ def _train(
     return state, rounds, losses
 
 
-def _held(part: Counted, share: float, seed: int, number: int, held_out: bool) -> Counted:
+def _held(part: Counted, number: int, share: float, seed: int, held_out: bool) -> Counted:
     """The documents of a partition that the number of rounds is chosen on, in whole groups, or all others."""
     counts = part[0]
     units = np.arange(counts.n_documents) if part[1] is None else part[1]
@@ -478,14 +470,14 @@ def _first(sums: _Sums, prior: Floats) -> tuple[Floats, Floats, int]:
     return *start_of(sums[1], sums[2], prior), 0
 
 
-def _local(part: Counted, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> _Sums:
+def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> _Sums:
     """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n documents."""
     n, (u, w, _) = part[0].n_documents, state
     if not n:
         return _Sums((0 * u, 0 * w, 0, 0))
     per_pass = math.ceil(n / rates[0])
     steps = per_pass * max(min(passes, 2_000 // per_pass), 1)
-    endless = Schedule(steps * 10**6, *rates, seed)  # within a round the rates stay as they are
+    endless = Schedule(steps * 10**6, *rates, seed + number)  # within a round the rates stay as they are
     _, u, w = next(train(part[0], u, w, endless, steps))
     return _Sums((n * u, n * w, n, steps))
 
