@@ -16,15 +16,16 @@ import statistics
 import time
 
 import numpy as np
+import scipy.sparse as sp
 
 from machine import described
 from theory import highest_entries, real
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory import margin
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
-from tokensieve.theory.limit.active_set import ActiveSet
+from tokensieve.theory.limit import margin
+from tokensieve.theory.limit.margin import ActiveSet
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.verify import default_step_size
 
@@ -64,9 +65,22 @@ class Clarabel(Written):
     """Clarabel's interior point, to 1e-10."""
 
     def solve(self, D: np.ndarray, warm: np.ndarray) -> tuple[np.ndarray, str]:
+        import clarabel
+
+        rows, r = D.shape
         scale = float(np.linalg.norm(D, axis=1).max())
-        lam, status = margin._clarabel(D / scale, 1e9)
-        return np.where(lam < margin.FAINT * lam.max(), 0.0, lam) / scale**2, status
+        options = clarabel.DefaultSettings()
+        options.verbose, options.max_threads = False, 1
+        options.tol_gap_rel = options.tol_gap_abs = options.tol_feas = 1e-10
+        cones = [clarabel.NonnegativeConeT(rows)]
+        eye = sp.eye_array(r, format="csc")
+        answer = clarabel.DefaultSolver(
+            eye, np.zeros(r), sp.csc_array(-D / scale), -np.ones(rows), cones, options
+        ).solve()
+        lam = np.maximum(np.asarray(answer.z), 0.0)
+        # An interior point leaves every multiplier positive; faint ones mean zero.
+        lam = np.where(lam < 1e-9 * lam.max(), 0.0, lam) / scale**2
+        return lam, "solved" if str(answer.status) == "Solved" else "stopped early"
 
 
 SIDES = {"tokensieve": ActiveSet, "DAQP": Daqp, "Clarabel": Clarabel}

@@ -115,7 +115,7 @@ def descend(
             if step in kept:
                 taken.append(step)
                 points.append(z)
-                losses.append(whole.point(z).loss)
+                losses.append(whole.point(z)[0])
                 if progress is not None:
                     progress("descent", step / steps)
     return Descent(step_size, batch, np.array(taken, float), np.array(points), rest, np.array(losses))

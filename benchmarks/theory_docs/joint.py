@@ -19,11 +19,10 @@ from tokensieve.errors import InputError
 from tokensieve.model.attention import gradient
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.log_time import STEEP
+from tokensieve.theory.flow.landscape import STEEP
 from tokensieve.theory.flow.solve import few_threads
-from tokensieve.theory.geometry import coordinates
+from tokensieve.theory.geometry import coordinates, top_mask
 from tokensieve.theory.limit.margin import Margin, max_margin
-from tokensieve.theory.limit.selection import select
 
 # The first step is so short that what moves changes by this share.
 FIRST = 1e-5
@@ -141,7 +140,7 @@ def own_margin(counts: Counts, E: Floats, flow: JointFlow) -> tuple[Margin, floa
         The margin problem on the coordinates of the curve, and the angle; nan where the problem is not solved.
     """
     reduced, _ = coordinates(E)
-    found = max_margin(counts, reduced, select(counts, flow.scores[-1]).mask)
+    found = max_margin(counts, reduced, top_mask(counts, flow.scores[-1]))
     if found.status != "solved":
         return found, math.nan
     along = float(flow.coordinates[-1] @ found.p) / float(np.linalg.norm(found.p))

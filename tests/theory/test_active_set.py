@@ -1,4 +1,4 @@
-"""The dual active set: against least distance programming, however the pairs arrive, and its triangle against a fresh one."""
+"""The dual active set: against least distance programming, however the pairs arrive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
-from tokensieve.theory.limit.active_set import ActiveSet, _remove
+from tokensieve.theory.limit.margin import ActiveSet
 
 
 def least_norm(D: np.ndarray) -> np.ndarray:
@@ -71,14 +71,3 @@ def test_too_few_steps_are_told() -> None:
     problem = ActiveSet(E)
     assert problem.add(pairs, 1)[1] == "stopped early"
     assert problem.add(np.zeros((0, 2), np.int64), 100)[1] == "solved"
-
-
-@pytest.mark.parametrize("gone", [0, 3, 6])
-def test_a_row_removed_from_the_triangle(gone: int) -> None:
-    X = np.random.default_rng(2).standard_normal((7, 9))
-    L = np.zeros((8, 8))
-    L[:7, :7] = np.linalg.cholesky(X @ X.T)
-    _remove(L, 7, gone)
-    rest = np.delete(X, gone, axis=0)
-    lower = np.tril(L[:6, :6])
-    np.testing.assert_allclose(lower @ lower.T, rest @ rest.T, atol=1e-12)

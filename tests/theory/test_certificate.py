@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from test_faces import contradicted
 
+from tokensieve.theory.report import files_of
 from tokensieve.theory.settings import VerifySettings
-from tokensieve.theory.tables import files_of
 from tokensieve.theory.verify import verify
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "check_certificate.py"

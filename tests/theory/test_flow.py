@@ -50,11 +50,11 @@ def test_gradient_hessian_and_decay_agree_with_the_plain_gradient(seed: int, sca
     slope = E.T @ plain.a
     size = np.linalg.norm(slope)
     land = Landscape(counts, E, w)
-    point = land.point(p)
-    assert point.loss == pytest.approx(plain.loss, rel=1e-14)
-    assert point.log_gradient == pytest.approx(math.log(size), abs=1e-7)
+    loss, log_gradient, _ = land.point(p)
+    assert loss == pytest.approx(plain.loss, rel=1e-14)
+    assert log_gradient == pytest.approx(math.log(size), abs=1e-7)
     H, downhill, log_size = land.hessian(p)
-    assert log_size == point.log_gradient
+    assert log_size == log_gradient
     np.testing.assert_allclose(downhill, -slope / size, atol=1e-7)
     np.testing.assert_array_equal(downhill, land.slope(p)[0])
     h = 1e-5
@@ -62,7 +62,6 @@ def test_gradient_hessian_and_decay_agree_with_the_plain_gradient(seed: int, sca
         [E.T @ (gradient(counts, E @ (p + h * e), w).a - gradient(counts, E @ (p - h * e), w).a) for e in np.eye(5)]
     ) / (2 * h * size)
     np.testing.assert_allclose(H, numeric, atol=2e-6 * max(1.0, np.abs(numeric).max()))
-    assert point.decay == pytest.approx(downhill @ H @ downhill, abs=1e-9 * np.abs(H).max())
 
 
 @pytest.mark.parametrize("labels", [[1, 0], [0, 1]])
@@ -77,14 +76,15 @@ def test_nothing_underflows_at_any_norm_and_the_decay_has_its_sign(labels: list[
     land = Landscape(counts, E, w)
     sigma = 1 / (1 + math.exp(-1.0))
     for size in (5.0, 50.0, 5e3, 5e6):
-        point = land.point(np.array([size, -size]))
+        p = np.array([size, -size])
         # a_1 = mean g q_1 q_2 with q_2/q_1 = c e^{−2 size} and g = −σ(−1), +σ(1): the gradient is a (1, −1).
         share = 2 * sigma - (1 - sigma) if labels[0] else 2 * (1 - sigma) - sigma
         expected = math.log(math.sqrt(2) / 2 * abs(share)) - 2 * size
-        assert point.log_gradient == pytest.approx(expected, rel=1e-12, abs=1e-3 if size == 5.0 else 1e-12)
+        assert land.point(p)[1] == pytest.approx(expected, rel=1e-12, abs=1e-3 if size == 5.0 else 1e-12)
         closing = share > 0 if labels[0] else share < 0
-        assert point.decay == pytest.approx(-math.sqrt(2) if closing else math.sqrt(2), rel=1e-3)
-        assert np.sign(land.slope(point.p)[0][0]) == (-1 if closing else 1)
+        H, downhill, _ = land.hessian(p)
+        assert downhill @ H @ downhill == pytest.approx(-math.sqrt(2) if closing else math.sqrt(2), rel=1e-3)
+        assert np.sign(downhill[0]) == (-1 if closing else 1)
 
 
 @pytest.mark.slow
@@ -130,16 +130,16 @@ def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
 def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> None:
     data, E, w, p = one_step_problem(eta=800.0)
     flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=2000.0))
-    assert flow.verdict == Verdict.DIVERGES and flow.limit is None
+    assert flow.verdict == Verdict.UNDECIDED and "largest norm" in flow.reason and flow.limit is None
     assert flow.norm[-1] == pytest.approx(2000.0, rel=1e-12)
-    assert flow.rises == 0 and np.all(np.diff(flow.track.loss) <= 1e-13)
+    assert flow.to_dict()["rises"] == 0 and np.all(np.diff(flow.loss) <= 1e-13)
     target = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices])
     angle = flow.angle(target.p)
     assert angle[-1] < 0.01
-    assert flow.track.decay[-1] == pytest.approx(target.margin, rel=1e-3)
-    np.testing.assert_allclose(np.cos(angle), flow.cosine(target.p), atol=1e-12)
+    fall = -np.diff(flow.log_gradient)[-1] / np.diff(flow.arc)[-1]
+    assert fall == pytest.approx(target.margin, rel=1e-3)
     # log t grows as log‖∇L‖ falls: t ‖∇L‖ tends to 1/margin.
-    assert flow.log_time[-1] + flow.track.log_gradient[-1] == pytest.approx(-math.log(target.margin), abs=0.01)
+    assert flow.log_time[-1] + flow.log_gradient[-1] == pytest.approx(-math.log(target.margin), abs=0.01)
     np.testing.assert_allclose(flow.at(0), p, atol=1e-12)
 
 
@@ -153,7 +153,7 @@ def test_conflicting_labels_give_a_finite_limit_with_zero_gradient() -> None:
     assert flow.verdict == Verdict.FINITE and flow.limit is not None and "finite point" in flow.reason
     end = gradient(counts, E @ flow.limit, w)
     assert np.linalg.norm(E.T @ end.a) < 1e-12 and flow.limit_curvature > 0
-    assert end.loss <= flow.track.loss[-1] and flow.to_dict()["limit_norm"] == pytest.approx(np.linalg.norm(flow.limit))
+    assert end.loss <= flow.loss[-1] and flow.to_dict()["limit_norm"] == pytest.approx(np.linalg.norm(flow.limit))
     late = stiff_at(lambda _, x: -E.T @ gradient(counts, E @ x, w).a, p, 1e5)
     np.testing.assert_allclose(late, flow.limit, atol=1e-7)
 
@@ -175,7 +175,7 @@ def test_balanced_scores_beside_growing_ones_are_followed_beyond_double_precisio
     w = np.array([1.5, -1.0, 1.0, -1.0])
     flow = gradient_flow(counts, np.eye(4), w, np.zeros(4), FlowSettings(max_norm=1e4, max_steps=2000))
     assert flow.verdict == Verdict.UNDECIDED and "have settled" in flow.reason and flow.log_time[-1] >= 40
-    assert flow.rises == 0
+    assert flow.to_dict()["rises"] == 0
     share = (math.log(2) + 1.0) / 2.5
     assert flow.p[0] - flow.p[1] == pytest.approx(math.log(share / (1 - share)), abs=1e-6)
     # d gap/dt = 2 · 2/5 σ(−f) (w₂ − w₃) e^{−gap} to first order, with f → 1
@@ -202,7 +202,7 @@ def test_a_stopped_curve_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     seen: list[float] = []
     resumed = gradient_flow(data.counts, E, w, p, settings_, path, lambda _, share: seen.append(share))
     np.testing.assert_array_equal(resumed.coordinates[: LEG + 21], stopped.coordinates)
-    assert resumed.verdict == whole.verdict and resumed.track.seconds > stopped.track.seconds
+    assert resumed.verdict == whole.verdict and resumed.seconds > stopped.seconds
     assert np.linalg.norm(resumed.p - whole.p) < 1e-4 and max(seen) == seen[-1] == pytest.approx(1.0, abs=1e-3)
     again = gradient_flow(data.counts, E, w, p, settings_, path)
     np.testing.assert_array_equal(again.coordinates, resumed.coordinates)

@@ -16,11 +16,11 @@ from scipy.optimize import minimize, nnls
 from tokensieve.errors import InputError
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory.flow.ties import face_of
+from tokensieve.theory.flow.split import Face
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.geometry import top_mask
 from tokensieve.theory.limit import margin as margin_module
 from tokensieve.theory.limit.margin import Margin, max_margin, selection_of
-from tokensieve.theory.limit.selection import select
 from tokensieve.theory.one_step import one_step
 
 
@@ -81,7 +81,7 @@ def test_any_feasible_problem_agrees_with_least_distance_programming(seed: int, 
     counts = Counts.from_matrix(matrix, rng.integers(2, size=n))
     E = rng.standard_normal((types, d))
     E[:, 0] = rng.integers(0, 3, types)
-    mask = select(counts, E[:, 0]).mask
+    mask = top_mask(counts, E[:, 0])
     result = max_margin(counts, E, mask)
     pairs, equal = all_pairs(counts, mask), all_ties(counts, mask)
     if not len(pairs):
@@ -120,7 +120,7 @@ def test_contradicting_documents_keep_their_types_equal() -> None:
     free = max_margin(data.counts, E, mask)
     m = data.counts.matrix
     mask[m.indptr[0] + 3] = True
-    mask = face_of(data.counts, E, mask).mask
+    mask = Face.of(data.counts, E, mask).mask
     tied = max_margin(data.counts, E, mask)
     held = m.indices[m.indptr[0] : m.indptr[1]][mask[m.indptr[0] : m.indptr[1]]]
     assert np.ptp(E[held] @ tied.p) < 1e-12 and tied.ties == len(held) - 1 and tied.status == "solved"
@@ -267,7 +267,7 @@ def test_scaling_rotating_and_repeating(seed: int, factor: float) -> None:
     np.testing.assert_allclose(again.p, base.p, rtol=1e-9, atol=1e-12)
 
 
-def test_clarabel_finishes_what_the_active_set_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_distance_programming_finishes_what_the_active_set_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     data = single_token(40, 20, 5, 6, seed=1)
     E = np.random.default_rng(0).standard_normal((20, 30))
     mask = (data.relevance != 0)[data.counts.matrix.indices]
@@ -281,7 +281,7 @@ def test_clarabel_finishes_what_the_active_set_gives_up(monkeypatch: pytest.Monk
 def test_a_solver_that_stops_early_says_so() -> None:
     data = single_token(200, 70, 8, 20, seed=3)
     E = np.random.default_rng(0).standard_normal((70, 30))
-    result = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices], max_rounds=1)
+    result = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices], max_seconds=0.0)
     assert result.status == "stopped early" and result.smallest_margin < 1
 
 

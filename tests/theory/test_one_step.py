@@ -15,7 +15,7 @@ from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.embeddings import Start, initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory.one_step import first_step, one_step
+from tokensieve.theory.one_step import one_step
 
 
 def random_counts(seed: int, n: int = 30, types: int = 12, classes: int = 2, empty: int = 0) -> Counts:
@@ -182,25 +182,6 @@ def test_bad_input_is_named() -> None:
     for sizes in ((0, 4, 1), (3, 0, 1), (3, 2, 4)):
         with pytest.raises(InputError, match="cannot draw"):
             initialise(*sizes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_first_step_without_embeddings_is_one_step_in_distribution(classes: int) -> None:
-    """The same p, V and the same kind of scores and values: movement along v from the formula, and its fit to α."""
-    rng = np.random.default_rng(4)
-    counts = Counts.from_matrix(
-        rng.poisson(0.7, (60, 25)) + np.eye(60, 25), np.arange(60) % classes, tuple("abc"[:classes])
-    )
-    heads = 1 if classes == 2 else classes
-    drawn = np.stack([first_step(counts, 64, seed) for seed in range(200)])
-    literal = np.stack([
-        one_step(counts, *initialise(25, 64, heads, seed + 1000), 1.0).alignment.reshape(25, heads) for seed in range(200)
-    ])  # fmt: skip
-    error = np.sqrt((drawn.var(axis=0) + literal.var(axis=0)) / 200)
-    assert np.all(np.abs(drawn.mean(axis=0) - literal.mean(axis=0)) < 5 * error + 1e-12)
-    assert np.all(np.abs(np.log(drawn.std(axis=0) / literal.std(axis=0))) < 0.4)
-    np.testing.assert_array_equal(first_step(counts, 64, 3), drawn[3])
 
 
 def test_a_certain_answer_keeps_the_digits_of_its_gradient() -> None:

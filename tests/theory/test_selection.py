@@ -1,4 +1,4 @@
-"""Selections: by definition on small documents, ties along a curve, the limit of the answers."""
+"""Selections: by definition on small documents, the limit of the answers, and along a curve."""
 
 from __future__ import annotations
 
@@ -9,50 +9,49 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.errors import InputError
 from tokensieve.model.attention import answers
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, Floats
+from tokensieve.theory.claims import Attended, attended, one_sided, selected_fraction
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.selection import (
-    _important_selected,
-    _limit_answers,
-    _limit_error,
-    one_sided,
-    select,
-    selected_fraction,
-)
+from tokensieve.theory.geometry import top_mask
 from tokensieve.theory.settings import FlowSettings
 
 
+def described(counts: Counts, u: Floats, w: Floats, important: np.ndarray | None = None) -> Attended:
+    """The highest types at scores u: embeddings are the scores, one step of a curve that begins at p = 1."""
+    E = u[:, None]
+    flow = gradient_flow(counts, E, w, np.ones(1), FlowSettings(max_seconds=1e-9))
+    chosen = np.zeros(counts.n_types, bool) if important is None else important
+    return attended(counts, E, w, flow, top_mask(counts, u), chosen)
+
+
 @settings(deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10**6), slack=st.sampled_from([0.0, 0.3]))
-def test_selection_is_the_argmax_of_each_document(seed: int, slack: float) -> None:
+@given(seed=st.integers(0, 10**6))
+def test_selection_is_the_argmax_of_each_document(seed: int) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.integers(0, 3, size=(8, 6))
     counts = Counts.from_matrix(matrix, rng.integers(2, size=8))
     u = rng.integers(0, 4, size=6) / 2.0
-    found = select(counts, u, slack)
+    found = described(counts, u, rng.standard_normal(6))
     chosen = np.zeros_like(matrix, dtype=bool)
     rows = np.repeat(np.arange(8), np.diff(counts.matrix.indptr))
     chosen[rows, counts.matrix.indices] = found.mask
     ties = everything = 0
     for k in range(8):
         held = np.flatnonzero(matrix[k])
-        expected = {s for s in held if u[s] >= u[held].max() - slack} if held.size else set()
+        expected = {s for s in held if u[s] == u[held].max()} if held.size else set()
         assert set(np.flatnonzero(chosen[k])) == expected
         ties += len(expected) > 1
         everything += 0 < len(expected) == held.size
     assert (found.ties, found.everything) == (ties, everything)
-    assert found.widest_tie <= slack < found.closest_other
+    assert found.widest_tie == 0 < found.closest_other
 
 
 def test_the_limit_of_the_answers_counts_repeats() -> None:
     counts = Counts.from_matrix([[2, 1, 1], [0, 0, 3], [0, 0, 0]], [1, 0, 1])
     u, w = np.array([1.0, 1.0, 0.0]), np.array([3.0, 0.0, -2.0])
-    mask = select(counts, u).mask
-    np.testing.assert_allclose(_limit_answers(counts, mask, w), [2.0, -2.0, 0.0])
-    errors = [_limit_error(counts, mask, scale * u, w) for scale in (1.0, 10.0, 100.0)]
+    errors = [described(counts, scale * u, w).limit_error for scale in (1.0, 10.0, 100.0)]
     assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-12
     np.testing.assert_allclose(answers(counts.matrix, 100 * u, w)[:, 0], [2.0, -2.0, 0.0], atol=1e-12)
 
@@ -60,19 +59,12 @@ def test_the_limit_of_the_answers_counts_repeats() -> None:
 def test_one_sided_types_and_the_share_that_is_selected() -> None:
     counts = Counts.from_matrix([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0])
     np.testing.assert_array_equal(one_sided(counts), [1, -1, 0, 0])
-    mask = select(counts, np.array([2.0, 0.0, 1.0, 0.0])).mask
-    share, some, total = _important_selected(counts, mask, one_sided(counts) != 0)
-    assert (share, some, total) == (pytest.approx(2 / 3), pytest.approx(2 / 3), 3)
-    share, _, total = _important_selected(counts, mask, np.zeros(4, bool))
-    assert math.isnan(share) and total == 0
-
-
-def test_bad_input_is_named() -> None:
-    counts = Counts.from_matrix([[1, 1, 1]], [1])
-    with pytest.raises(InputError, match="finite numbers"):
-        select(counts, np.array([1.0, np.nan, 0.0]))
-    with pytest.raises(InputError, match="slack"):
-        select(counts, np.zeros(3), -1.0)
+    u = np.array([2.0, 0.0, 1.0, 0.0])
+    found = described(counts, u, np.arange(4.0), one_sided(counts) != 0)
+    assert (found.all_share, found.any_share) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert found.important_documents == 3 and found.one_sided_share == pytest.approx(2 / 3)
+    none = described(counts, u, np.arange(4.0))
+    assert math.isnan(none.all_share) and none.important_documents == 0
 
 
 def test_selected_fraction_along_a_curve_by_brute_force() -> None:

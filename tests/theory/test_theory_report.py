@@ -16,9 +16,8 @@ from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.report import pictures_of
+from tokensieve.theory.report import files_of, flow_table, pictures_of, token_table
 from tokensieve.theory.settings import VerifySettings
-from tokensieve.theory.tables import _support_table, flow_table, token_table
 from tokensieve.theory.verify import Verification, verify
 
 PICTURES = ("alignment", "norm", "loss", "angle", "gaps", "score-before", "score-after", "selected")
@@ -27,6 +26,12 @@ PICTURES = ("alignment", "norm", "loss", "angle", "gaps", "score-before", "score
 def verified(counts: Counts, name: str = "some documents", **options: object) -> Verification:
     found = verify(counts, VerifySettings(**options))  # type: ignore[arg-type]
     return replace(found, name=name, rows=np.arange(counts.n_documents) + 101, notes=["a note"])
+
+
+def support_table(found: Verification) -> pl.DataFrame:
+    content = files_of(found)["support.csv"]
+    assert isinstance(content, bytes)
+    return pl.read_csv(content)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,7 @@ def test_token_table_against_direct_sums(exact: Verification) -> None:
 
 
 def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> None:
-    curve, support, found = flow_table(exact), _support_table(exact), exact
+    curve, support, found = flow_table(exact), support_table(exact), exact
     assert found.margin is not None and found.agreement is not None
     assert curve["log_time"].null_count() == 1 and curve["log_time"][0] is None
     assert curve["angle"][-1] == pytest.approx(found.agreement.angle)
@@ -84,7 +89,7 @@ def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> No
 
 def test_without_a_direction_its_columns_are_missing(finite: Verification) -> None:
     assert flow_table(finite)["angle"].null_count() == flow_table(finite).height
-    assert _support_table(finite).is_empty() and _support_table(finite).columns == ["selected", "other", "multiplier"]
+    assert support_table(finite).is_empty() and support_table(finite).columns == ["selected", "other", "multiplier"]
     assert {picture.name for picture in pictures_of(finite)} == set(PICTURES) - {"angle", "gaps"}
     text = Page(page(finite.report(), {})).text
     assert "the max-margin statement does not apply" in text and "p stops growing" in text

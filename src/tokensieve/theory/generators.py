@@ -15,14 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 
-LABEL_RULES = ("token", "negation", "xor")
 # In a table of the types that each document holds: a place that is left empty.
-EMPTY = -1
+_EMPTY = -1
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def independent_tokens(
     for k in (0, 1):
         weights = 1 + (2 * k - 1) * delta
         matrix[labels == k] = rng.multinomial(length, weights / weights.sum(), size=int(np.sum(labels == k)))
-    names = _names(relevant // 2, relevant // 2, n_irrelevant)
+    names = _names({"positive": relevant // 2, "negative": relevant // 2, "irrelevant": n_irrelevant})
     return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta)
 
 
@@ -117,37 +115,49 @@ def single_token(
     Raises:
         InputError: sizes that cannot be met.
     """
-    pair = label_rule == "xor"
+    pair, half = label_rule == "xor", n_relevant // 2
     own = 2 if pair else relevant_per_document
     irrelevant = n_types - n_relevant - (label_rule == "negation")
-    _check_single(n, length, n_relevant, irrelevant, own, leak, label_rule, positive_share)
+    _check(n, length, n_relevant, irrelevant, own, leak, label_rule, positive_share)
     rng = np.random.default_rng(seed)
     labels = _labels(n, positive_share, rng)
-    shared = _shared_tokens(labels, irrelevant, length - own, rng)
-    shared = np.where(shared == EMPTY, EMPTY, shared + n_relevant)
-    negated = _every_fourth_pair(labels) & (label_rule == "negation")
-    relevant = (
-        _xor_tokens(labels, n_relevant, rng)
-        if pair
-        else _relevant_tokens(np.where(negated, 1 - labels, labels), n_relevant, own, leak, rng)
-    )
-    shared[negated, :1] = n_types - 1
+    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    pairs = min(positive.size, negative.size)
+    # Irrelevant tokens, equal within a ± pair; none in documents without a partner.
+    shared = np.full((n, length - own), _EMPTY, np.int64)
+    shared[positive[:pairs]] = shared[negative[:pairs]] = _deal(irrelevant, pairs, length - own, rng) + n_relevant
+    side = labels
+    if label_rule == "negation":
+        negated = np.concatenate([positive[:pairs:4], negative[:pairs:4]])
+        side = labels.copy()
+        side[negated] = 1 - labels[negated]
+        shared[negated, :1] = n_types - 1
+    if pair:  # the sign of a type is the parity of its number, the label the product of the signs
+        first = _deal(half, n, 1, rng)[:, 0]
+        parity = (first + labels + 1) % 2
+        second = 2 * rng.integers((half + 1) // 2, size=n) + parity
+        relevant = np.stack([first, half + np.where(second < half, second, parity)], axis=1)
+    else:  # types 0 … half−1 for positive documents, half … n_relevant−1 for negative ones
+        relevant = np.empty((n, own), np.int64)
+        for k in (0, 1):
+            mine = np.flatnonzero(side == k)
+            relevant[mine] = _deal(half, mine.size, own, rng) + (0 if k else half)
+        relevant = np.where(rng.random(relevant.shape) < leak, (relevant + half) % n_relevant, relevant)
     tokens = np.concatenate([relevant, shared], axis=1)
-    rows, places = np.nonzero(tokens != EMPTY)
+    rows, places = np.nonzero(tokens != _EMPTY)
     matrix = sp.coo_array((np.ones(rows.size), (rows, tokens[rows, places])), shape=(n, n_types))
-    half = n_relevant // 2
     signs = np.repeat([0.0 if pair else 1.0, 0.0 if pair else -1.0, 0.0], [half, half, n_types - n_relevant])
-    names = _names(half, half, irrelevant) + ["negator"] * (label_rule == "negation")
-    if pair:
-        names[:n_relevant] = [f"{group}_{s}" for group in ("first", "second") for s in range(half)]
+    kinds = ("first", "second") if pair else ("positive", "negative")
+    names = _names({kinds[0]: half, kinds[1]: half, "irrelevant": irrelevant})
+    names += ["negator"] * (label_rule == "negation")
     return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs)
 
 
-def _check_single(
+def _check(
     n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak: float, label_rule: str, positive_share: float
 ) -> None:
-    if label_rule not in LABEL_RULES:
-        raise InputError(f"label rule {label_rule!r} is not one of {', '.join(LABEL_RULES)}")
+    if label_rule not in ("token", "negation", "xor"):
+        raise InputError(f"label rule {label_rule!r} is not one of token, negation, xor")
     if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
         raise InputError(
             f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
@@ -164,30 +174,19 @@ def _check_single(
         )
     if label_rule == "negation" and length == own:
         raise InputError(f"T = {length} leaves no place for a negator: use a longer document")
-    smaller = min(_positives(n, positive_share), n - _positives(n, positive_share))
+    positives = int(_labels(n, positive_share, np.random.default_rng(0)).sum())
+    smaller = min(positives, n - positives)
     if smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
         raise InputError(
             f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: use more"
         )
 
 
-def _positives(n: int, share: float) -> int:
-    return min(max(round(n * share), 1), n - 1) if n > 1 else n
-
-
 def _labels(n: int, share: float, rng: np.random.Generator) -> Ints:
+    """Labels in random order, at least one of each class where there are two documents."""
     labels = np.zeros(n, np.int64)
-    labels[: _positives(n, share)] = 1
+    labels[: min(max(round(n * share), 1), n - 1) if n > 1 else n] = 1
     return rng.permutation(labels)
-
-
-def _every_fourth_pair(labels: Ints) -> NDArray[np.bool_]:
-    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
-    out = np.zeros(labels.size, bool)
-    pairs = min(positive.size, negative.size)
-    out[positive[:pairs:4]] = True
-    out[negative[:pairs:4]] = True
-    return out
 
 
 def _deal(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
@@ -196,42 +195,10 @@ def _deal(types: int, hands: int, size: int, rng: np.random.Generator) -> Ints:
     deck = rng.permutation(types)
     for h in range(hands):
         first = deck[h * size : (h + 1) * size]
-        rest = np.setdiff1d(np.arange(types), first, assume_unique=True) if first.size else np.arange(types)
+        rest = np.setdiff1d(np.arange(types), first, assume_unique=True)
         out[h] = np.concatenate([first, rng.choice(rest, size - first.size, replace=False)])
     return out
 
 
-def _shared_tokens(labels: Ints, types: int, size: int, rng: np.random.Generator) -> Ints:
-    """Irrelevant tokens of each document, shape (n, size), equal within a ± pair; EMPTY in documents without a partner."""
-    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
-    pairs = min(positive.size, negative.size)
-    out = np.full((labels.size, size), EMPTY, np.int64)
-    hands = _deal(types, pairs, size, rng)
-    out[positive[:pairs]] = hands
-    out[negative[:pairs]] = hands
-    return out
-
-
-def _relevant_tokens(side: Ints, n_relevant: int, own: int, leak: float, rng: np.random.Generator) -> Ints:
-    """Relevant tokens of each document: types 0 … half−1 for side 1, half … n_relevant−1 for side 0."""
-    half = n_relevant // 2
-    out = np.empty((side.size, own), np.int64)
-    for k in (0, 1):
-        mine = np.flatnonzero(side == k)
-        out[mine] = _deal(half, mine.size, own, rng) + (0 if k else half)
-    crossed = rng.random(out.shape) < leak
-    return np.where(crossed, (out + half) % n_relevant, out)
-
-
-def _xor_tokens(labels: Ints, n_relevant: int, rng: np.random.Generator) -> Ints:
-    """One token of each group; the sign of a type is the parity of its number, the label the product of the signs."""
-    half = n_relevant // 2
-    first = _deal(half, labels.size, 1, rng)[:, 0]
-    parity = (first + labels + 1) % 2
-    second = 2 * rng.integers((half + 1) // 2, size=labels.size) + parity
-    return np.stack([first, half + np.where(second < half, second, parity)], axis=1)
-
-
-def _names(positive: int, negative: int, irrelevant: int) -> list[str]:
-    sizes: list[tuple[str, int]] = [("positive", positive), ("negative", negative), ("irrelevant", irrelevant)]
-    return [f"{kind}_{s}" for kind, size in sizes for s in range(size)]
+def _names(kinds: dict[str, int]) -> list[str]:
+    return [f"{kind}_{s}" for kind, size in kinds.items() for s in range(size)]

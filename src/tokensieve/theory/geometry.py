@@ -11,9 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 
-# A singular value below this share of the largest is rounding.
-RANK = 1e-12
-
 
 def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
     """E in an orthonormal basis of its row space when d > |S|: (coordinates (|S|, r), basis (d, r) or None if E is kept).
@@ -26,30 +23,23 @@ def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
     return np.ascontiguousarray(R.T), Q
 
 
-def linked(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
-    """A number for each type, the same for types that some document's selection links, shape (|S|,).
+def tied_groups(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> tuple[Ints, Floats]:
+    """What a selection ties together: a number for each type, the same for types that some document selects together, shape (|S|,);
+    and an orthonormal basis of V, the span of the differences of tied types, shape (r, k).
 
     Args:
         counts: n documents over |S| types.
-        mask: a selection, shape (nnz,).
+        E: embeddings, shape (|S|, r).
+        mask: the selection, shape (nnz,).
     """
     m = counts.matrix
-    rows, types = np.repeat(np.arange(m.shape[0]), np.diff(m.indptr))[mask], m.indices[mask]
+    rows, types = documents_of(counts)[mask], m.indices[mask]
     beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
-    return np.asarray(connected_components(beside, directed=False)[1][m.shape[0] :], dtype=np.int64)
-
-
-def differences(E: Floats, group: Ints) -> Floats:
-    """E_s minus the embedding of the first type of its group, for every other type of it, shape (m, r).
-
-    Args:
-        E: embeddings, shape (|S|, r).
-        group: a number for each type, shape (|S|,).
-    """
+    group = connected_components(beside, directed=False)[1][m.shape[0] :]
     _, first, where = np.unique(group, return_index=True, return_inverse=True)
     lead = first[where]
     others = np.flatnonzero(lead != np.arange(len(group)))
-    return np.asarray(E[others] - E[lead[others]])
+    return np.asarray(group, dtype=np.int64), span_of(E[others] - E[lead[others]])
 
 
 def span_of(rows: Floats) -> Floats:
@@ -61,7 +51,9 @@ def span_of(rows: Floats) -> Floats:
         _, sizes, axes = la.svd(triangle, full_matrices=False)
     except la.LinAlgError:  # divide and conquer may fail where QR iteration does not
         _, sizes, axes = la.svd(triangle, full_matrices=False, lapack_driver="gesvd")
-    return np.ascontiguousarray(axes[sizes > RANK * sizes[0]].T) if sizes[0] > 0 else np.zeros((rows.shape[1], 0))
+    if sizes[0] == 0:
+        return np.zeros((rows.shape[1], 0))
+    return np.ascontiguousarray(axes[sizes > 1e-12 * sizes[0]].T)  # what is smaller is rounding
 
 
 def complement(inside: Floats) -> Floats:
@@ -92,19 +84,28 @@ def documents_of(counts: Counts) -> Ints:
     return np.repeat(np.arange(counts.n_documents), np.diff(counts.matrix.indptr))
 
 
-def highest(counts: Counts, scores: Floats) -> Floats:
-    """Highest score of each document, shape (n,); −∞ for a document without types."""
+def highest(counts: Counts, level: Floats) -> Floats:
+    """Largest of each document's entries, shape (n,); −∞ for a document without types.
+
+    Args:
+        counts: n documents over |S| types.
+        level: a number for each stored entry, shape (nnz,).
+    """
     out = np.full(counts.n_documents, -np.inf)
-    np.maximum.at(out, documents_of(counts), scores[counts.matrix.indices])
+    np.maximum.at(out, documents_of(counts), level)
     return out
+
+
+def top_mask(counts: Counts, u: Floats) -> NDArray[np.bool_]:
+    """For each stored entry, whether its type has the highest score of its document, shape (nnz,)."""
+    level = u[counts.matrix.indices]
+    return np.asarray(level == highest(counts, level)[documents_of(counts)])
 
 
 def top_types(counts: Counts, u: Floats) -> Ints:
     """The type of highest score of each document, shape (n,); −1 for a document without types."""
-    out = np.full(counts.n_documents, -1, np.int64)
-    document = documents_of(counts)
-    best = np.flatnonzero(u[counts.matrix.indices] == highest(counts, u)[document])
-    out[document[best]] = counts.matrix.indices[best]
+    out, best = np.full(counts.n_documents, -1, np.int64), top_mask(counts, u)
+    out[documents_of(counts)[best]] = counts.matrix.indices[best]
     return out
 
 
@@ -118,14 +119,3 @@ def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
     part = F[nodes]
     out = part.T @ (sp.csr_array((values, (rows, columns)), shape=(size, size)) @ part)
     return np.asarray((out + out.T) / 2)
-
-
-def spread(counts: Counts, change: Floats) -> float:
-    """Largest change of a score gap within a document, for a change of every score, shape (|S|,)."""
-    m = counts.matrix
-    held = np.diff(m.indptr) > 0
-    starts = m.indptr[:-1][held]
-    if not starts.size:
-        return 0.0
-    moved = change[m.indices]
-    return float(np.max(np.maximum.reduceat(moved, starts) - np.minimum.reduceat(moved, starts)))

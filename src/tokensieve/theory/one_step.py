@@ -23,7 +23,7 @@ from scipy import stats
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import gradient
-from tokensieve.model.embeddings import Start, initialise
+from tokensieve.model.embeddings import Start
 from tokensieve.text.counts import Counts, Floats
 
 
@@ -73,18 +73,15 @@ class OneStep:
     def embeddings(self) -> Floats:
         """E¹ = E⁰ − η (a pᵀ + b vᵀ), shape (|S|, d)."""
         E, p, v = self.start
-        right = np.vstack([p[None, :], _columns(v).T])
         step = np.column_stack([self.a, self.b]) * self.eta
-        return np.asarray(E - step @ right)
+        return np.asarray(E - step @ np.column_stack([p, v]).T)
 
     def to_dict(self) -> dict[str, float | bool | None]:
         """The figures of the step, ready for JSON (undefined ones are None)."""
         names = ("slope", "expected_slope", "r2", "relative_remainder", "bound", "eta", "score_range", "answer_range")
-        figures: dict[str, float | bool | None] = {}
-        for name in names:
-            value = float(getattr(self, name))
-            figures[name] = value if math.isfinite(value) else None
-        return figures | {"bound_holds": self.bound_holds}
+        figures = {name: float(getattr(self, name)) for name in names}
+        finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        return finite | {"bound_holds": self.bound_holds}
 
 
 def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> OneStep:
@@ -112,71 +109,6 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     Raises:
         InputError: shapes that do not agree, no documents, a step size that is not positive, or one that overflows.
     """
-    _check(counts, E, p, v, eta)
-    heads = _columns(v).shape[1]
-    u, w = E @ p, E @ _columns(v)
-    slope = gradient(counts, u, w)
-    alpha = signed_frequency(counts, heads)
-    b = slope.b[:, 0] if heads == 1 else slope.b
-    expected = eta / 2 if heads == 1 else eta
-    with np.errstate(over="ignore", invalid="ignore"):
-        aligned = -eta * (np.outer(slope.a, p @ _columns(v)) + slope.b @ (_columns(v).T @ _columns(v)))
-        if not np.isfinite(aligned).all() or not math.isfinite(float(np.sum(aligned**2))):
-            raise InputError(f"a step of size {eta:g} overflows: use a smaller step size")
-    alignment = aligned[:, 0] if heads == 1 else aligned
-    signal = expected / eta * (alpha[:, None] if heads == 1 else alpha)
-    remainder = _row_norms(eta, slope.a, slope.b + signal, p, v)
-    U, F = float(np.ptp(u)) / 2, _answer_range(slope.f)
-    a_bound, b_bound = _a_priori(counts, w, U, F)
-    limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(_columns(v), 2))
-    step_norm = float(np.linalg.norm(_row_norms(eta, np.zeros_like(slope.a), signal, p, v)))
-    fit = _fit(alpha.ravel(), alignment.ravel())
-    return OneStep(
-        Start(E, p, v),
-        float(eta),
-        alpha,
-        slope.a,
-        b,
-        alignment,
-        fit[0],
-        expected,
-        fit[1],
-        remainder,
-        limit,
-        _ratio(float(np.linalg.norm(remainder)), step_norm),
-        _ratio(float(np.linalg.norm(limit)), step_norm),
-        U,
-        F,
-    )
-
-
-def first_step(counts: Counts, d: int = 512, seed: int = 0) -> Floats:
-    """(E¹_s − E⁰_s)ᵀv_k of a step of size one from a random start, without its |S| × d embeddings.
-
-    The rows of E⁰ are independent N(0, I/d), so (u_s, w_s) = E⁰_s [p V] is Gaussian with covariance [p V]ᵀ[p V]/d, and the
-    movement along V is −(a_s pᵀV + b_sᵀVᵀV).
-
-    Args:
-        counts: n ≥ 1 documents over |S| types, taken in blocks.
-        d: embedding dimension, larger than the number of classes.
-        seed: of p, V and the scores and values.
-
-    Returns:
-        Shape (|S|, 1) for two classes, (|S|, K) otherwise.
-    """
-    heads = 1 if counts.n_classes == 2 else counts.n_classes
-    p, v = initialise(1, d, heads, seed)[1:]
-    right = np.column_stack([p, v])
-    table = np.random.default_rng([seed, d]).standard_normal((counts.n_types, heads + 1)) / math.sqrt(d)
-    table = table @ np.linalg.qr(right, mode="r")
-    slope = np.zeros((counts.n_types, heads + 1))
-    for part in counts.blocks():
-        g = gradient(part, table[:, 0], table[:, 1:])
-        slope += part.n_documents / counts.n_documents * np.column_stack([g.a, g.b])
-    return np.asarray(-slope @ (right.T @ _columns(v)))
-
-
-def _check(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> None:
     if counts.n_documents == 0:
         raise InputError("there are no documents: a gradient step needs at least one")
     if E.shape != (counts.n_types, p.size) or v.shape[:1] != p.shape:
@@ -185,28 +117,48 @@ def _check(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> None:
         raise InputError(f"{v.shape[1]} heads for {counts.n_classes} classes: use one head per class")
     if not (math.isfinite(eta) and eta > 0):
         raise InputError(f"step size {eta} is not a positive number: use for example 1")
-
-
-def _columns(v: Floats) -> Floats:
-    return v[:, None] if v.ndim == 1 else v
-
-
-def _row_norms(eta: float, a: Floats, error: Floats, p: Floats, v: Floats) -> Floats:
-    """‖η (a_s p + V error_s)‖ of each type, through the triangular factor of [p V]: never |S|×d."""
-    factor: Floats = np.asarray(np.linalg.qr(np.column_stack([p, _columns(v)]), mode="r"))
-    return np.asarray(eta * np.linalg.norm(np.column_stack([a, error]) @ factor.T, axis=1))
-
-
-def _answer_range(f: Floats) -> float:
-    return float(np.abs(f).max()) if f.shape[1] == 1 else float(np.ptp(f, axis=1).max()) / 2
+    V = v[:, None] if v.ndim == 1 else v
+    K = V.shape[1]
+    u, w = E @ p, E @ V
+    slope = gradient(counts, u, w)
+    alpha = signed_frequency(counts, K)
+    expected, signal = (eta / 2, alpha[:, None] / 2) if K == 1 else (eta, alpha)
+    with np.errstate(over="ignore", invalid="ignore"):
+        alignment = -eta * (np.outer(slope.a, p @ V) + slope.b @ (V.T @ V))
+        if not math.isfinite(float(np.sum(alignment**2))):
+            raise InputError(f"a step of size {eta:g} overflows: use a smaller step size")
+    # ‖η (a_s p + V b_s)‖ of each type through the triangular factor of [p V]: never |S| × d.
+    factor = np.asarray(np.linalg.qr(np.column_stack([p, V]), mode="r")).T
+    remainder = eta * np.linalg.norm(np.column_stack([slope.a, slope.b + signal]) @ factor, axis=1)
+    step_norm = float(np.linalg.norm(eta * np.column_stack([np.zeros_like(slope.a), signal]) @ factor))
+    U = float(np.ptp(u)) / 2
+    F = float(np.abs(slope.f).max() if K == 1 else np.ptp(slope.f, axis=1).max() / 2)
+    a_bound, b_bound = _a_priori(counts, w, U, F)
+    limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(V, 2))
+    line = stats.linregress(alpha.ravel(), alignment.ravel()) if np.ptp(alpha) else None
+    return OneStep(
+        start=Start(E, p, v),
+        eta=float(eta),
+        alpha=alpha,
+        a=slope.a,
+        b=slope.b[:, 0] if K == 1 else slope.b,
+        alignment=alignment[:, 0] if K == 1 else alignment,
+        slope=float(line.slope) if line else math.nan,
+        expected_slope=expected,
+        r2=float(line.rvalue) ** 2 if line else math.nan,
+        remainder_norms=remainder,
+        bound_norms=limit,
+        relative_remainder=float(np.linalg.norm(remainder)) / step_norm if step_norm > 0 else math.inf,
+        bound=float(np.linalg.norm(limit)) / step_norm if step_norm > 0 else math.inf,
+        score_range=U,
+        answer_range=F,
+    )
 
 
 def _a_priori(counts: Counts, w: Floats, U: float, F: float) -> tuple[Floats, Floats]:
     """Bounds on |a_s| and on the norm of b_s + α_s/2 (of the vector b_s + α_s with K heads), each shape (|S|,)."""
-    share = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
-    phi = np.asarray(counts.matrix.T @ share)
-    K = w.shape[1]
-    widen = math.expm1(2 * U)
+    phi = np.asarray(counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)))
+    K, widen = w.shape[1], math.expm1(2 * U)
     if K == 1:
         lean = math.tanh(F / 2) / 2
         reach = np.abs(w[:, 0]) + F
@@ -216,15 +168,3 @@ def _a_priori(counts: Counts, w: Floats, U: float, F: float) -> tuple[Floats, Fl
     reach = np.ptp(w, axis=1) / 2 + F
     each = phi * (lean * (1 + widen) + (1 - 1 / K) * widen)
     return phi * 2 * (1 - least) * (1 + widen) * reach, math.sqrt(K) * each
-
-
-def _fit(x: Floats, y: Floats) -> tuple[float, float]:
-    """Slope and R²; nan where x is constant."""
-    if np.ptp(x) == 0:
-        return math.nan, math.nan
-    line = stats.linregress(x, y)
-    return float(line.slope), float(line.rvalue) ** 2
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else math.inf

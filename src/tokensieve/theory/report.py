@@ -1,34 +1,35 @@
-"""What `verify` says, as blocks."""
+"""What `verify` says, as blocks, and its files: summary.json, the certificate, and tables."""
 
 from __future__ import annotations
 
+import io
+import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.blocks import Block, Column, Columns, Picture, Report, Section, Style, Table, Terms, Text
+from tokensieve.blocks import Block, Column, Columns, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
-from tokensieve.theory.claims import Assumption, Outcome
-from tokensieve.theory.limit.certify import Fate, FlowLimit
-from tokensieve.theory.tables import finite_gap_table, flow_table, gap_curves, token_table
+from tokensieve.files import Content, csv_table
+from tokensieve.text.counts import Floats
+from tokensieve.theory.claims import Outcome, one_sided
+from tokensieve.theory.limit.certify import Fate, finite_gaps
 
 if TYPE_CHECKING:
     from tokensieve.theory.verify import Verification
 
-GAPS = 20
-MORE_TIME = (
-    "The time limit ended this run before a limit was certified. Allow more with --max-seconds; --resume FILE continues where a "
-    "run stopped."
-)
-STYLES: dict[Outcome, Style] = {
-    Outcome.HOLDS: "good",
-    Outcome.FAILS: "bad",
-    Outcome.UNMET: "plain",
-    Outcome.LONGER: "warning",
+_PAGE: tuple[Medium, ...] = ("html", "markdown")
+# How a claim's outcome is set, and what the verdict says of one such claim and of several.
+_OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
+    Outcome.HOLDS: ("good", "", ""),
+    Outcome.FAILS: ("bad", "fails", "fail"),
+    Outcome.UNMET: ("plain", "has a hypothesis that is not met", "have a hypothesis that is not met"),
+    Outcome.LONGER: ("warning", "needs a longer run", "need a longer run"),
 }
-MEANS = {
+_MEANS = {
     Fate.POINT: "p stops growing: attention settles at fixed weights, and every token keeps some of it.",
     Fate.FINITE_GAPS: "p grows without end. In each document attention concentrates on its selected tokens and splits "
     "between them in fixed proportions; all other tokens lose theirs.",
@@ -36,7 +37,7 @@ MEANS = {
     "largest margin, as Theorem 4.3 states.",
     Fate.UNDECIDED: "This run could not certify where attention ends up.",
 }
-TERMS = (
+_TERMS = (
     (
         "p, v, α",
         "The products of the vector p with the embeddings are the attention scores; those of v are the values. "
@@ -71,27 +72,39 @@ TERMS = (
 
 def report_of(found: Verification) -> Report:
     """Verdicts, hypotheses, pictures and certificates of a verification."""
-    counts, step = found.counts, found.step
-    failing = [item for item in found.assumptions if not item.holds]
+    counts, step, limit = found.counts, found.step, found.limit
+    total = len(found.claims)
+    sizes = {one: sum(claim.outcome is one for claim in found.claims) for one in _OUTCOMES}
+    hold = sizes.pop(Outcome.HOLDS)
+    parts = [f"All {total} claims hold" if hold == total else f"{hold} of {total} claims hold"]
+    parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     first, second = (shown(name, 40) for name in counts.classes)
     lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:.4g}"
     if counts.classes != ("-1", "+1"):
         lead += f"; y = +1 means {second}, y = −1 means {first}"
-    notes = tuple(Text(shown(note, 300), "warning") for note in found.notes)
+    start = [Text(f"{lead}.", "lead"), *(Text(shown(note, 300), "warning") for note in found.notes)]
+    if limit.fate is Fate.UNDECIDED and "--max-seconds" in limit.reason:
+        words = "The time limit ended this run before a limit was certified. Allow more with --max-seconds; "
+        start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
+    ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
+    ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
+    gaps = finite_gap_table(found).head(20)
+    if gaps.height:
+        columns = (Column("Token", "token"), Column("stays above", "token"), Column("by (nats)", "plain", 3))
+        rows = gaps.select("token", "below", "gap", "documents").rows()
+        ends.append(Table("Finite score gaps", (*columns, Column("Documents", "count")), rows, only=_PAGE))
     return Report(
         command="verify",
         title=f"The theory's claims on {shown(found.name)}",
-        verdict=f"{MEANS[found.limit.fate]} {_counted_claims(found)}",
+        verdict=f"{_MEANS[limit.fate]} {', '.join(parts)}.",
         blocks=(
-            Text(f"{lead}.", "lead"),
-            *notes,
-            *(_more_time(found)),
-            Section("Claims", tuple(_claims(found, len(failing))), "found"),
-            Section("Where attention ends up", tuple(_limit(found)), "limit"),
-            Section("Hypotheses", tuple(_hypotheses(found, failing)), "hypotheses"),
-            Section("Pictures", tuple(pictures_of(found)), "pictures", only=("html", "markdown")),
-            Section("Figures and certificate", tuple(_figures(found)), "figures", folded=True, only=("html",)),
-            Section("Words", (Terms(TERMS),), "words", folded=True, only=("html", "markdown")),
+            *start,
+            Section("Claims", tuple(_claims(found)), "found"),
+            Section("Where attention ends up", tuple(ends), "limit"),
+            Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
+            Section("Pictures", tuple(pictures_of(found)), "pictures", only=_PAGE),
+            Section("Figures and certificate", _figures(found), "figures", folded=True, only=("html",)),
+            Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),
         about={"version": __version__, "seed": found.settings.seed}
         | found.settings_used()
@@ -99,86 +112,56 @@ def report_of(found: Verification) -> Report:
     )
 
 
-def _counted_claims(found: Verification) -> str:
-    """How many claims hold, and what the others lack."""
-    sizes = {one: sum(claim.outcome is one for claim in found.claims) for one in Outcome}
-    hold, total = sizes[Outcome.HOLDS], len(found.claims)
-    head = f"All {total} claims hold" if hold == total else f"{hold} of {total} claims hold"
-    words = {
-        Outcome.FAILS: ("fails", "fail"),
-        Outcome.UNMET: ("has a hypothesis that is not met", "have a hypothesis that is not met"),
-        Outcome.LONGER: ("needs a longer run", "need a longer run"),
-    }
-    rest = [f"{sizes[one]} {said[sizes[one] != 1]}" for one, said in words.items() if sizes[one]]
-    return f"{', '.join([head, *rest])}."
-
-
-def _more_time(found: Verification) -> list[Block]:
-    limited = found.limit.fate is Fate.UNDECIDED and "--max-seconds" in found.limit.reason
-    return [Text(MORE_TIME, "warning")] if limited else []
-
-
-def _claims(found: Verification, failing: int) -> list[Block]:
+def _claims(found: Verification) -> list[Block]:
     """Each claim with its outcome and figures."""
+    failing = sum(not item.holds for item in found.assumptions)
+    head = "One gradient step was taken on random embeddings, then p was trained by gradient flow. "
     if failing:
-        head = f"{failing} of the {len(found.assumptions)} hypotheses behind the claims fail on this data, so a claim that "
+        head += f"{failing} of the {len(found.assumptions)} hypotheses behind the claims fail on this data, so a claim that "
         head += "fails here does not contradict the theory."
     else:
-        head = "All hypotheses behind the claims hold."
-    out: list[Block] = [
-        Text(
-            f"One gradient step was taken on random embeddings, then p was trained by gradient flow. {head}",
-            only=("html", "markdown"),
-        )
-    ]
+        head += "All hypotheses behind the claims hold."
+    out: list[Block] = [Text(head, only=_PAGE)]
     for claim in found.claims:
-        out += [Text(f"{claim.outcome}: {claim.name}", STYLES[claim.outcome]), Text(shown(claim.verdict, 600))]
-    return out
-
-
-def _limit(found: Verification) -> list[Block]:
-    """What becomes of p, with its certificates."""
-    out: list[Block] = [Text(MEANS[found.limit.fate], "lead", only=("html", "markdown"))]
-    out += [Text(shown(line, 600)) for line in _limit_lines(found)]
-    gaps = finite_gap_table(found).head(GAPS)
-    if gaps.height:
-        columns = (Column("Token", "token"), Column("stays above", "token"), Column("by (nats)", "plain", 3))
-        rows = gaps.select("token", "below", "gap", "documents").rows()
-        out.append(
-            Table("Finite score gaps", (*columns, Column("Documents", "count")), rows, only=("html", "markdown"))
-        )
+        out += [Text(f"{claim.outcome}: {claim.name}", _OUTCOMES[claim.outcome][0]), Text(shown(claim.verdict, 600))]
     return out
 
 
 def _limit_lines(found: Verification) -> list[str]:
     """The certificates of the limit in words, one line each."""
     limit = found.limit
+    face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
     lines = [f"{limit.fate}: {limit.reason}"] if limit.reason else []
-    if limit.face is not None and limit.finite is not None and limit.face.dimension:
+    if face is not None and finite is not None and face.dimension:
         lines.append(
-            f"(F1) dim V = {limit.face.dimension}, {limit.finite.documents:,} documents with tied tokens; smallest curvature "
-            f"{limit.finite.curvature:.3g} > 0"
+            f"(F1) dim V = {face.dimension}, {finite.documents:,} documents with tied tokens; smallest curvature "
+            f"{finite.curvature:.3g} > 0"
         )
-    if limit.margin is not None and limit.direction is not None:
+    if margin is not None and limit.direction is not None:
         lines.append(
             f"(F2) p̂ {'is' if limit.is_max_margin else 'is not'} the max-margin direction with equalities: margin "
-            f"{limit.margin.margin:.4g}, duality gap {limit.margin.duality_gap:.1e}, KKT residual {limit.margin.kkt_residual:.1e}"
+            f"{margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, KKT residual {margin.kkt_residual:.1e}"
         )
-    if limit.balance is not None:
+    if balance is not None:
         lines.append(
-            f"(F3) {len(limit.balance.tight)} constraints are active, {limit.balance.pulling} of them work against convergence; "
-            f"smallest curvature {limit.balance.curvature:.3g} > 0, residual {limit.balance.residual:.1e}; angle·‖p‖ tends to "
+            f"(F3) {len(balance.tight)} constraints are active, {balance.pulling} of them work against convergence; "
+            f"smallest curvature {balance.curvature:.3g} > 0, residual {balance.residual:.1e}; angle·‖p‖ tends to "
             f"{limit.angle_constant:.4g}"
         )
     if found.attended is not None and math.isfinite(found.attended.final_from):
-        lines.append(_conditioning(found.attended.final_from, limit))
+        # How hard the data set is: where the selection is final, and how far curvatures differ.
+        conditions = [f"{1 / finite.spread:.3g} (F1)"] if finite is not None and math.isfinite(finite.curvature) else []
+        conditions += [f"{1 / balance.spread:.3g} (F3)"] if balance is not None else []
+        words = f"every document's highest token is final from log t = {found.attended.final_from:.3g}"
+        lines.append(words + (f"; condition numbers {' and '.join(conditions)}" if conditions else ""))
     if limit.changes:
         at = ", ".join(f"{log_time:,.4g} ({documents})" for _, log_time, documents in limit.changes[:10])
         lines.append(f"predicted changes of the selection at log t (documents whose highest token changes): {at}")
-    if math.isfinite(limit.compared[2]):
+    begun, ended, error = limit.compared
+    if math.isfinite(error):
         lines.append(
-            f"predicted from log t = {limit.compared[0]:.4g} on; up to log t = {limit.compared[1]:.4g} the computed flow "
-            f"stays within {limit.compared[2]:.1e} of the predicted path, relative to ‖p‖"
+            f"predicted from log t = {begun:.4g} on; up to log t = {ended:.4g} the computed flow "
+            f"stays within {error:.1e} of the predicted path, relative to ‖p‖"
         )
     if found.attended is not None and math.isfinite(found.attended.one_sided_share):
         share = found.attended.one_sided_share
@@ -186,142 +169,249 @@ def _limit_lines(found: Verification) -> list[str]:
     return lines
 
 
-def _conditioning(final_from: float, limit: FlowLimit) -> str:
-    """How hard the data set is: where the selection is final, and the condition numbers of (F1) and (F3)."""
-    parts = []
-    if limit.finite is not None and math.isfinite(limit.finite.curvature):
-        parts.append(f"{1 / limit.finite.spread:.3g} (F1)")
-    if limit.balance is not None:
-        parts.append(f"{1 / limit.balance.spread:.3g} (F3)")
-    words = f"every document's highest token is final from log t = {final_from:.3g}"
-    return words + (f"; condition numbers {' and '.join(parts)}" if parts else "")
-
-
-def _hypotheses(found: Verification, failing: list[Assumption]) -> list[Block]:
+def _hypotheses(found: Verification) -> list[Block]:
     """Which hypotheses hold here; the terminal shows those that fail."""
-    total = len(found.assumptions)
-    out: list[Block] = []
-    if failing:
-        out.append(Text(f"{len(failing)} of {total} hypotheses of the theory fail on this data:", only=("terminal",)))
-    else:
-        out.append(Text(f"All {total} hypotheses of the theory hold on this data.", only=("terminal",)))
+    total, failing = len(found.assumptions), sum(not item.holds for item in found.assumptions)
+    head = (
+        f"{failing} of {total} hypotheses of the theory fail"
+        if failing
+        else f"All {total} hypotheses of the theory hold"
+    )
+    out: list[Block] = [Text(f"{head} on this data{':' if failing else '.'}", only=("terminal",))]
     for item in found.assumptions:
-        only: Any = ("html", "markdown") if item.holds else ("terminal", "html", "markdown")
+        only: tuple[Medium, ...] = _PAGE if item.holds else ("terminal", *_PAGE)
+        examples = []
+        if item.documents and not item.holds:
+            rows = ", ".join(str(row) for row in found.rows[list(item.documents)])
+            examples.append(f"row{'s' * (len(item.documents) > 1)} {rows}")
+        if item.types and not item.holds:
+            examples.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
+        reason = shown(item.detail, 600) + (f"; for example {'; '.join(examples)}" if examples else "")
         out.append(Text(f"{'holds' if item.holds else 'fails'}: {item.name}", "good" if item.holds else "bad", only))
-        out.append(Text(_reason(found, item), only=only))
+        out.append(Text(reason, only=only))
     return out
 
 
-def _reason(found: Verification, item: Assumption) -> str:
-    """The counts, and a few rows or tokens that break it."""
-    parts = []
-    if item.documents and not item.holds:
-        rows = ", ".join(str(row) for row in found.rows_of(item.documents))
-        parts.append(f"row{'s' * (len(item.documents) > 1)} {rows}")
-    if item.types and not item.holds:
-        parts.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
-    return shown(item.detail, 600) + (f"; for example {'; '.join(parts)}" if parts else "")
-
-
-def _figures(found: Verification) -> list[Block]:
+def _figures(found: Verification) -> tuple[Block, ...]:
     """Every figure of summary.json, and how a solution is certified."""
-    figures = found.to_dict()
+    figures, tables = found.to_dict(), []
     titles = {
         "one_step": "One step",
         "flow": "Gradient flow of p",
         "margin": "Max margin of the selection",
         "limit": "Limit of p",
     }
-    tables = tuple(
-        (Table(title, (Column("Figure"), Column("Value")), _rows(figures[name]), first=50),)
-        for name, title in titles.items()
-    )
+    for key, title in titles.items():
+        values, rows = figures[key], []
+        assert isinstance(values, dict)
+        for name, value in values.items():
+            if not isinstance(value, list | dict):
+                said = f"{value:.5g}" if isinstance(value, float) else "–" if value is None else shown(str(value), 300)
+                rows.append((name.replace("_", " "), {"True": "yes", "False": "no"}.get(said, said)))
+        tables.append((Table(title, (Column("Figure"), Column("Value")), rows, first=50),))
     certified = (
         "A max-margin solution is certified by the gap between an upper and a lower bound on its optimum, by the residual of its "
         "optimality conditions, and by the smallest margin over every pair of every document, all computed anew after solving."
     )
-    return [Text(certified), Columns(tables)]
-
-
-def _rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    """Numbers to five digits, undefined ones as a dash."""
-    out = []
-    for name, value in figures.items():
-        if isinstance(value, list | dict):
-            continue
-        said = f"{value:.5g}" if isinstance(value, float) else "–" if value is None else shown(str(value), 300)
-        out.append((name.replace("_", " "), {"True": "yes", "False": "no"}.get(said, said)))
-    return out
+    return Text(certified), Columns(tuple(tables))
 
 
 def pictures_of(found: Verification) -> list[Picture]:
     """The pictures; "angle" only where p diverges along a direction, "gaps" only where the limit was predicted, "selected" only
     where the selection is decided."""
     tokens, curve, seed = token_table(found), flow_table(found), found.settings.seed
-    step, flow, limit = found.step, found.flow, found.limit
-    ends = f"from {flow.track.loss[0]:.4g} to {flow.track.loss[-1]:.4g}"
-    norm = f"|p| = {flow.norm[-1]:,.5g} at the end"
+    step, flow, out = found.step, found.flow, list[Picture]()
+
+    def add(name: str, data: dict[str, object], title: str, caption: str, description: str, chart: str = "") -> None:
+        out.append(Picture(name, f"theory-{chart or name}", data, title, caption, description))
+
     slope = f"slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}"
-    cloud = {"tokens": tokens, "seed": seed}
-    out = [
-        Picture(
-            "alignment",
-            "theory-alignment",
-            cloud | {"slope": step.slope, "expected": step.expected_slope, "said": slope},
-            "One step aligns embeddings with v",
-            slope,
-            f"Movement of each embedding along v against α: {slope}.",
-        ),
-        Picture(
-            "norm",
-            "theory-norm",
-            {"curve": curve, "said": norm},
-            "Norm of p under gradient flow",
-            f"{curve.height - 1:,} steps of gradient flow",
-            f"Norm of p against the logarithm of time: {norm}.",
-        ),
-        Picture(
-            "loss",
-            "theory-loss",
-            {"curve": curve, "said": ends},
-            "Loss under gradient flow",
-            ends,
-            f"Loss against log t, {ends}.",
-        ),
-    ]
+    cloud: dict[str, object] = {"tokens": tokens, "seed": seed}
+    data = cloud | {"slope": step.slope, "expected": step.expected_slope, "said": slope}
+    words = f"Movement of each embedding along v against α: {slope}."
+    add("alignment", data, "One step aligns embeddings with v", slope, words)
+    said, steps = f"|p| = {flow.norm[-1]:,.5g} at the end", f"{curve.height - 1:,} steps of gradient flow"
+    words = f"Norm of p against the logarithm of time: {said}."
+    add("norm", {"curve": curve, "said": said}, "Norm of p under gradient flow", steps, words)
+    said = f"from {flow.loss[0]:.4g} to {flow.loss[-1]:.4g}"
+    add("loss", {"curve": curve, "said": said}, "Loss under gradient flow", said, f"Loss against log t, {said}.")
     if found.agreement is not None:
-        said = f"{found.agreement.angle:.3g} rad at the end"
-        if math.isfinite(found.agreement.exponent):
-            said += f", falling like |p| to the {found.agreement.exponent:.2f} ± {found.agreement.standard_error:.2f} (dashed)"
+        exponent, said = found.agreement.exponent, f"{found.agreement.angle:.3g} rad at the end"
+        if math.isfinite(exponent):
+            said += f", falling like |p| to the {exponent:.2f} ± {found.agreement.standard_error:.2f} (dashed)"
         said = said.replace("-", "−")
-        data = {"curve": curve, "exponent": found.agreement.exponent, "said": said}
-        description = f"Angle between p and the limit direction: {said}."
-        out.append(Picture("angle", "theory-angle", data, "Direction of p against its limit", said, description))
+        data, words = (
+            {"curve": curve, "exponent": exponent, "said": said},
+            f"Angle between p and the limit direction: {said}.",
+        )
+        add("angle", data, "Direction of p against its limit", said, words)
     gaps = gap_curves(found)
     if gaps.height:
-        said = f"prediction (dashed) from log t = {limit.compared[0]:.3g}; distance to its path {limit.compared[2]:.1e}"
+        begun, _, error = found.limit.compared
+        said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
         pairs = ", ".join(shown(pair, 60) for pair in gaps["pair"].unique(maintain_order=True))
-        data = {"gaps": gaps.select("pair", "kind", "source", "log_time", "gap"), "said": said}
-        out.append(
-            Picture(
-                "gaps",
-                "theory-gaps",
-                data,
-                "Finite and growing score gaps",
-                said,
-                f"Score gaps against log t, {said}: {pairs}.",
-            )
-        )
+        words = f"Score gaps against log t, {said}: {pairs}."
+        add("gaps", {"gaps": gaps, "said": said}, "Finite and growing score gaps", said, words)
     for when, row in (("before", 0), ("after", -1)):
-        said = f"at |p| = {float(flow.norm[row]):,.5g}"
+        said, title = f"at |p| = {float(flow.norm[row]):,.5g}", f"Scores {when} the flow of p"
         data = cloud | {"of": f"score_{when}", "said": said}
-        title = f"Scores {when} the flow of p"
-        out.append(Picture(f"score-{when}", "theory-scores", data, title, said, f"{title}, {said}, against α."))
+        add(f"score-{when}", data, title, said, f"{title}, {said}, against α.", "scores")
     if found.attended is not None:
         top = tokens.filter(pl.col("selected_in") > 0)
         said = f"{top.height:,} token types are selected in some document"
-        description = "Documents that select each token; pale bars show documents that contain it."
-        out.append(
-            Picture("selected", "theory-selected", {"tokens": top}, "Tokens selected most often", said, description)
-        )
+        words = "Documents that select each token; pale bars show documents that contain it."
+        add("selected", {"tokens": top}, "Tokens selected most often", said, words)
     return out
+
+
+def files_of(found: Verification) -> dict[str, Content]:
+    """Every file but page and pictures."""
+    margin, names = found.margin, found.counts.tokens.astype(str)
+    pairs = np.zeros((0, 2), np.int64) if margin is None else margin.pairs
+    # Where the problem is infeasible the multipliers are the proof of that (they sum to one).
+    support = pl.DataFrame(
+        {
+            "selected": pl.Series(names[pairs[:, 0]].tolist(), dtype=pl.String),
+            "other": pl.Series(names[pairs[:, 1]].tolist(), dtype=pl.String),
+            "multiplier": pl.Series([] if margin is None else margin.multipliers, dtype=pl.Float64),
+        }
+    ).sort("multiplier", descending=True, maintain_order=True)
+    files: dict[str, Content] = {
+        "summary.json": json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
+        "tokens.csv": csv_table(token_table(found)),
+        "flow.csv": csv_table(flow_table(found)),
+        "support.csv": csv_table(support),
+        "gaps.csv": csv_table(gap_curves(found)),
+    }
+    return files | _certificate(found)
+
+
+def token_table(found: Verification) -> pl.DataFrame:
+    """One row per token type.
+
+    Columns: token; documents that hold it; alpha, α_s; category; alignment, (E¹_s − E⁰_s)ᵀv; score_before and
+    score_after, E¹_sᵀp at the start and the end of the flow; value, E¹_sᵀv; selected_in, documents that select it
+    (missing where the selection is not decided).
+    """
+    counts, alpha = found.counts, found.step.alpha
+    chosen = None
+    if found.attended is not None:
+        chosen = np.bincount(counts.matrix.indices[found.attended.mask], minlength=counts.n_types)
+    # The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α beyond rounding.
+    sides = one_sided(counts)
+    sign = np.where(np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha))
+    kinds = np.array(["completely negative", "negative", "irrelevant", "positive", "completely positive"])
+    return pl.DataFrame(
+        {
+            "token": pl.Series([str(token) for token in counts.tokens], dtype=pl.String),
+            "documents": np.bincount(counts.matrix.indices, minlength=counts.n_types),
+            "alpha": alpha,
+            "category": kinds[np.where(sides != 0, 2 * sides, sign).astype(np.int64) + 2].tolist(),
+            "alignment": found.step.alignment,
+            "score_before": found.embeddings @ found.flow.at(0),
+            "score_after": found.embeddings @ found.flow.p,
+            "value": found.values,
+            "selected_in": pl.Series([None] * counts.n_types if chosen is None else chosen, dtype=pl.Int64),
+        }
+    )
+
+
+def flow_table(found: Verification) -> pl.DataFrame:
+    """One row per step of the flow: length s, log_time, norm ‖p‖, loss, log_gradient, selected_fraction (documents
+    whose important types score above all others), cosine and angle to the limit direction p̂ (missing where there is
+    none); log t is missing at the start, where it is −∞."""
+    flow, direction = found.flow, found.limit.direction
+    angle = np.full(len(flow.arc), math.nan) if direction is None else flow.angle(direction)
+    columns = {
+        "length": flow.arc,
+        "log_time": flow.log_time,
+        "norm": flow.norm,
+        "loss": flow.loss,
+        "log_gradient": flow.log_gradient,
+        "selected_fraction": found.selected_fraction,
+        "cosine": np.cos(angle),
+        "angle": angle,
+    }
+    finite = pl.col(pl.Float64)
+    return pl.DataFrame(columns).with_columns(pl.when(finite.is_finite()).then(finite))
+
+
+def finite_gap_table(found: Verification) -> pl.DataFrame:
+    """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
+    limit, names = found.limit, [str(token) for token in found.counts.tokens]
+    gaps = [] if limit.fate is Fate.POINT else finite_gaps(found.counts, _coordinates(found), limit)
+    schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
+    return pl.DataFrame([(names[s], names[r], *rest) for s, r, *rest in gaps], schema=schema, orient="row")
+
+
+def gap_curves(found: Verification) -> pl.DataFrame:
+    """Score gaps against log_time, as the flow and as the prediction have them: pair, kind ("finite" or "tight"), source
+    ("flow" or "prediction"), log_time, gap. No rows without a prediction; six gaps of each kind."""
+    limit, flow, names = found.limit, found.flow, [str(token) for token in found.counts.tokens]
+    schema = {"pair": pl.String, "kind": pl.String, "source": pl.String, "log_time": pl.Float64, "gap": pl.Float64}
+    prediction = limit.prediction
+    if prediction is None or not prediction.phases or limit.margin is None:
+        return pl.DataFrame(schema=schema)
+    E = _coordinates(found)
+    pairs = [(s, r, "finite") for s, r, *_ in finite_gaps(found.counts, E, limit, 6)]
+    strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
+    pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
+    sources = {"flow": (flow.log_time, flow.coordinates), "prediction": (prediction.log_time, prediction.points)}
+    until, parts = 3 * float(prediction.log_time[0]), [pl.DataFrame(schema=schema)]
+    for s, r, kind in pairs:
+        for source, (times, points) in sources.items():
+            seen = np.isfinite(times) & (times <= until)
+            labels = {"pair": f"{names[s]} − {names[r]}", "kind": kind, "source": source}
+            table = pl.DataFrame({"log_time": times[seen], "gap": points[seen] @ (E[s] - E[r])})
+            parts.append(table.select(*(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"))
+    return pl.concat(parts)
+
+
+def _coordinates(found: Verification) -> Floats:
+    basis = found.flow.basis
+    return found.embeddings if basis is None else np.asarray(found.embeddings @ basis)
+
+
+def _certificate(found: Verification) -> dict[str, Content]:
+    """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
+    counts, m, limit, flow = found.counts, found.counts.matrix, found.limit, found.flow
+    face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
+    if limit.fate is Fate.UNDECIDED or face is None or finite is None:
+        return {}
+    arrays = {
+        "indptr": m.indptr,
+        "indices": m.indices,
+        "counts": m.data,
+        "labels": counts.signs,
+        "E": found.embeddings,
+        "w": found.values,
+        "selected": face.mask,
+        "z": flow.whole(finite.z),
+    }
+    meaning = {
+        "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
+        "labels": "y, ±1",
+        "E, w": "embeddings after one step, and their products with v",
+        "selected": "for each entry of the matrix, whether the type is in S_X",
+        "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
+    }
+    if limit.direction is not None and balance is not None:
+        arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho)}
+        meaning |= {
+            "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
+            "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
+        }
+        if limit.is_max_margin and margin is not None:
+            arrays |= {"pairs": margin.pairs, "multipliers": margin.multipliers}
+            meaning["pairs, multipliers"] = "types (s, r) and λ ≥ 0 with p̂ = Σ λ (E_s − E_r) up to V: p̂ is the shortest"
+    kept = io.BytesIO()
+    np.savez_compressed(kept, **arrays)
+    about = {
+        "verdict": limit.fate,
+        "reason": limit.reason,
+        "is_max_margin": limit.is_max_margin,
+        "dimension_v": face.dimension,
+        "arrays": meaning,
+    }
+    said = json.dumps(about, ensure_ascii=False, indent=1)
+    return {"certificate.json": said, "certificate.npz": kept.getvalue()}

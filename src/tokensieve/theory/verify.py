@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from tokensieve import __version__
 from tokensieve.blocks import Report
@@ -21,19 +21,24 @@ from tokensieve.progress import Progress
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
-from tokensieve.theory.claims import Agreement, Assumption, Claim, check_assumptions, check_claims
+from tokensieve.theory.claims import (
+    Agreement,
+    Assumption,
+    Attended,
+    Claim,
+    attended,
+    check_assumptions,
+    check_claims,
+    one_sided,
+    selected_fraction,
+)
 from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow
 from tokensieve.theory.generators import single_token
+from tokensieve.theory.geometry import top_mask
 from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
 from tokensieve.theory.limit.margin import Margin
-from tokensieve.theory.limit.selection import Attended, attended, one_sided, select, selected_fraction
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
-
-# After the default first step, a document read with equal attention has a logit of ± this, on average.
-TYPICAL_LOGIT = 1.0
-# Fraction of the time that the flow may take: a curve without its limit decides nothing.
-FLOW_SHARE = 2 / 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,34 +95,47 @@ class Verification:
         """The max-margin solution of the selection; None where it does not apply."""
         return self.limit.margin
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All figures, and how they were made, ready for JSON."""
-        from tokensieve.theory.tables import finite_gap_table
+        from tokensieve.theory.report import finite_gap_table
 
-        found = self.attended
-        agreement = asdict(self.agreement) if self.agreement else {}
-        shares: dict[str, float | None] = {
-            "important_selected": None if found is None else found.all_share,
-            "important_documents": 0 if found is None else found.important_documents,
-            "limit_error": None if found is None else found.limit_error,
+        found, agreement, counts, margin = self.attended, self.agreement, self.counts, self.margin
+        flow: dict[str, object] = {
+            "important_selected": found and _finite(found.all_share),
+            "important_documents": found.important_documents if found else 0,
+            "limit_error": found and _finite(found.limit_error),
         }
         for name in ("cosine", "angle", "exponent", "standard_error"):
-            shares[name] = agreement.get(name)
-        nothing = dict.fromkeys(("duality_gap", "kkt_residual", "smallest_margin")) | {"support_pairs": 0}
+            flow[name] = agreement and _finite(getattr(agreement, name))
         limit = self.limit.to_dict() | {"finite_gaps": finite_gap_table(self).head(50).to_dicts()}
-        limit["one_sided_selected"] = None if found is None else _finite(found.one_sided_share)
-        assumptions = [item.to_dict() for item in self.assumptions]
-        for item in assumptions:
-            item["rows"] = self.rows_of(item.pop("documents"))
-        counts, final = self.counts, math.nan if found is None else found.final_from
+        nothing = {"status": "not applicable", "duality_gap": None, "kkt_residual": None, "smallest_margin": None}
         return {
             "one_step": self.step.to_dict(),
-            "flow": self.flow.to_dict() | {name: _finite(value) for name, value in shares.items()},
-            "selection": found and found.selection.to_dict() | {"final_from_log_time": _finite(final)},
-            "margin": self.margin.to_dict() if self.margin else {"status": "not applicable"} | nothing,
-            "assumptions": assumptions,
-            "claims": [claim.to_dict() for claim in self.claims],
-            "limit": limit,
+            "flow": self.flow.to_dict() | flow,
+            "selection": found
+            and {
+                "documents_with_ties": found.ties,
+                "documents_that_select_everything": found.everything,
+                "widest_tie": found.widest_tie,
+                "closest_other": _finite(found.closest_other),
+                "final_from_log_time": _finite(found.final_from),
+            },
+            "margin": margin.to_dict() if margin else nothing | {"support_pairs": 0},
+            "assumptions": [
+                {
+                    "name": item.name,
+                    "holds": item.holds,
+                    "detail": item.detail,
+                    "types": list(item.types),
+                    "rows": self.rows[list(item.documents)].tolist(),
+                }
+                for item in self.assumptions
+            ],
+            "claims": [
+                {"name": claim.name, "holds": claim.holds, "outcome": claim.outcome, "verdict": claim.verdict}
+                for claim in self.claims
+            ],
+            "limit": limit | {"one_sided_selected": found and _finite(found.one_sided_share)},
             "seconds": self.seconds,
             "source": self.name,
             "documents": counts.n_documents,
@@ -129,11 +147,7 @@ class Verification:
             "version": __version__,
         }
 
-    def rows_of(self, documents: Any) -> list[int]:
-        """Row numbers in the source of documents given by index."""
-        return [int(self.rows[k]) for k in documents]
-
-    def settings_used(self) -> dict[str, Any]:
+    def settings_used(self) -> dict[str, object]:
         """Name → value of every option that decides the result."""
         names = ["ngrams", "min_documents", "documents", "types", "relevant", "length", "d", "eta", "max_norm"]
         names += ["tolerance", "max_steps", "max_seconds", "max_log_time"]
@@ -152,13 +166,13 @@ class Verification:
 
     def files(self) -> dict[str, Content]:
         """summary.json, the certificate and the tables."""
-        from tokensieve.theory.tables import files_of
+        from tokensieve.theory.report import files_of
 
         return files_of(self)
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def default_step_size(counts: Counts) -> float:
@@ -176,7 +190,7 @@ def default_step_size(counts: Counts) -> float:
             "every token type is equally frequent in both classes, so there is no signal to verify; choose the first step yourself"
             " (--eta)"
         )
-    return 2 * TYPICAL_LOGIT / typical
+    return 2 / typical
 
 
 def verify(
@@ -196,39 +210,60 @@ def verify(
     Raises:
         InputError: not two classes, or see the functions that it calls.
     """
-    settings, clock = settings or VerifySettings(), _Clock(progress)
+    settings = settings or VerifySettings()
     d = settings.d or (1024 if source is None else 512)
-    clock.start("counting")
-    name, counts, rows, notes = _data(source, settings, progress)
-    check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
-    clock.start("one step")
-    eta = default_step_size(counts) if settings.eta is None else settings.eta
-    settings = replace(settings, d=d, eta=eta)
-    step = one_step(counts, *initialise(counts.n_types, d, seed=settings.seed), eta)
-    E = step.embeddings()
-    w = E @ step.start.v
-    clock.start("flow")
+    seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def stage(name: str) -> Iterator[None]:
+        if progress is not None:
+            progress(name, 0.0)
+        begun = time.monotonic()
+        yield
+        seconds[name] = time.monotonic() - begun
+
+    with stage("counting"):
+        name, counts, rows, notes = _data(source, settings, progress)
+        check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
+    with stage("one step"):
+        eta = default_step_size(counts) if settings.eta is None else settings.eta
+        settings = replace(settings, d=d, eta=eta)
+        step = one_step(counts, *initialise(counts.n_types, d, seed=settings.seed), eta)
+        E = step.embeddings()
+        w = E @ step.start.v
     begun = time.monotonic()
-    followed = replace(settings, max_seconds=FLOW_SHARE * settings.max_seconds)
-    flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, progress)
-    clock.start("faces")
-    limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
-    limit = replace(limit, flow=_agreed(limit))
-    clock.start("selection")
-    important = one_sided(counts) != 0 if important is None else important
-    mask = _selected(counts, E, limit)
-    found = None if mask is None else attended(counts, E, w, limit.flow, mask, important)
-    if found is not None:
-        # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
-        final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
-        found = replace(found, final_from=final)
-    clock.start("assumptions")
-    agreement = None if limit.direction is None else agree(limit.flow, limit.direction)
-    assumptions = check_assumptions(counts, step)
-    fractions = selected_fraction(counts, E, limit.flow, important)
-    claims = check_claims(step, limit, found, agreement, assumptions)
-    clock.start("done")
-    seconds = clock.seconds | {"margin": limit.seconds["margin"]}
+    with stage("flow"):
+        # A curve without its limit decides nothing: the flow may take two thirds of the time.
+        followed = replace(settings, max_seconds=2 / 3 * settings.max_seconds)
+        flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, progress)
+    with stage("faces"):
+        limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
+        # A curve alone shows neither divergence nor convergence, however long it is.
+        flow, certain = limit.flow, limit.fate is not Fate.UNDECIDED
+        verdict = Verdict.UNDECIDED if not certain else Verdict.FINITE if limit.fate is Fate.POINT else Verdict.DIVERGES
+        if verdict is not flow.verdict:
+            ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict is Verdict.DIVERGES else ""
+            limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
+    with stage("selection"):
+        important = one_sided(counts) != 0 if important is None else important
+        found = None
+        if certain:
+            # The highest types of a finite limit, the tied types of a diverging one.
+            end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
+            diverges = limit.face is not None and limit.fate is not Fate.POINT
+            mask = limit.face.mask if limit.face is not None and diverges else top_mask(counts, E @ end)
+            found = attended(counts, E, w, limit.flow, mask, important)
+            # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
+            final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
+            found = replace(found, final_from=final)
+    with stage("assumptions"):
+        agreement = None if limit.direction is None else Agreement.of(limit.flow, limit.direction)
+        assumptions = check_assumptions(counts, step)
+        fractions = selected_fraction(counts, E, limit.flow, important)
+        claims = check_claims(step, limit, found, agreement, assumptions)
+    if progress is not None:
+        progress("done", 0.0)
+    seconds["margin"] = limit.seconds["margin"]
     seconds["faces"] -= seconds["margin"]
     return Verification(
         name, counts, rows, notes, settings, step, E, limit, found, fractions, agreement, assumptions, claims, seconds
@@ -259,52 +294,3 @@ def _data(
         progress=None if progress is None else lambda done: progress("tokenizing", done / len(source.texts)),
     )
     return source.name, counted.counts, np.asarray(source.rows), source.intake.lines()
-
-
-def agree(flow: Flow, direction: Floats) -> Agreement:
-    """Cosine, angle and the rate at which the angle falls with ‖p‖."""
-    angle, norm = flow.angle(direction), flow.norm
-    late = (norm >= norm[-1] / 30) & (angle > 1e-12)
-    exponent, error = math.nan, math.nan
-    if late.sum() >= 4:
-        fit = stats.linregress(np.log(norm[late]), np.log(angle[late]))
-        exponent, error = float(fit.slope), float(fit.stderr)
-    return Agreement(float(flow.cosine(direction)[-1]), float(angle[-1]), exponent, error)
-
-
-def _selected(counts: Counts, E: Floats, limit: FlowLimit) -> NDArray[np.bool_] | None:
-    """The selection in the limit: the highest types of a finite one, the tied types of a diverging one; None while undecided."""
-    if limit.fate is Fate.UNDECIDED:
-        return None
-    if limit.fate is Fate.POINT:
-        return select(counts, E @ (limit.flow.p if limit.flow.limit is None else limit.flow.limit)).mask
-    assert limit.face is not None
-    return limit.face.mask
-
-
-def _agreed(limit: FlowLimit) -> Flow:
-    """The curve with the verdict of the limit: a curve alone shows neither, however long it is."""
-    flow = limit.flow
-    verdict = {Fate.UNDECIDED: Verdict.UNDECIDED, Fate.POINT: Verdict.FINITE}.get(limit.fate, Verdict.DIVERGES)
-    if flow.verdict is verdict:
-        return flow
-    reason = limit.reason
-    if verdict is Verdict.DIVERGES:
-        reason += f"; followed to {flow.reason.split(' at ')[-1]}"
-    return replace(flow, verdict=verdict, reason=reason)
-
-
-class _Clock:
-    """Wall time of each stage."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress, self._stage, self._since = progress, "", time.monotonic()
-
-    def start(self, stage: str) -> None:
-        now = time.monotonic()
-        if self._stage:
-            self.seconds[self._stage] = now - self._since
-        if self._progress is not None:
-            self._progress(stage, 0.0)
-        self._stage, self._since = stage, now

@@ -7,23 +7,33 @@ With embeddings E and values w = E v fixed, L(p) = mean_X log(1 + e^{−y f_X}) 
 
 Once the softmax is nearly one-hot, t_X is as small as e^{−‖p‖}. Each document therefore keeps t_X relative to its own scale
 e^{m_X}, the documents are summed relative to the largest |g_X| e^{m_X}, and the logarithm of that scale travels with the result.
+
+`Integrator` follows the flow of any such loss in the clock log t. Where it moves faster than the clock can show (a gap that is
+pulled shut closes within a share of t that double precision does not resolve), the clock is set back to zero: from there on it
+shows local time, and log t is the logarithm of the sum.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import BDF
+from scipy.linalg import LinAlgError, LinAlgWarning
+from scipy.optimize import brentq
 
-from tokensieve.model.attention import sum_by_type
 from tokensieve.text.counts import Counts, Floats, Ints
 
-# Documents whose weight is below this share of the largest do not reach the last bit of a Hessian.
-NEGLIGIBLE = 1e-18
-# Terms below this are formed as logarithms: what is lost beside larger ones is 1e-100 of them.
-TINY = 1e-200
+# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew when it exceeds
+# e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
+_LIVE, _STALE, _SPOILT = 25.0, 15.0, 5.0
+# e^{STEEP} is as steep as a right-hand side needs to be for a step to be rejected.
+STEEP = 300.0
 
 
 @numba.njit(cache=True, parallel=True)
@@ -49,7 +59,7 @@ def _documents(
             total += t[i]
             largest = max(largest, t[i] * abs(w[indices[i]] - w[indices[top]]))
         norm, highest, moved = peak + np.log(total), -np.inf, 0.0
-        if largest > TINY:
+        if largest > 1e-200:  # what is lost beside larger terms is 1e-100 of them
             highest = np.log(largest / total)
             for i in range(start, end):
                 q[i] = t[i] / total
@@ -76,56 +86,59 @@ def _documents(
 
 
 @numba.njit(cache=True, parallel=True)
-def _along(indptr: Ints, indices: Ints, q: Floats, t: Floats, g: Floats, bend: Floats, du: Floats) -> Floats:
-    """Each document's share of duᵀ M du, M the bracket of the Hessian."""
-    n = len(indptr) - 1
-    out = np.zeros(n)
-    for k in numba.prange(n):
-        square, mean_q, mean_t = 0.0, 0.0, 0.0
-        for i in range(indptr[k], indptr[k + 1]):
-            x = du[indices[i]]
-            square += t[i] * x * x
-            mean_q += q[i] * x
-            mean_t += t[i] * x
-        out[k] = g[k] * square + bend[k] * mean_t * mean_t - 2 * g[k] * mean_q * mean_t
-    return out
-
-
-@numba.njit(cache=True, parallel=True)
-def _project(
-    indptr: Ints, indices: Ints, q: Floats, t: Floats, g: Floats, bend: Floats, documents: Ints, E: Floats
+def project(
+    matrix: tuple[Ints, Ints],
+    documents: Ints,
+    terms: tuple[Floats, Floats, Floats, Floats],
+    A: Floats,
+    live: NDArray[np.bool_],
+    own: Ints,
+    group: Ints,
+    F: Floats,
 ) -> tuple[Floats, Floats]:
-    """Rows t_XᵀE and ½ bend t_XᵀE − g q_XᵀE of the chosen documents."""
-    r = E.shape[1]
-    left, right = np.zeros((len(documents), r)), np.zeros((len(documents), r))
+    """Rows Σ t G and Σ (½ bend t − g q) G of the chosen documents, G = (A_s, F_s − F_X), the second part over live entries only.
+
+    Args:
+        matrix: indptr and indices of the count matrix.
+        documents: which.
+        terms: q and t per entry, g and bend per document (`LossTerms`).
+        A: first coordinates of each type.
+        live: entries with second coordinates, shape (nnz,).
+        own: the group that each document selects, shape (n,).
+        group: of each type, shape (|S|,).
+        F: second coordinates of each group.
+    """
+    indptr, indices = matrix
+    q, t, g, bend = terms
+    k, r = A.shape[1], F.shape[1]
+    left, right = np.zeros((len(documents), k + r)), np.zeros((len(documents), k + r))
     for j in numba.prange(len(documents)):
-        k = documents[j]
-        for i in range(indptr[k], indptr[k + 1]):
-            row = E[indices[i]]
-            mixed = 0.5 * bend[k] * t[i] - g[k] * q[i]
-            for c in range(r):
+        x = documents[j]
+        for i in range(indptr[x], indptr[x + 1]):
+            mixed = 0.5 * bend[x] * t[i] - g[x] * q[i]
+            row = A[indices[i]]
+            for c in range(k):
                 left[j, c] += t[i] * row[c]
                 right[j, c] += mixed * row[c]
+            if live[i]:
+                one, other = F[group[indices[i]]], F[own[x]]
+                for c in range(r):
+                    apart = one[c] - other[c]
+                    left[j, k + c] += t[i] * apart
+                    right[j, k + c] += mixed * apart
     return left, right
 
 
-@dataclass(frozen=True)
-class Point:
-    """The loss around one p.
+class LossTerms(NamedTuple):
+    """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
 
-    Attributes:
-        p: shape (d,).
-        loss: L(p).
-        log_gradient: log‖∇L‖; −∞ where the gradient is exactly zero.
-        decay: κ = ĝᵀ∇²L ĝ/‖∇L‖, the rate at which log‖∇L‖ falls along the curve, per unit of arc length.
-        coherence: ‖∇L‖ over the sum of the sizes of its terms: near rounding, the documents cancel and the direction is lost.
-    """
-
-    p: Floats
-    loss: float
-    log_gradient: float
-    decay: float
-    coherence: float
+    q: Floats
+    t: Floats
+    answer: Floats
+    g: Floats
+    bend: Floats
+    a: Floats
+    shift: float
 
 
 class Landscape:
@@ -159,25 +172,29 @@ class Landscape:
         _, log_size, downhill = self._gradient(self.terms(self.E @ p))
         return downhill, log_size
 
-    def point(self, p: Floats) -> Point:
-        """Loss, gradient and its decay at p."""
+    def point(self, p: Floats) -> tuple[float, float, float]:
+        """L, log‖∇L‖ (−∞ where it is exactly zero), and coherence: ‖∇L‖ over the sum of the sizes of its terms.
+
+        Near rounding the documents cancel, and the direction of the gradient is lost.
+        """
         terms = self.terms(self.E @ p)
-        size, log_size, downhill = self._gradient(terms)
+        size, log_size, _ = self._gradient(terms)
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         if size == 0:
-            return Point(p, loss, -math.inf, 0.0, 0.0)
-        m = self.counts.matrix
-        parts = float(np.sum(np.abs(np.repeat(terms.g, np.diff(m.indptr)) * terms.t)))
-        along = _along(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, self.E @ downhill)
-        return Point(p, loss, log_size, float(np.sum(along)) / size, size / (parts * self._longest))
+            return loss, -math.inf, 0.0
+        parts = float(np.sum(np.abs(np.repeat(terms.g, np.diff(self.counts.matrix.indptr)) * terms.t)))
+        return loss, log_size, size / (parts * self._longest)
 
     def hessian(self, p: Floats) -> tuple[Floats, Floats, float]:
-        """∇²L/‖∇L‖ (d, d), −∇L/‖∇L‖ (d,) and log‖∇L‖; the plain Hessian where the gradient is zero."""
+        """∇²L/c (d, d), −∇L/c (d,) and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own."""
         terms = self.terms(self.E @ p)
         size, log_size, downhill = self._gradient(terms)
+        log_size = log_size if size else terms.shift - math.log(self.counts.n_documents)
         m = self.counts.matrix
-        active = np.flatnonzero(np.abs(terms.g) > NEGLIGIBLE)
-        left, right = _project(m.indptr, m.indices, terms.q, terms.t, terms.g, terms.bend, active, self.E)
+        active = np.flatnonzero(np.abs(terms.g) > 1e-18)  # less does not reach the last bit
+        none, nowhere = np.zeros(0, np.int64), np.zeros(m.nnz, bool)
+        parts = (terms.q, terms.t, terms.g, terms.bend)
+        left, right = project((m.indptr, m.indices), active, parts, self.E, nowhere, none, none, np.zeros((0, 0)))
         half = left.T @ right
         moved = np.flatnonzero(terms.a)
         rows = self.E[moved]
@@ -195,7 +212,7 @@ class Landscape:
         share = np.exp(weight - shift)
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
-        a = sum_by_type(m, np.repeat(g, np.diff(m.indptr)) * t)
+        a = np.bincount(m.indices, np.repeat(g, np.diff(m.indptr)) * t, m.shape[1]).astype(np.float64)
         return LossTerms(q, t, answer, g, bend, a, shift)
 
     def _gradient(self, terms: LossTerms) -> tuple[float, float, Floats]:
@@ -207,14 +224,125 @@ class Landscape:
         return size, math.log(size / self.counts.n_documents) + terms.shift, -slope / size
 
 
-@dataclass(frozen=True)
-class LossTerms:
-    """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
+class _Coordinates(Protocol):
+    """A loss in coordinates x of p; `overlooked` is the logarithm of the largest force that they leave out."""
 
-    q: Floats
-    t: Floats
-    answer: Floats
-    g: Floats
-    bend: Floats
-    a: Floats
-    shift: float
+    def slope(self, x: Floats, /) -> tuple[Floats, float]: ...
+    def hessian(self, x: Floats, /) -> tuple[Floats, Floats, float]: ...
+    def split(self, p: Floats, /) -> Floats: ...
+    def joined(self, x: Floats, /) -> Floats: ...
+    def overlooked(self, x: Floats, /) -> float: ...
+
+
+class Integrator:
+    """The flow dp/dt = −∇L(p): `step` and look, until an event or an end that the caller decides on.
+
+    Forces that are too weak to move anything yet are left out of the coordinates. They are chosen anew when one of the others has
+    grown, and a long step that passed the time when it grew is taken back.
+
+    Args:
+        coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be to be left out.
+        p: where to begin, shape (r,).
+        clock: log t there, counted from where the clock was last set back; −∞ to set it back here.
+        log_time: log t there, counted from the start of the whole curve.
+        tolerance: relative and absolute local error of a step.
+        step: first step of the clock.
+    """
+
+    def __init__(
+        self,
+        coordinates: Callable[[Floats, float, float], _Coordinates],
+        p: Floats,
+        clock: float,
+        log_time: float,
+        tolerance: tuple[float, float],
+        step: float = 0.1,
+    ) -> None:
+        self.p, self.clock = p, clock
+        self._coordinates, self._tolerance, self.last_step = coordinates, tolerance, step
+        # log(e^{log_time} − e^{clock}): what has passed before the clock was last set back.
+        self._offset = log_time + math.log1p(-math.exp(clock - log_time)) if clock < log_time else -math.inf
+        self._followed, self._margin = False, _LIVE
+        self._solver: BDF | None = None
+        self.here = coordinates(p, clock, _LIVE)
+
+    @property
+    def log_time(self) -> float:
+        """log t, counted from the start of the whole curve."""
+        return float(np.logaddexp(self._offset, self.clock))
+
+    def step(self) -> bool:
+        """One step; False where the clock does not resolve it, and nothing has moved."""
+        while True:
+            if self._solver is None:
+                self._solver = self._begin()
+            solver = self._solver
+            # BDF differences rows of its table that it has not filled yet; a trial step that is much too long overflows.
+            with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", LinAlgWarning)
+                try:
+                    solver.step()
+                except (ValueError, LinAlgError):
+                    solver.status = "failed"
+            if solver.status == "failed" or not np.isfinite(solver.y).all():
+                self._solver = None
+                return False
+            grown = self.here.overlooked(solver.y) + max(float(solver.t), 0.0)
+            if grown <= -_SPOILT or self._margin > 1e6:
+                break
+            self._margin *= 4
+            self.here, self._solver = self._coordinates(self.p, self.clock, self._margin), None
+        self.p, self.clock, self._followed = self.here.joined(solver.y), float(solver.t), True
+        self.last_step = float(solver.h_abs)
+        if grown > -_STALE:
+            self.here, self._solver, self._margin = self._coordinates(self.p, self.clock, _LIVE), None, _LIVE
+        return True
+
+    def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
+        """Set the clock back to zero, here or at a point reached after some local time; False if nothing was followed since.
+
+        Args:
+            p: the point; the present one if None.
+            passed: log of the time until it is reached.
+        """
+        if not self._followed and self.clock == -math.inf and p is None:
+            return False
+        self._offset = float(np.logaddexp(self.log_time, passed))
+        self.p = self.p if p is None else p
+        self.clock, self._solver, self._followed, self.last_step = -math.inf, None, False, 0.1
+        self.here, self._margin = self._coordinates(self.p, self.clock, _LIVE), _LIVE
+        return True
+
+    def back_to(self, rises: Callable[[Floats], float]) -> None:
+        """Return to where, within the last step, a function of p rose through zero; stay where it did not."""
+        if self._solver is None:
+            return
+        inside, low, high = self._solver.dense_output(), float(self._solver.t_old), float(self._solver.t)
+
+        def rise(at: float) -> float:
+            return rises(self.here.joined(inside(at)))
+
+        if rise(low) < 0 < rise(high):
+            self.clock = float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high))))
+            self.p, self._solver = self.here.joined(inside(self.clock)), None
+
+    def _begin(self) -> BDF:
+        loss = self.here
+
+        def curve(tau: float, x: Floats) -> Floats:
+            downhill, log_size = loss.slope(x)
+            return downhill * math.exp(min(tau + log_size, STEEP))
+
+        def jacobian(tau: float, x: Floats) -> Floats:
+            H, _, log_size = loss.hessian(x)
+            return -math.exp(min(tau + log_size, STEEP)) * H
+
+        clock, x = self.clock, loss.split(self.p)
+        if clock == -math.inf:  # begin with a gradient step that is small against the curvature
+            H, downhill, log_size = loss.hessian(x)
+            first = 1e-3
+            bend = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
+            clock = math.log(first / bend) - log_size
+            x = x + first / bend * downhill
+        relative, absolute = self._tolerance
+        return BDF(curve, clock, x, math.inf, rtol=relative, atol=absolute, jac=jacobian, first_step=self.last_step)

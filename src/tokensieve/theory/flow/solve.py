@@ -20,10 +20,9 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -33,27 +32,15 @@ from tokensieve import checkpoint as checkpoints
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.landscape import Landscape, Point
-from tokensieve.theory.flow.log_time import STEEP, Integrator
-from tokensieve.theory.flow.split import SplitFlow
-from tokensieve.theory.geometry import coordinates, differences, linked, span_of, spread
+from tokensieve.theory.flow.landscape import STEEP, Integrator, Landscape
+from tokensieve.theory.flow.split import Face, SplitFlow, equilibrium
+from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.settings import FlowSettings
 
 # Steps between two checkpoints.
 LEG = 50
-# Steps before a finite limit is looked for, and the growth of the count between two tries.
-PATIENCE, GROWTH = 20, 1.25
-# A finite limit is looked for when p moves, per unit of log t, by less than this share of its norm.
-SLOW = 0.02
-# A finite limit: largest move of a score gap (nats), and time times smallest curvature.
-NEAR, SETTLED = 0.1, 3.0
-# Share of max_norm that counts as having reached it.
-LANDED = 1 - 1e-7
-# Up to this many stored counts and embedding coordinates, one thread is fastest.
-SMALL = 2_000_000
-LARGEST_VALUE = 300.0
-# log t from which the flow is split.
-SPLIT_FROM = 20.0
+# What a checkpoint keeps of a curve, one row per accepted step.
+_COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
 
 
 class Verdict(StrEnum):
@@ -65,54 +52,19 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class _Track:
-    """The rows of a curve, one per accepted step (row 0 is the start): what a checkpoint keeps.
+class Flow:
+    """The curve followed so far, one row per accepted step (row 0 is the start), and what became of it.
 
     Attributes:
+        verdict: whether p converges; that it diverges is for `limit.certify` to say, no curve is long enough for that.
+        reason: the verdict in words.
         coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
         arc: length of the curve, summed over its chords, shape (m,).
         log_time: log t, shape (m,); −∞ at the start.
         loss: L, shape (m,).
         log_gradient: log‖∇L‖, shape (m,); where ties have settled, of its part along V^⊥.
-        decay: −d log‖∇L‖/ds, s the length, shape (m,).
-        coherence: ‖∇L‖ over the sum of the sizes of its terms, shape (m,).
         seconds: wall time spent on them.
-    """
-
-    coordinates: Floats
-    arc: Floats
-    log_time: Floats
-    loss: Floats
-    log_gradient: Floats
-    decay: Floats
-    coherence: Floats
-    seconds: float
-
-    def save(self, path: Path, mark: str) -> None:
-        """Write the rows as a checkpoint of the run with this fingerprint."""
-        arrays = {name: value for name, value in self.__dict__.items() if name != "seconds"}
-        checkpoints.save(path, mark, arrays, {"seconds": self.seconds})
-
-    @classmethod
-    def load(cls, path: Path, mark: str) -> _Track | None:
-        """The rows of a checkpoint of this run; None where there is no file.
-
-        Raises:
-            InputError: the file is damaged, no checkpoint, or of another run.
-        """
-        found = checkpoints.load(path, mark)
-        return None if found is None else cls(**found[0], seconds=float(found[1]["seconds"]))
-
-
-@dataclass(frozen=True)
-class Flow:
-    """The curve followed so far, and what became of it.
-
-    Attributes:
-        verdict: whether p diverges, converges, or neither was seen.
-        reason: the verdict in words.
-        track: the rows of the curve.
-        basis: of their coordinates, shape (d, r), or None when the coordinates are p itself.
+        basis: of the coordinates, shape (d, r), or None when they are p itself.
         rest: the part of p outside the span of E, which never moves, shape (d,).
         limit: the finite point that p converges to, shape (d,), or None.
         limit_curvature: smallest curvature at the limit relative to the largest, where score gaps move; nan without limit.
@@ -121,27 +73,17 @@ class Flow:
 
     verdict: Verdict
     reason: str
-    track: _Track
+    coordinates: Floats
+    arc: Floats
+    log_time: Floats
+    loss: Floats
+    log_gradient: Floats
+    seconds: float
     basis: Floats | None
     rest: Floats
     limit: Floats | None
     limit_curvature: float
     settings: FlowSettings
-
-    @property
-    def coordinates(self) -> Floats:
-        """Points of the curve, shape (m, r)."""
-        return self.track.coordinates
-
-    @property
-    def log_time(self) -> Floats:
-        """log t, shape (m,)."""
-        return self.track.log_time
-
-    @property
-    def rises(self) -> int:
-        """Steps at which the computed loss rose."""
-        return int(np.sum(np.diff(self.track.loss) > 0))
 
     @property
     def norm(self) -> Floats:
@@ -155,76 +97,37 @@ class Flow:
 
     def at(self, row: int) -> Floats:
         """p at a row of the curve, shape (d,)."""
-        z = self.coordinates[row]
-        return np.asarray(self.rest + (z if self.basis is None else self.basis @ z))
+        return self.whole(self.coordinates[row]) + self.rest
 
-    def cosine(self, direction: Floats) -> Floats:
-        """Cosine of p and a direction of R^d along the curve, shape (m,)."""
-        inside = direction if self.basis is None else self.basis.T @ direction
-        dots = self.coordinates @ inside + float(self.rest @ direction)
-        return np.asarray(dots / (self.norm * np.linalg.norm(direction)))
+    def whole(self, z: Floats) -> Floats:
+        """A vector of r coordinates in R^d, shape (d,)."""
+        return z if self.basis is None else np.asarray(self.basis @ z)
 
     def angle(self, direction: Floats) -> Floats:
-        """Angle in radians between p and a direction along the curve, shape (m,); exact also where the cosine rounds to one."""
+        """Angle in radians between p and a direction of R^d along the curve, shape (m,); exact where its cosine rounds to one."""
         unit = direction / np.linalg.norm(direction)
         inside = unit if self.basis is None else self.basis.T @ unit
-        outside = unit - (inside if self.basis is None else self.basis @ inside)
+        outside = unit - self.whole(inside)
         dots = self.coordinates @ inside + float(self.rest @ unit)
         across = np.linalg.norm(self.coordinates - np.outer(dots, inside), axis=1)
         beyond = np.linalg.norm(self.rest - np.outer(dots, outside), axis=1)
         return np.asarray(np.arctan2(np.hypot(across, beyond), dots))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, str | float | None]:
         """Verdict and last figures, ready for JSON."""
         last = float(self.log_time[-1])
         return {
             "verdict": self.verdict,
             "reason": self.reason,
             "norm": float(self.norm[-1]),
-            "arc": float(self.track.arc[-1]),
+            "arc": float(self.arc[-1]),
             "log_time": last if math.isfinite(last) else None,
-            "loss": float(self.track.loss[-1]),
-            "steps": len(self.track.arc) - 1,
+            "loss": float(self.loss[-1]),
+            "steps": len(self.arc) - 1,
             "limit_norm": None if self.limit is None else float(np.linalg.norm(self.limit)),
-            "rises": self.rises,
-            "seconds": self.track.seconds,
+            "rises": int(np.sum(np.diff(self.loss) > 0)),  # steps at which the computed loss rose
+            "seconds": self.seconds,
         }
-
-
-@dataclass
-class _FlowState:
-    """Where the curve is: its rows (point, length, log t), and what is integrated from the last of them."""
-
-    land: Landscape
-    rest: float
-    settings: FlowSettings
-    rows: list[tuple[Point, float, float]]
-    flow: Integrator | SplitFlow | None = None
-    patience: float = PATIENCE
-    limit: tuple[Floats, float] | None = None
-    failed: bool = False
-    seconds: float = 0.0
-    started: float = field(default_factory=lambda: time.monotonic())  # looked up now, so that a test's clock counts
-
-    @property
-    def here(self) -> Point:
-        return self.rows[-1][0]
-
-    @property
-    def log_time(self) -> float:
-        return self.rows[-1][2]
-
-    @property
-    def steps(self) -> int:
-        return len(self.rows) - 1
-
-    @property
-    def solver(self) -> Integrator:
-        assert self.flow is not None
-        return self.flow if isinstance(self.flow, Integrator) else self.flow.solver
-
-    def norm(self, z: Floats) -> float:
-        return math.hypot(float(np.linalg.norm(z)), self.rest)
 
 
 def gradient_flow(
@@ -256,35 +159,47 @@ def gradient_flow(
     """
     settings = settings or FlowSettings()
     _check(counts, E, w, p, settings)
+    started, spent = time.monotonic(), 0.0
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
     rest = np.zeros_like(p) if basis is None else p - basis @ z
     mark = checkpoints.fingerprint(settings.tolerance, counts, E, w, p)
+    kept = None
+    if after is not None:
+        kept, spent = {name: getattr(after, name) for name in _COLUMNS}, after.seconds
+    elif checkpoint is not None and (found := checkpoints.load(checkpoint, mark)) is not None:
+        kept, spent = found[0], float(found[1]["seconds"])
     with few_threads(counts.matrix.nnz, reduced.size):
-        land = Landscape(counts, reduced, w)
-        kept = None if checkpoint is None else _Track.load(checkpoint, mark)
-        kept = after.track if after is not None else kept
-        state = _init(land, z, float(np.linalg.norm(rest)), settings, kept)
-        while (ending := _terminate(state)) is None:
-            _step(state)
+        curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept, started)
+        while (ending := curve.ending()) is None:
+            curve.step()
             if progress is not None:
-                reached = max(state.norm(state.here.p) / settings.max_norm, state.log_time / settings.max_log_time)
+                reached = max(curve.norm(curve.z) / settings.max_norm, curve.log_time / settings.max_log_time)
                 progress("flow", min(1.0, max(reached, 0.0)))
-            if checkpoint is not None and state.steps % LEG == 0:
-                _track(state).save(checkpoint, mark)
-        track = _track(state)
-        if checkpoint is not None:
-            track.save(checkpoint, mark)
-    limit = state.limit
-    found = None if limit is None else rest + (limit[0] if basis is None else basis @ limit[0])
-    curvature = math.nan if limit is None else limit[1]
-    return Flow(*ending, track, basis, rest, found, curvature, settings)
+            if checkpoint is not None and len(curve.rows) % LEG == 1:
+                checkpoints.save(checkpoint, mark, curve.columns(), {"seconds": spent + time.monotonic() - started})
+    seconds = spent + time.monotonic() - started
+    if checkpoint is not None:
+        checkpoints.save(checkpoint, mark, curve.columns(), {"seconds": seconds})
+    limit = curve.limit and rest + (curve.limit[0] if basis is None else basis @ curve.limit[0])
+    verdict, reason = ending
+    return Flow(
+        verdict=verdict,
+        reason=reason,
+        **curve.columns(),
+        seconds=seconds,
+        basis=basis,
+        rest=rest,
+        limit=limit,
+        limit_curvature=curve.limit[1] if curve.limit else math.nan,
+        settings=settings,
+    )
 
 
 @contextlib.contextmanager
 def few_threads(entries: int, size: int) -> Iterator[None]:
     """One thread for a small problem: there, waking others costs more than they do, and sums keep one order on any machine."""
-    if entries > SMALL or size > SMALL:
+    if max(entries, size) > 2_000_000:
         yield
         return
     before = numba.get_num_threads()
@@ -296,164 +211,146 @@ def few_threads(entries: int, size: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _init(land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: _Track | None) -> _FlowState:
-    """The start, or the rows of a curve that are within this call's budget."""
-    if kept is None:
-        return _FlowState(land, rest, settings, [(land.point(z), 0.0, -math.inf)])
-    norm = np.hypot(np.linalg.norm(kept.coordinates, axis=1), rest)
-    beyond = np.flatnonzero(norm > settings.max_norm * (1 + 1e-9))
-    last = int(beyond[0]) if beyond.size else len(norm)
-    columns = (kept.coordinates, kept.loss, kept.log_gradient, kept.decay, kept.coherence, kept.arc, kept.log_time)
-    rows = [
-        (Point(p, float(loss), float(slope), float(decay), float(coherence)), float(arc), float(t))
-        for p, loss, slope, decay, coherence, arc, t in zip(
-            *(column[: max(last, 1)] for column in columns), strict=True
-        )
-    ]
-    state = _FlowState(land, rest, settings, rows, seconds=kept.seconds)
-    if state.log_time >= SPLIT_FROM:
-        state.flow = _split(state)
-    return state
-
-
-def _step(state: _FlowState) -> None:
-    """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
-    flow = state.flow = state.flow or _plain(state)
-    if isinstance(flow, Integrator) and flow.clock >= SPLIT_FROM:
-        flow = state.flow = _split(state)
-    if not flow.step():
-        state.failed = True
-        return
-    solver = state.solver
-    if state.norm(solver.p) > state.settings.max_norm:
-        solver.back_to(lambda p: state.norm(p) - state.settings.max_norm)
-    arc = float(np.linalg.norm(solver.p - state.here.p))
-    point = state.land.point(solver.p)
-    if isinstance(flow, SplitFlow):
-        # The norm of the whole gradient is that of rounding by now; along V^⊥ it is exact.
-        log_gradient, coherence = flow.outside()
-        decay = (state.here.log_gradient - log_gradient) / arc if arc > 0 else state.here.decay
-        point = Point(solver.p, point.loss, log_gradient, decay, coherence)
-    state.rows.append((point, state.rows[-1][1] + arc, solver.log_time))
-
-
-def _terminate(state: _FlowState) -> tuple[Verdict, str] | None:
-    """The verdict and its reason, or None while the curve goes on."""
-    here, settings, clock = state.here, state.settings, state.log_time if state.flow is None else state.solver.clock
-    norm = state.norm(here.p)
-    if here.log_gradient == -math.inf:
-        state.limit = _finite_limit(state.land, here.p, clock) or (here.p, 0.0)
-        return Verdict.FINITE, "the gradient is exactly zero: no score can change the loss"
-    if norm >= LANDED * settings.max_norm:
-        return _at_the_end(state, norm)
-    speed = math.exp(min(clock + here.log_gradient, STEEP))
-    noise = speed * float(np.finfo(float).eps) / max(here.coherence, 1e-300)
-    stuck = noise > settings.tolerance * (1 + norm) or state.failed
-    if stuck or (state.steps >= state.patience and speed < SLOW * (1 + norm)):
-        state.patience = GROWTH * state.steps
-        state.limit = _finite_limit(state.land, here.p, clock)
-        if state.limit is not None:
-            distance = float(np.linalg.norm(state.limit[0] - here.p))
-            return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
-    at = f"at ‖p‖ = {norm:.6g}, log t = {state.log_time:.4g}"
-    if stuck and not _looked_again(state):
-        return Verdict.UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
-    state.failed = False
-    spent = time.monotonic() - state.started > settings.max_seconds or state.steps >= settings.max_steps
-    if spent:
-        return Verdict.UNDECIDED, f"neither divergence nor a limit was seen up to {state.steps} steps, {at}"
-    ties = isinstance(state.flow, SplitFlow) and state.flow.face.dimension > 0
-    if ties and state.log_time >= settings.max_log_time:
-        return (
-            Verdict.UNDECIDED,
-            f"score gaps have settled, and the curve was followed far enough to certify a limit {at}",
-        )
-    return None
-
-
-def _looked_again(state: _FlowState) -> bool:
-    """Whether ties that have settled meanwhile explain why the curve is stuck."""
-    if isinstance(state.flow, SplitFlow):
-        return state.flow.look()
-    state.flow = _split(state)
-    return state.flow.face.dimension > 0
-
-
-def _at_the_end(state: _FlowState, norm: float) -> tuple[Verdict, str]:
-    """Verdict at max_norm: divergence shows in log‖∇L‖ falling in proportion to ‖p‖, at a rate that has settled."""
-    here, arc, _ = state.rows[-1]
-    half = next(row for row in state.rows if row[1] >= arc / 2)
-    rate = (half[0].log_gradient - here.log_gradient) / (arc - half[1]) if arc > half[1] else here.decay
-    if here.decay > 0 and here.decay * norm > 10 and abs(rate - here.decay) < 0.1 * here.decay:
-        return (
-            Verdict.DIVERGES,
-            f"‖p‖ reached {norm:.6g}, and log‖∇L‖ falls steadily, by {here.decay:.4g} per unit of ‖p‖",
-        )
-    return (
-        Verdict.UNDECIDED,
-        f"‖p‖ reached {norm:.6g}, but log‖∇L‖ does not fall at a steady rate yet ({rate:.3g}, now {here.decay:.3g})",
-    )
-
-
-def _plain(state: _FlowState) -> Integrator:
-    """The plain flow from the last row."""
-    before = state.rows[-2][2] if state.steps else -math.inf
-    step = 0.1 * (state.log_time - before) if math.isfinite(before) else 0.1
-    tolerance = state.settings.tolerance
-    return Integrator(lambda *_: state.land, state.here.p, state.log_time, state.log_time, (tolerance, tolerance), step)
-
-
-def _split(state: _FlowState) -> SplitFlow:
-    """The split flow from the last row."""
-    return SplitFlow(state.land, state.here.p, state.log_time, state.log_time, state.settings.tolerance)
-
-
-def _finite_limit(land: Landscape, z: Floats, log_time: float) -> tuple[Floats, float] | None:
-    """A strict local minimum that Newton's method reaches from a point of the curve, or None.
+class _Curve:
+    """A curve in progress: its rows (point, length, log t, loss, log‖∇L‖), and what is integrated from the last of them.
 
     Args:
         land: the loss in r coordinates.
-        z: the point, shape (r,).
-        log_time: log t there.
-
-    Returns:
-        The minimum, shape (r,), and its smallest curvature relative to the largest, among directions in which score gaps move.
+        z: the start.
+        rest: length of the part of p that never moves.
+        settings: the budget.
+        kept: the columns of a curve to continue; what is beyond `max_norm` is left off.
+        started: by time.monotonic().
     """
-    everything = np.ones(land.counts.matrix.nnz, bool)
-    W = span_of(differences(land.E, linked(land.counts, everything)))
-    first, start, loss, log_curvature = math.inf, z, land.point(z).loss, -math.inf
-    for _ in range(20):
-        H, downhill, log_size = land.hessian(z)
-        curvature, axes = np.linalg.eigh(W.T @ H @ W)
-        if not curvature.size or curvature[0] <= 1e-13 * curvature[-1]:
-            return None
-        if log_size > -math.inf:
-            log_curvature = log_size + math.log(curvature[0])
-        step = W @ (axes @ ((axes.T @ (W.T @ downhill)) / curvature))
-        size = float(np.linalg.norm(step))
-        z = z + step
-        if spread(land.counts, land.E @ (z - start)) > NEAR or size > 0.7 * first:
-            return None
-        if size <= 1e-9 * (1 + float(np.linalg.norm(z))):
-            settled = log_time + log_curvature > math.log(SETTLED)
-            fell = land.point(z).loss <= loss * (1 + 1e-12)
-            return (z, float(curvature[0] / curvature[-1])) if settled and fell else None
-        first = max(size, 1e-6) if first == math.inf else first
-    return None
 
+    def __init__(
+        self,
+        land: Landscape,
+        z: Floats,
+        rest: float,
+        settings: FlowSettings,
+        kept: dict[str, Floats] | None,
+        started: float,
+    ) -> None:
+        self._land, self._rest, self._settings, self._started = land, rest, settings, started
+        self.limit: tuple[Floats, float] | None = None
+        self._patience, self._failed = 20.0, False
+        self.rows: list[tuple[Floats, float, float, float, float]] = [(z, 0.0, -math.inf, *land.point(z)[:2])]
+        if kept is not None:
+            beyond = np.hypot(np.linalg.norm(kept["coordinates"], axis=1), rest) > settings.max_norm * (1 + 1e-9)
+            last = max(int(np.argmax(beyond)) if beyond.any() else len(beyond), 1)
+            points, *numbers = (kept[name][:last] for name in _COLUMNS)
+            self.rows = list(zip(points, *(column.tolist() for column in numbers), strict=True))
+        self._coherence = land.point(self.z)[2]
+        before = self.rows[-2][2] if len(self.rows) > 1 else -math.inf
+        tolerance, at = settings.tolerance, self.log_time
+        self._flow: Integrator | SplitFlow
+        self._flow = Integrator(
+            lambda *_: land,
+            self.z,
+            at,
+            at,
+            (tolerance, tolerance),
+            0.1 * (at - before) if math.isfinite(before) else 0.1,
+        )
+        self._split_late()
 
-def _track(state: _FlowState) -> _Track:
-    points, arc, log_time = zip(*state.rows, strict=True)
-    return _Track(
-        np.array([x.p for x in points]),
-        np.array(arc),
-        np.array(log_time),
-        np.array([x.loss for x in points]),
-        np.array([x.log_gradient for x in points]),
-        np.array([x.decay for x in points]),
-        np.array([x.coherence for x in points]),
-        state.seconds + time.monotonic() - state.started,
-    )
+    @property
+    def z(self) -> Floats:
+        """The last point."""
+        return self.rows[-1][0]
+
+    @property
+    def log_time(self) -> float:
+        """log t there."""
+        return self.rows[-1][2]
+
+    def columns(self) -> dict[str, Floats]:
+        """The rows as arrays."""
+        return {name: np.array(column) for name, column in zip(_COLUMNS, zip(*self.rows, strict=True), strict=True)}
+
+    def norm(self, z: Floats) -> float:
+        """‖p‖ at a point."""
+        return math.hypot(float(np.linalg.norm(z)), self._rest)
+
+    def step(self) -> None:
+        """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
+        self._split_late()
+        if not self._flow.step():
+            self._failed = True
+            return
+        solver = self._solver
+        if self.norm(solver.p) > self._settings.max_norm:
+            solver.back_to(lambda p: self.norm(p) - self._settings.max_norm)
+        arc = self.rows[-1][1] + float(np.linalg.norm(solver.p - self.z))
+        loss, log_gradient, self._coherence = self._land.point(solver.p)
+        if isinstance(self._flow, SplitFlow):
+            # The norm of the whole gradient is that of rounding by now; along V^⊥ it is exact.
+            log_gradient, self._coherence = self._flow.outside()
+        self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
+
+    def ending(self) -> tuple[Verdict, str] | None:
+        """The verdict and its reason, or None while the curve goes on."""
+        z, settings, clock, steps = self.z, self._settings, self._solver.clock, len(self.rows) - 1
+        log_gradient, norm = self.rows[-1][4], self.norm(z)
+        if log_gradient == -math.inf:
+            self.limit = self._finite_limit() or (z, 0.0)
+            return Verdict.FINITE, "the gradient is exactly zero: no score can change the loss"
+        at = f"at ‖p‖ = {norm:.6g}, log t = {self.log_time:.4g}"
+        if norm >= (1 - 1e-7) * settings.max_norm:
+            return Verdict.UNDECIDED, f"the largest norm allowed was reached {at}"
+        # A finite limit is looked for when p moves, per unit of log t, by less than 2 % of its norm, or by less than rounding.
+        speed = math.exp(min(clock + log_gradient, STEEP))
+        noise = speed * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
+        stuck = noise > settings.tolerance * (1 + norm) or self._failed
+        if stuck or (steps >= self._patience and speed < 0.02 * (1 + norm)):
+            self._patience = 1.25 * steps
+            self.limit = self._finite_limit()
+            if self.limit is not None:
+                distance = float(np.linalg.norm(self.limit[0] - z))
+                return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
+        if stuck and not self._looked_again():
+            return (
+                Verdict.UNDECIDED,
+                f"the gradient has sunk to the rounding error of score gaps that have settled {at}",
+            )
+        self._failed = False
+        if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
+            return Verdict.UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
+        tied = isinstance(self._flow, SplitFlow) and self._flow.face.dimension > 0
+        if tied and self.log_time >= settings.max_log_time:
+            words = "score gaps have settled, and the curve was followed far enough to certify a limit"
+            return Verdict.UNDECIDED, f"{words} {at}"
+        return None
+
+    @property
+    def _solver(self) -> Integrator:
+        return self._flow if isinstance(self._flow, Integrator) else self._flow.solver
+
+    def _split_late(self) -> None:
+        """From log t = 20 on the flow is split."""
+        if isinstance(self._flow, Integrator) and self._flow.clock >= 20.0:
+            self._split()
+
+    def _split(self) -> SplitFlow:
+        self._flow = SplitFlow(self._land, self.z, self.log_time, self.log_time, self._settings.tolerance)
+        return self._flow
+
+    def _looked_again(self) -> bool:
+        """Whether ties that have settled meanwhile explain why the curve is stuck."""
+        return self._flow.look() if isinstance(self._flow, SplitFlow) else self._split().face.dimension > 0
+
+    def _finite_limit(self) -> tuple[Floats, float] | None:
+        """A strict local minimum that Newton's method reaches, and its smallest curvature relative to the largest; or None."""
+        land, (z, _, _, loss, _) = self._land, self.rows[-1]
+        everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
+        found = equilibrium(land, everything, z) if everything.dimension else None
+        # No gap moves by more than a tenth of a nat: one that diverges asks for a step of one nat at any time.
+        if found is None or found.moved > 0.1:
+            return None
+        settled = self._solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
+        end = z - everything.inside @ (everything.inside.T @ z) + found.z
+        return (end, found.spread) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else None
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:
@@ -463,9 +360,9 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
         )
     if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
         raise InputError("embeddings, values or p are not finite: use a smaller step size")
-    if np.abs(w).max(initial=0.0) > LARGEST_VALUE:
+    if np.abs(w).max(initial=0.0) > 300.0:
         raise InputError(
-            f"values reach ±{np.abs(w).max():.3g}: beyond ±{LARGEST_VALUE:g} the loss is too flat to follow in double precision; "
+            f"values reach ±{np.abs(w).max():.3g}: beyond ±300 the loss is too flat to follow in double precision; "
             "use a smaller step size (--eta)"
         )
     if counts.n_documents == 0 or counts.n_classes != 2:

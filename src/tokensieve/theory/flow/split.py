@@ -1,72 +1,229 @@
-"""The same loss in coordinates that split what has settled from what still moves: p = V ζ + W q.
+"""Which types stay tied, the minimum that their scores settle at, and the true flow in coordinates that split ties off.
 
-V spans the differences of tied types (`ties`), W its complement. On V^⊥ all types of one selection have the same embedding F, so
-that the part of the gradient along V^⊥ is a sum over *unselected* types alone,
+In the clock log t a score gap of the flow grows at rate zero (a *tie*) or at rate one and more. Let S_X be the types of document X
+that stay tied at its top, closed under ties of other documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X, all X}. On V^⊥ all types
+of one S_X have the same score, so that L_S, the loss with every softmax restricted to S_X, depends on the part of p in V only.
+
+The flow itself is followed in p = V ζ + W q, W a basis of V^⊥. All types of one selection have the same embedding F there, so that
+the part of the gradient along V^⊥ is a sum over *unselected* types alone,
 
     Wᵀ∇L = Σ_X g_X Σ_{r ∉ S_X} t_{X,r} (F_r − F_X),        F_X the common embedding of S_X,
 
 because Σ_s t_{X,s} = 0. Ties cancel exactly instead of in the last digits, so that the true flow, not a reduction of it, can be
 followed long after rounding would have drowned the gradient. The Hessian is assembled the same way: its blocks along V^⊥ hold
-unselected types only.
-
-Few pairs of a group and an unselected type push or pull with a force that matters yet. W is an orthonormal basis of the span of
-these live pairs; the rest of q stands still until another pair becomes live.
+unselected types only. Few pairs of a group and an unselected type push or pull with a force that matters yet. W is an orthonormal
+basis of the span of these live pairs; the rest of q stands still until another pair becomes live.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import Landscape, LossTerms
-from tokensieve.theory.flow.log_time import Integrator
-from tokensieve.theory.flow.ties import Face, settled_face
-from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
+from tokensieve.theory.flow.landscape import Integrator, Landscape, LossTerms, project
+from tokensieve.theory.geometry import (
+    complement,
+    documents_of,
+    highest,
+    laplacian_form,
+    span_of,
+    tied_groups,
+    top_types,
+)
 
-# The clock's time between two looks at which ties have settled.
-LOOK = 1.5
-# Forces below this share of the largest do not reach the last bit of a Hessian along V^⊥.
-NEGLIGIBLE = 1e-18
+# A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
+SETTLED = 5.0
 
 
-@numba.njit(cache=True, parallel=True)
-def _project(
-    indptr: Ints,
-    indices: Ints,
-    q: Floats,
-    t: Floats,
-    g: Floats,
-    bend: Floats,
-    live: NDArray[np.bool_],
-    own: Ints,
-    group: Ints,
-    A: Floats,
-    F: Floats,
-) -> tuple[Floats, Floats]:
-    """Rows Σ t G and Σ (½ bend t − g q) G of each document, G = (A_s, F_s − F_X): along V^⊥ over live unselected types only."""
-    n, k, r = len(indptr) - 1, A.shape[1], F.shape[1]
-    left, right = np.zeros((n, k + r)), np.zeros((n, k + r))
-    for x in numba.prange(n):
-        if g[x] == 0.0:
-            continue
-        for i in range(indptr[x], indptr[x + 1]):
-            mixed = 0.5 * bend[x] * t[i] - g[x] * q[i]
-            row = A[indices[i]]
-            for c in range(k):
-                left[x, c] += t[i] * row[c]
-                right[x, c] += mixed * row[c]
-            if live[i]:
-                one, other = F[group[indices[i]]], F[own[x]]
-                for c in range(r):
-                    apart = one[c] - other[c]
-                    left[x, k + c] += t[i] * apart
-                    right[x, k + c] += mixed * apart
-    return left, right
+@dataclass(frozen=True)
+class Face:
+    """A selection with ties, and the space that the ties span.
+
+    Attributes:
+        mask: for each stored entry of counts.matrix, whether its type is in S_X, shape (nnz,).
+        group: number of the set of types that ties link, shape (|S|,); a type without ties is alone in its own.
+        own: the group that each document selects, shape (n,); 0 for a document without types.
+        inside: orthonormal basis of V, shape (r, k).
+    """
+
+    mask: NDArray[np.bool_]
+    group: Ints
+    own: Ints
+    inside: Floats
+
+    @classmethod
+    def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
+        """Close a selection under ties, and find the space that it spans.
+
+        Args:
+            counts: n documents over |S| types.
+            E: embeddings, shape (|S|, r).
+            mask: types tied at the top of each document, shape (nnz,); at least one of each document that holds any.
+        """
+        m, document = counts.matrix, documents_of(counts)
+        group, inside = tied_groups(counts, E, mask)
+        # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
+        # do, up to 1e-9 of the longest embedding.
+        lead = np.zeros(counts.n_documents, np.int64)
+        lead[document[mask]] = m.indices[mask]
+        directions = np.random.default_rng(0).standard_normal((E.shape[1], 3))
+        views = E @ (directions - inside @ (inside.T @ directions))
+        apart = np.abs(views[m.indices] - views[lead[document]]).max(axis=1)
+        same = (apart <= 1e-9 * float(np.linalg.norm(E, axis=1).max())) | (group[m.indices] == group[lead[document]])
+        if (same & ~mask).any():
+            group = tied_groups(counts, E, same)[0]
+        group = np.unique(group, return_inverse=True)[1]
+        own = np.zeros(counts.n_documents, np.int64)
+        own[document[same]] = group[m.indices[same]]
+        return cls(same, group, own, inside)
+
+    @cached_property
+    def outside(self) -> Floats:
+        """Orthonormal basis of V^⊥, shape (r, r − k)."""
+        return complement(self.inside)
+
+    @cached_property
+    def lead(self) -> Ints:
+        """The first type of each group, shape (groups,)."""
+        return np.unique(self.group, return_index=True)[1]
+
+    @property
+    def dimension(self) -> int:
+        """dim V."""
+        return int(self.inside.shape[1])
+
+    def restricted(self, counts: Counts) -> Counts:
+        """The documents with two or more types of the selection, with these types alone."""
+        m = counts.matrix
+        kept = sp.csr_array((m.data * self.mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)  # zeros go in place
+        kept.eliminate_zeros()
+        tied = Counts(kept, counts.labels, counts.classes, counts.tokens)
+        return tied.rows(np.flatnonzero(np.diff(kept.indptr) > 1))
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """The minimum z* of L_S on V, with its certificate (F1).
+
+    Attributes:
+        z: shape (r,), in V.
+        answers: f*_X, shape (n,).
+        log_total: log Σ_{s ∈ S_X} c_s e^{E_s·z*} of each document, shape (n,); zero for a document without types.
+        curvature: smallest curvature of L_S on V; inf where V = 0.
+        spread: the same relative to the largest curvature.
+        moved: largest change of a score gap on the way from the curve to z*, in nats.
+        documents: how many select two or more types.
+    """
+
+    z: Floats
+    answers: Floats
+    log_total: Floats
+    curvature: float
+    spread: float
+    moved: float
+    documents: int
+
+
+def settled_face(land: Landscape, z: Floats, log_time: float) -> Face:
+    """The ties that have settled at a point of the curve: those that are near enough to be tied, less every direction of V in which
+    time times curvature is below e^{SETTLED}.
+
+    A gap that grows like log t has a product of about one at any time.
+
+    Args:
+        land: the loss in r coordinates.
+        z: the point, shape (r,).
+        log_time: log t there.
+    """
+    counts, E = land.counts, land.E
+    m, document, u = counts.matrix, documents_of(counts), E @ z
+    top = top_types(counts, u)[document]
+    # A weight that is behind the largest of its document by less than half of log t may be tied.
+    level = u[m.indices] + np.log(m.data)
+    mask = (level > highest(counts, level)[document] - 0.5 * log_time) | (m.indices == top)
+    for _ in range(50):
+        face = Face.of(counts, E, mask)
+        if face.dimension == 0:
+            return face
+        inner = face.restricted(counts)
+        H, _, log_size = Landscape(inner, E @ face.inside, land.w).hessian(face.inside.T @ z)
+        curvature, axes = np.linalg.eigh(H)
+        log_size = log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
+        loose = np.log(np.maximum(curvature, 1e-300)) + log_size < SETTLED
+        if not loose.any():
+            return face
+        tied = np.flatnonzero(face.mask)
+        pairs, where = np.unique(np.stack([m.indices[tied], top[tied]], axis=1), axis=0, return_inverse=True)
+        # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding.
+        stays = np.ones(len(pairs), bool)
+        for first in range(0, len(pairs), 20_000):  # as many embeddings are held at once
+            part = slice(first, first + 20_000)
+            apart = E[pairs[part, 0]] - E[pairs[part, 1]]
+            along = np.linalg.norm(apart @ (face.inside @ axes[:, loose]), axis=1)
+            stays[part] = along <= 1e-4 * np.linalg.norm(apart, axis=1)
+        if stays.all():
+            return face
+        mask = face.mask.copy()
+        mask[tied[~stays[where.ravel()]]] = False
+    return face
+
+
+def equilibrium(land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
+    """(F1): the strict local minimum of L_S on V that Newton's method reaches from a point of the curve, or None.
+
+    Args:
+        land: the loss in r coordinates.
+        face: the selection and its space.
+        z: the point, shape (r,).
+    """
+    counts, E, m, document = land.counts, land.E, land.counts.matrix, documents_of(land.counts)
+    V, found, curvature, moved, tied = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0
+    log_least = math.inf
+    if face.dimension:
+        inner = face.restricted(counts)
+        tied = inner.n_documents
+        inner_land, x = Landscape(inner, E @ V, land.w), V.T @ z
+        ends, scores = inner.matrix.indptr[:-1], inner_land.E @ x
+        for _ in range(30):
+            H, downhill, log_size = inner_land.hessian(x)
+            curvature, axes = np.linalg.eigh(H)
+            if curvature[0] <= 1e-13 * curvature[-1]:
+                return None
+            log_least = log_size + math.log(curvature[0])
+            step = axes @ ((axes.T @ downhill) / curvature)
+            x = x + step
+            shift = (inner_land.E @ x - scores)[inner.matrix.indices]
+            moved = float(np.max(np.maximum.reduceat(shift, ends) - np.minimum.reduceat(shift, ends)))
+            if moved > 1.0:
+                return None
+            size = float(np.linalg.norm(step)) / (1 + float(np.linalg.norm(x)))
+            if size <= 1e-11:
+                break
+        else:
+            if size > 1e-7:
+                return None
+        found = V @ x
+        log_least += math.log(tied / counts.n_documents)
+    u = np.where(face.mask, (E @ found)[m.indices], -np.inf)
+    peak = np.maximum(highest(counts, u), -1e300)  # a document without types has none
+    weight = m.data * np.exp(u - peak[document])
+    total = np.bincount(document, weight, counts.n_documents)
+    some = np.where(total > 0, total, 1.0)
+    return Equilibrium(
+        z=found,
+        answers=np.bincount(document, weight * land.w[m.indices], counts.n_documents) / some,
+        log_total=np.where(total > 0, peak + np.log(some), 0.0),
+        curvature=math.exp(log_least) if face.dimension else math.inf,
+        spread=float(curvature[0] / curvature[-1]),
+        moved=moved,
+        documents=tied,
+    )
 
 
 class _SplitLandscape:
@@ -83,22 +240,19 @@ class _SplitLandscape:
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
         counts = land.counts
         self.land, self.face = land, face
-        _, lead = np.unique(face.group, return_index=True)
-        self._own = own_groups(counts, face)
         self._open = np.flatnonzero(~face.mask)
         self._open_documents = documents_of(counts)[self._open]
-        self._ends = np.stack([self._own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
-        self._A, F = land.E @ face.inside, land.E[lead] @ face.outside
+        self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
+        self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
         q = face.outside.T @ p
-        terms = land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group])
-        level = self._levels(terms)
+        level = self._levels(land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group]))
         self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
         pairs = np.unique(self._ends[self._live], axis=0)
         inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
         self._W = face.outside @ inside
         self._rest = face.outside @ (q - inside @ (inside.T @ q))
         self._F = np.ascontiguousarray(F @ inside)
-        self._base = (land.E[lead] @ self._rest)[face.group]
+        self._base = (land.E[face.lead] @ self._rest)[face.group]
 
     def split(self, p: Floats) -> Floats:
         """(ζ, q) of p."""
@@ -111,44 +265,36 @@ class _SplitLandscape:
 
     def overlooked(self, x: Floats) -> float:
         """Logarithm of the largest force that is not live."""
-        return float(self._levels(self._terms(x))[~self._live].max(initial=-math.inf))
+        return float(self._levels(self._at(x)[0])[~self._live].max(initial=-math.inf))
 
     def slope(self, x: Floats) -> tuple[Floats, float]:
         """−∇L/‖∇L‖ and log‖∇L‖."""
-        terms = self._terms(x)
-        return self._unit(terms, self._downhill(terms, self._forces(terms)))
+        terms, _, downhill = self._at(x)
+        size = float(np.linalg.norm(downhill))
+        return (downhill / size, self._log(size, terms)) if size > 0 else (downhill, -math.inf)
 
     def outside(self, x: Floats) -> tuple[float, float]:
         """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
-        terms = self._terms(x)
-        force = self._forces(terms)
-        size = float(np.linalg.norm(self._downhill(terms, force)[self.face.dimension :]))
-        if size == 0:
-            return -math.inf, 1.0
-        return math.log(size / self.land.counts.n_documents) + terms.shift, size / float(np.abs(force).sum())
+        terms, force, downhill = self._at(x)
+        size = float(np.linalg.norm(downhill[self.face.dimension :]))
+        return (self._log(size, terms), size / float(np.abs(force).sum())) if size > 0 else (-math.inf, 1.0)
 
     def hessian(self, x: Floats) -> tuple[Floats, Floats, float]:
-        """∇²L/‖∇L‖, −∇L/‖∇L‖ and log‖∇L‖."""
-        terms = self._terms(x)
-        force = self._forces(terms)
-        slope = self._downhill(terms, force)
-        size = float(np.linalg.norm(slope))
-        downhill, log_size = self._unit(terms, slope)
+        """∇²L/c, −∇L/c and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own."""
+        terms, force, downhill = self._at(x)
+        size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
-        strong = np.abs(force) > NEGLIGIBLE * float(np.abs(force).max(initial=0.0))
+        strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
         live = np.zeros(m.nnz, bool)
         live[self._open[strong]] = True
-        left, right = _project(
-            m.indptr,
-            m.indices,
-            terms.q,
-            terms.t,
-            terms.g,
-            terms.bend,
-            live,
-            self._own,
-            self.face.group,
+        left, right = project(
+            (m.indptr, m.indices),
+            np.flatnonzero(terms.g),
+            (terms.q, terms.t, terms.g, terms.bend),
             self._A,
+            live,
+            self.face.own,
+            self.face.group,
             self._F,
         )
         half = left.T @ right
@@ -165,34 +311,24 @@ class _SplitLandscape:
         mixed = (self._A.T @ across[:, used]) @ self._F[used]
         H[:k, k:] += mixed
         H[k:, :k] += mixed.T
-        return np.asarray((H + H.T) / (2 * (size or 1.0))), downhill, log_size
+        return np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms)
 
-    def _terms(self, x: Floats) -> LossTerms:
-        k = self.face.dimension
-        return self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
+    def _at(self, x: Floats) -> tuple[LossTerms, Floats, Floats]:
+        """The terms at a point, and relative to e^{shift}/n the force of each unselected entry and −∇L."""
+        k, m = self.face.dimension, len(self._F)
+        terms = self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
+        force = terms.g[self._open_documents] * terms.t[self._open]
+        node = np.bincount(self._ends[:, 0], force, m) - np.bincount(self._ends[:, 1], force, m)
+        return terms, force, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
 
     def _levels(self, terms: LossTerms) -> Floats:
         """log of the force of each unselected entry."""
         with np.errstate(divide="ignore"):
-            return np.asarray(
-                np.log(np.abs(self._forces(terms))) + terms.shift - math.log(self.land.counts.n_documents)
-            )
+            size = np.log(np.abs(terms.g[self._open_documents] * terms.t[self._open]))
+        return np.asarray(size + terms.shift - math.log(self.land.counts.n_documents))
 
-    def _forces(self, terms: LossTerms) -> Floats:
-        """n ∂L/∂u e^{−shift} of each unselected entry."""
-        return np.asarray(terms.g[self._open_documents] * terms.t[self._open])
-
-    def _downhill(self, terms: LossTerms, force: Floats) -> Floats:
-        """−n ∇L e^{−shift}."""
-        m = len(self._F)
-        node = np.bincount(self._ends[:, 0], force, m) - np.bincount(self._ends[:, 1], force, m)
-        return np.concatenate([-(self._A.T @ terms.a), node @ self._F])
-
-    def _unit(self, terms: LossTerms, slope: Floats) -> tuple[Floats, float]:
-        size = float(np.linalg.norm(slope))
-        if size == 0:
-            return slope, -math.inf
-        return slope / size, math.log(size / self.land.counts.n_documents) + terms.shift
+    def _log(self, size: float, terms: LossTerms) -> float:
+        return math.log(size / self.land.counts.n_documents) + terms.shift
 
 
 class SplitFlow:
@@ -211,7 +347,7 @@ class SplitFlow:
         self, land: Landscape, p: Floats, clock: float, log_time: float, tolerance: float, face: Face | None = None
     ) -> None:
         self._land, self._tolerance, self.looked = land, tolerance, clock
-        self.face = face or settled_face(land.counts, land.E, land.w, p, clock)
+        self.face = face or settled_face(land, p, clock)
         self.solver = self._begin(p, clock, log_time, 0.1)
 
     def step(self) -> bool:
@@ -219,7 +355,7 @@ class SplitFlow:
         solver = self.solver
         if not (solver.step() or (solver.restart() and solver.step())):
             return False
-        if abs(solver.clock - self.looked) >= LOOK and solver.clock > 0:
+        if abs(solver.clock - self.looked) >= 1.5 and solver.clock > 0:
             self.look()
         return True
 
@@ -227,7 +363,7 @@ class SplitFlow:
         """Find the ties anew; whether they changed."""
         solver = self.solver
         self.looked = solver.clock
-        face = settled_face(self._land.counts, self._land.E, self._land.w, solver.p, solver.clock)
+        face = settled_face(self._land, solver.p, solver.clock)
         if np.array_equal(face.mask, self.face.mask):
             return False
         self.face = face
@@ -241,19 +377,9 @@ class SplitFlow:
         return split.outside(split.split(self.solver.p))
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
-        face = self.face
-        return Integrator(
-            lambda p, clock, margin: _SplitLandscape(self._land, face, p, clock, margin),
-            p,
-            clock,
-            log_time,
-            (self._tolerance, self._tolerance),
-            step,
-        )
+        face, tolerance = self.face, (self._tolerance, self._tolerance)
 
+        def coordinates(p: Floats, clock: float, margin: float) -> _SplitLandscape:
+            return _SplitLandscape(self._land, face, p, clock, margin)
 
-def own_groups(counts: Counts, face: Face) -> Ints:
-    """The group that each document selects, shape (n,); 0 for a document without types."""
-    own = np.zeros(counts.n_documents, np.int64)
-    own[documents_of(counts)[face.mask]] = face.group[counts.matrix.indices[face.mask]]
-    return own
+        return Integrator(coordinates, p, clock, log_time, tolerance, step)

@@ -16,35 +16,26 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.solve import Flow, Verdict, few_threads, gradient_flow
-from tokensieve.theory.flow.ties import Equilibrium, Face, equilibrium, face_of, restricted
-from tokensieve.theory.geometry import coordinates, differences, laplacian_form, span_of
+from tokensieve.theory.flow.split import Equilibrium, Face, equilibrium
+from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
-from tokensieve.theory.limit.predict import LATE, End, Exponentials, Phase, Prediction
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.limit.predict import LATE, Exponentials, Phase, Prediction
 
-# Shorter curves decide nothing. A prediction begins this much log t before the end of the curve, to be compared with the rest.
-EARLIEST, KEPT = 12.0, 4.0
+# A prediction begins this much log t before the end of the curve, to be compared with the rest.
+_KEPT = 4.0
 # Log t from which on a prediction need not begin later, and up to which a curve is extended until one is met.
-LATE_ENOUGH, LONGEST = 36.0, 60.0
-# Log t up to which the limit is followed.
-FAR = 1e5
+LATE_ENOUGH, _LONGEST = 36.0, 60.0
 # Distance of the curve to the predicted path, relative to ‖p‖, that is allowed.
-ALLOWED = 2e-2
-# A pair is tight where its margin is within this of one; a direction is confirmed where the slow flow is within this of it.
-TIGHT, CONFIRMED = 1e-6, 1e-3
-CERTIFIED = 1e-6
-# Smallest over largest curvature of a strict minimum: rounding leaves some 1e-12 of the largest.
-STRICT = 1e-9
+_ALLOWED = 2e-2
+# A direction is confirmed where the slow flow is within this of it; a certificate where its residual is within that.
+_CONFIRMED, _CERTIFIED = 1e-3, 1e-6
 
 
 class Fate(StrEnum):
@@ -64,7 +55,6 @@ class Balance:
         rho: ρ* in the coordinates of V^⊥, shape (r − k,).
         tight: groups (a, b) of the pairs with margin one, shape (j, 2).
         pulling: how many of them have K < 0.
-        certainty: smallest |Σ K| / Σ|K| of them: near zero a sign is a matter of rounding.
         curvature: smallest curvature of Ψ at ρ* on span D_T: the rate, per unit of log t, at which ρ settles.
         spread: the same relative to the largest curvature there.
         residual: ‖∇Ψ‖/‖p̂‖ there.
@@ -74,7 +64,6 @@ class Balance:
     rho: Floats
     tight: Ints
     pulling: int
-    certainty: float
     curvature: float
     spread: float
     residual: float
@@ -122,10 +111,10 @@ class FlowLimit:
         """Of each predicted change of the selection ‖p‖, log t, and how many documents have another highest type."""
         return [] if self.prediction is None else self.prediction.changes
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""
         balance, margin, finite = self.balance, self.margin, self.finite
-        figures: dict[str, float] = {
+        figures = {
             "curvature_f1": math.nan if finite is None else finite.curvature,
             "curvature_f3": math.nan if balance is None else balance.curvature,
             "condition_f1": math.nan if finite is None or finite.curvature == math.inf else 1 / finite.spread,
@@ -138,7 +127,7 @@ class FlowLimit:
             "compared_to": self.compared[1],
             "prediction_error": self.compared[2],
         }
-        return {
+        out: dict[str, object] = {
             "verdict": self.fate,
             "reason": self.reason,
             "dimension_v": None if self.face is None else self.face.dimension,
@@ -152,7 +141,8 @@ class FlowLimit:
             ],
             "faces": 0 if self.prediction is None else len(self.prediction.phases),
             "seconds": self.seconds.get("limit", 0.0),
-        } | {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        }
+        return out | {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
 
 def find_limit(
@@ -172,29 +162,24 @@ def find_limit(
         progress: called with ("faces", share done).
     """
     started = time.monotonic()
-    reduced = coordinates(E)[0]
+    land = Landscape(counts, coordinates(E)[0], w)
     if flow.verdict is Verdict.FINITE:
-        found = _point(counts, reduced, w, flow)
-    elif not flow.log_time[-1] >= EARLIEST:
-        found = FlowLimit(
-            Fate.UNDECIDED,
-            f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed; allow more "
-            "with --max-norm or --max-seconds",
-            flow,
-        )
+        found = _point(land, flow)
+    elif not flow.log_time[-1] >= 12:
+        ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
+        found = FlowLimit(Fate.UNDECIDED, f"{ends}; allow more with --max-norm or --max-seconds", flow)
     else:
-        with few_threads(counts.matrix.nnz, reduced.size):
-            found = _diverging(Landscape(counts, reduced, w), E, flow, started + seconds, progress)
+        with few_threads(counts.matrix.nnz, land.E.size):
+            found = _diverging(land, E, flow, started + seconds, progress)
     return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
 
 
-def _point(counts: Counts, E: Floats, w: Floats, flow: Flow) -> FlowLimit:
+def _point(land: Landscape, flow: Flow) -> FlowLimit:
     """The certificate of a finite limit that Newton's method found from the curve."""
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
-    face = face_of(counts, E, np.ones(counts.matrix.nnz, bool))
-    finite = equilibrium(counts, E, w, face, z) if face.dimension else None
-    return FlowLimit(Fate.POINT, flow.reason, flow, face, finite)
+    face = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
+    return FlowLimit(Fate.POINT, flow.reason, flow, face, equilibrium(land, face, z) if face.dimension else None)
 
 
 def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> FlowLimit:
@@ -202,60 +187,45 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     latest = LATE_ENOUGH
     while True:
         last = float(flow.log_time[-1])
-        start = min(last - KEPT, latest)
+        start = min(last - _KEPT, latest)
         row = min(max(int(np.searchsorted(flow.log_time, start)), 1), len(flow.log_time) - 2)
         prediction = Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
         until = min(last, 4 * start)
         prediction.extend(until, deadline)
-        compared = (float(flow.log_time[row]), last, _error(prediction, flow, row, until))
-        if (prediction.phases and compared[2] <= ALLOWED) or time.monotonic() > deadline or not _can_go_on(flow):
+        error = math.inf
+        if prediction.phases:
+            followed = flow.log_time <= min(until, float(prediction.log_time[-1]))
+            there = flow.coordinates[row + 1 : int(followed.sum())]
+            error = float(np.max(prediction.distance(there) / np.linalg.norm(there, axis=1), initial=-1.0))
+            error = error if len(there) else math.inf
+        compared = (float(flow.log_time[row]), last, error)
+        # Following the curve further makes sense where it ended because its ties had settled, and not too late.
+        can_go_on = flow.settings.max_log_time <= last < _LONGEST
+        if (prediction.phases and error <= _ALLOWED) or time.monotonic() > deadline or not can_go_on:
             break
-        flow, latest = _followed(land, E, flow, last + KEPT, deadline), LONGEST
+        left = max(deadline - time.monotonic(), 0.0)
+        settings = replace(flow.settings, max_log_time=last + _KEPT, max_seconds=left)
+        flow, latest = gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow), _LONGEST
         if flow.verdict is Verdict.FINITE:
-            return _point(land.counts, land.E, land.w, flow)
-        if flow.log_time[-1] < last + KEPT / 2:
+            return _point(land, flow)
+        if flow.log_time[-1] < last + _KEPT / 2:
             break
     if not prediction.phases:
-        reason = (
-            LATE
-            if time.monotonic() > deadline or flow.track.seconds >= flow.settings.max_seconds
-            else f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
-        )
-        return FlowLimit(Fate.UNDECIDED, reason, flow, prediction=prediction)
-    for far in (FAR, 4 * FAR, 16 * FAR):  # a direction may settle later
+        late = time.monotonic() > deadline or flow.seconds >= flow.settings.max_seconds
+        words = f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
+        return FlowLimit(Fate.UNDECIDED, LATE if late else words, flow, prediction=prediction)
+    for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
             prediction.extend(far, deadline, progress)
         limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
         if prediction.trouble or limit.fate is not Fate.UNDECIDED:
             break
-    if limit.fate is not Fate.UNDECIDED and not compared[2] <= ALLOWED:
-        reason = f"the prediction from log t = {compared[0]:.4g} misses the flow by {compared[2]:.2g}; a longer flow would decide"
+    if limit.fate is not Fate.UNDECIDED and not error <= _ALLOWED:
+        reason = (
+            f"the prediction from log t = {compared[0]:.4g} misses the flow by {error:.2g}; a longer flow would decide"
+        )
         return replace(limit, fate=Fate.UNDECIDED, reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
     return limit
-
-
-def _can_go_on(flow: Flow) -> bool:
-    """Whether following the curve further makes sense: it ended because its ties had settled, and not too late."""
-    return bool(flow.settings.max_log_time <= flow.log_time[-1] < LONGEST)
-
-
-def _followed(land: Landscape, E: Floats, flow: Flow, log_time: float, deadline: float) -> Flow:
-    """The curve up to a later log t."""
-    settings: FlowSettings = replace(
-        flow.settings, max_log_time=log_time, max_seconds=max(deadline - time.monotonic(), 0.0)
-    )
-    return gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow)
-
-
-def _error(prediction: Prediction, flow: Flow, row: int, until: float) -> float:
-    """Largest distance of the curve to the predicted path, relative to ‖p‖; inf without a prediction."""
-    if not prediction.phases:
-        return math.inf
-    rows = np.flatnonzero(flow.log_time <= min(until, float(prediction.log_time[-1])))
-    there = flow.coordinates[rows[rows > row]]
-    if not len(there):
-        return math.inf
-    return float(np.max(prediction.distance(there) / np.linalg.norm(there, axis=1)))
 
 
 def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: float) -> FlowLimit:
@@ -265,34 +235,35 @@ def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: fl
     limit = FlowLimit(Fate.UNDECIDED, prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
-    if not len(phi.pairs) or phase.end is End.STILL:
+    if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
-        return replace(
-            limit, fate=Fate.POINT, reason=f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
-        )
+        rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
+        return replace(limit, fate=Fate.POINT, reason=rests)
     begun = time.monotonic()
     margin = max_margin(land.counts, land.E, face.mask, near=phase.points[-1], max_seconds=max(deadline - begun, 1.0))
-    limit = replace(
-        limit,
-        margin=margin if flow.basis is None else replace(margin, p=flow.basis @ margin.p),
-        seconds={"margin": time.monotonic() - begun},
-    )
+    spent = {"margin": time.monotonic() - begun}
+    limit = replace(limit, margin=replace(margin, p=flow.whole(margin.p)), seconds=spent)
     if margin.status == "stopped early":
         return replace(limit, reason=LATE if time.monotonic() > deadline else "the max-margin problem was not solved")
-    velocity = _velocity(phase)
+    # dq/dlog t at the end of the slow flow.
+    unit, log_size = phi.slope(phase.slow_path[-1])
+    velocity = unit * math.exp(min(phase.clock + log_size, STEEP))
     balance = _balance(phi, face.outside.T @ margin.p, phase) if margin.status == "solved" else None
     is_max_margin = balance is not None
+    tight = np.flatnonzero(phi.gaps(velocity) <= 1 + _CONFIRMED)
+    if balance is None and len(tight):
+        # The shortest p with margin one on the pairs that are tight along the slow flow, if every other margin is larger.
+        D = phi.F[phi.pairs[tight, 0]] - phi.F[phi.pairs[tight, 1]]
+        nearby = np.linalg.lstsq(D, np.ones(len(D)), rcond=1e-10)[0]
+        balance = _balance(phi, nearby, phase) if phi.gaps(nearby).min() >= 1 - _CERTIFIED else None
     if balance is None:
-        found = _nearby_direction(phi, velocity)
-        balance = None if found is None else _balance(phi, found, phase)
-    if balance is None:
-        unsolved = f"(F2) is {margin.status}"
         flat = "(F3) has no strict local minimum near the flow"
-        return replace(limit, reason=f"{flat if margin.status == 'solved' else unsolved}; a longer flow would decide")
-    away = _angle(velocity, balance.direction)
-    if away > CONFIRMED:
+        why = flat if margin.status == "solved" else f"(F2) is {margin.status}"
+        return replace(limit, reason=f"{why}; a longer flow would decide")
+    unit = balance.direction / np.linalg.norm(balance.direction)
+    away = math.atan2(float(np.linalg.norm(velocity - (velocity @ unit) * unit)), float(velocity @ unit))
+    if away > _CONFIRMED:
         return replace(limit, balance=balance, reason=f"the slow flow is still {away:.2g} rad away from p̂")
-    p_hat = face.outside @ balance.direction
     k = face.dimension
     gaps = f"{k} independent score gap{'s stay' if k != 1 else ' stays'} finite" if k else "no score gap stays finite"
     pulling = f"{balance.pulling} of them work{'s' * (balance.pulling == 1)}" if balance.pulling else "none works"
@@ -305,88 +276,53 @@ def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: fl
         reason=words,
         balance=balance,
         is_max_margin=is_max_margin,
-        direction=p_hat if flow.basis is None else flow.basis @ p_hat,
+        direction=flow.whole(face.outside @ balance.direction),
         angle_constant=_angle_constant(flow, phase, balance),
     )
-
-
-def _velocity(phase: Phase) -> Floats:
-    """dq/dlog t at the end of the slow flow."""
-    unit, log_size = phase.slow.slope(phase.slow_path[-1])
-    return np.asarray(unit * math.exp(min(phase.clock + log_size, 300.0)))
-
-
-def _angle(one: Floats, two: Floats) -> float:
-    unit = two / np.linalg.norm(two)
-    along = float(one @ unit)
-    return float(np.arctan2(np.linalg.norm(one - along * unit), along))
-
-
-def _nearby_direction(phi: Exponentials, velocity: Floats) -> Floats | None:
-    """The shortest p with margin one on the pairs that are tight along the slow flow, where every other margin is larger."""
-    gaps = phi.gaps(velocity)
-    tight = np.flatnonzero(gaps <= 1 + CONFIRMED)
-    if not len(tight):
-        return None
-    D = phi.F[phi.pairs[tight, 0]] - phi.F[phi.pairs[tight, 1]]
-    found, *_ = np.linalg.lstsq(D, np.ones(len(D)), rcond=1e-10)
-    return found if phi.gaps(found).min() >= 1 - CERTIFIED else None
 
 
 def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
-    tight = np.flatnonzero(gaps <= 1 + TIGHT)
-    pairs, size = phi.pairs[tight], float(np.linalg.norm(direction))
-    if not len(tight) or gaps.min() < 1 - TIGHT:
+    tight = np.flatnonzero(gaps <= 1 + 1e-6)
+    pairs, m = phi.pairs[tight], len(phi.F)
+    if not len(tight) or gaps.min() < 1 - 1e-6:
         return None
-    m = len(phi.F)
-    B = span_of(differences(phi.F, _components(phi, pairs)))
-    q, log_time = phase.slow_path[-1], float(phase.log_time[-1])
-    start = q - direction * log_time
-    x = B.T @ start
-    views = phi.F @ B
+    B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
+    begin = B.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))
+    x, views = begin, phi.F @ B
     for _ in range(50):
         rho = views @ x
-        force = phi.sign[tight] * np.exp(np.minimum(phi.log_k[tight] - (rho[pairs[:, 0]] - rho[pairs[:, 1]]), 300.0))
+        force = phi.sign[tight] * np.exp(np.minimum(phi.log_k[tight] - (rho[pairs[:, 0]] - rho[pairs[:, 1]]), STEEP))
         flow = np.bincount(pairs[:, 0], force, m) - np.bincount(pairs[:, 1], force, m)
         slope = B.T @ direction - flow @ views
-        residual = float(np.linalg.norm(slope)) / size
-        H = laplacian_form(views, pairs, force)
-        curvature, axes = np.linalg.eigh(H)
+        residual = float(np.linalg.norm(slope) / np.linalg.norm(direction))
+        curvature, axes = np.linalg.eigh(laplacian_form(views, pairs, force))
         if residual < 1e-11 or curvature[0] <= 0:
             break
         step = axes @ ((axes.T @ -slope) / curvature)
-        moved = float(np.abs((views @ step)[pairs[:, 0]] - (views @ step)[pairs[:, 1]]).max())
-        x = x + step * min(1.0, 2.0 / moved)
-    drift = views @ (x - B.T @ start)
+        moved = views @ step
+        x = x + step * min(1.0, 2.0 / float(np.abs(moved[pairs[:, 0]] - moved[pairs[:, 1]]).max()))
+    drift = views @ (x - begin)
     near = float(np.abs(drift[pairs[:, 0]] - drift[pairs[:, 1]]).max())
-    if residual > CERTIFIED or curvature[0] <= STRICT * curvature[-1] or near > 1.0:
+    # Rounding leaves some 1e-12 of the largest curvature.
+    if residual > _CERTIFIED or curvature[0] <= 1e-9 * curvature[-1] or near > 1.0:
         return None
-    certainty = float(phi.certainty[tight].min())
     pulling = int(np.sum(phi.sign[tight] < 0))
     least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
-    return Balance(B @ x, pairs, pulling, certainty, least, spread, residual, direction)
+    return Balance(B @ x, pairs, pulling, least, spread, residual, direction)
 
 
 def _angle_constant(flow: Flow, phase: Phase, balance: Balance) -> float:
     """Length of the part of ρ* + z* + c across p̂, the limit of angle · ‖p‖."""
-    times = phase.log_time[-len(phase.slow_path) :]
-    row = int(np.searchsorted(times, math.sqrt(times[0] * times[-1])))
-    row = min(row, len(times) - 1)
-    B = span_of(differences(phase.slow.F, _components(phase.slow, balance.tight)))
+    times, F = phase.log_time[-len(phase.slow_path) :], phase.slow.F
+    row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)
+    B = span_of(F[balance.tight[:, 0]] - F[balance.tight[:, 1]])
     offset = phase.slow_path[row] - balance.direction * times[row]
     offset = offset + B @ (B.T @ (balance.rho - offset))
     unit = balance.direction / np.linalg.norm(balance.direction)
-    across = offset - (offset @ unit) * unit
-    parts = (np.linalg.norm(across), np.linalg.norm(phase.finite.z), np.linalg.norm(flow.rest))
-    return float(np.sqrt(sum(float(x) ** 2 for x in parts)))
-
-
-def _components(phi: Exponentials, pairs: Ints) -> Ints:
-    m = len(phi.F)
-    beside = sp.csr_array((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(m, m))
-    return np.asarray(connected_components(beside, directed=False)[1])
+    parts = (offset - (offset @ unit) * unit, phase.finite.z, flow.rest)
+    return float(np.linalg.norm(np.concatenate(parts)))
 
 
 def finite_gaps(counts: Counts, E: Floats, limit: FlowLimit, most: int = 200) -> list[tuple[int, int, float, int]]:
@@ -400,13 +336,18 @@ def finite_gaps(counts: Counts, E: Floats, limit: FlowLimit, most: int = 200) ->
     """
     if limit.face is None or limit.finite is None:
         return []
-    u, tied = E @ limit.finite.z, restricted(counts, limit.face.mask).matrix
-    shared: dict[tuple[int, int], int] = {}
-    for k in range(tied.shape[0]):
-        held = tied.indices[tied.indptr[k] : tied.indptr[k + 1]]
-        order = held[np.argsort(-u[held], kind="stable")]
-        for s in order[1:]:
-            key = (int(order[0]), int(s))
-            shared[key] = shared.get(key, 0) + 1
-    rows = sorted(shared.items(), key=lambda item: -item[1])[:most]
-    return [(s, r, float(u[s] - u[r]), documents) for (s, r), documents in rows]
+    u, document, types = (
+        E @ limit.finite.z,
+        documents_of(counts)[limit.face.mask],
+        counts.matrix.indices[limit.face.mask],
+    )
+    order = np.lexsort((-u[types], document))
+    document, types = document[order], types[order]
+    _, first, where = np.unique(document, return_index=True, return_inverse=True)
+    below = np.flatnonzero(first[where] != np.arange(len(types)))
+    pairs = np.stack([types[first[where[below]]], types[below]], axis=1)
+    pairs, met, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+    rows = np.lexsort((met, -shared))[:most]
+    return [
+        (s, r, float(u[s] - u[r]), n) for (s, r), n in zip(pairs[rows].tolist(), shared[rows].tolist(), strict=True)
+    ]

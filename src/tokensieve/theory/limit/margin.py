@@ -10,9 +10,9 @@ on V^⊥, V the span of these differences, where they are exactly zero. Dual: ma
 part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
 
 Constraints are generated: only pairs that a solution violated are ever written down. They go to a dual active set, which takes
-them in where the last ones left it; what it cannot solve or prove to rounding goes to Lawson & Hanson's least distance programming
-(few pairs) or to Clarabel's interior point. The certificate is recomputed from scratch over all constraints. "Infeasible" is a
-verdict only with a convex combination of the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
+them in where the last ones left it; what it cannot solve or prove to rounding goes to Lawson & Hanson's least distance programming.
+The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only with a convex combination of the D_i
+that is zero to rounding: a merely short one proves no more than a large ‖p‖.
 """
 
 from __future__ import annotations
@@ -21,27 +21,23 @@ import math
 import time
 from dataclasses import dataclass
 
-import clarabel
+import numba
 import numpy as np
-import scipy.sparse as sp
+import scipy.linalg as la
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import complement, coordinates, differences, extremes, linked, span_of
-from tokensieve.theory.limit.active_set import VIOLATION, ActiveSet
+from tokensieve.theory.geometry import complement, coordinates, extremes, tied_groups
 
-# Pairs taken in per round, the worst first; and changes of the active set before it gives up.
-PAIRS, STEPS = 20_000, 200_000
+# A pair is taken in when its margin falls short of one by more than this.
+_VIOLATION = 1e-10
+# Changes of the active set before it gives up.
+STEPS = 200_000
 # Rounding, relative to the longest embedding: of ‖Dᵀλ‖ with Σλ = 1 (a proof of infeasibility), and of D_i (equal embeddings).
-PROOF = 1e-13
-# Up to this many pairs least distance programming takes over from the active set.
-FEW = 3_000
-# "Solved" means a duality gap and a KKT residual of at most this.
-SOLVED = 1e-6
-# An interior point leaves every multiplier positive; below this share of the largest they mean zero.
-FAINT = 1e-9
+_PROOF = 1e-13
+_SOLVED, _INFEASIBLE, _STOPPED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -84,27 +80,20 @@ class Margin:
 
     def to_dict(self) -> dict[str, str | float | int | None]:
         """The certificate, ready for JSON (undefined figures are None)."""
-        names = ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas")
-        whole: dict[str, str | float | int | None]
-        whole = {
+        out: dict[str, str | float | int | None] = {
             "status": self.status,
             "support_pairs": len(self.pairs),
             "constraints": self.constraints,
             "ties": self.ties,
         }
-        for name in names:
+        for name in ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas"):
             value = float(getattr(self, name))
-            whole[name] = value if math.isfinite(value) else None
-        return whole
+            out[name] = value if math.isfinite(value) else None
+        return out
 
 
 def max_margin(
-    counts: Counts,
-    E: Floats,
-    selected: NDArray[np.bool_],
-    near: Floats | None = None,
-    max_rounds: int = 200,
-    max_seconds: float = math.inf,
+    counts: Counts, E: Floats, selected: NDArray[np.bool_], near: Floats | None = None, max_seconds: float = math.inf
 ) -> Margin:
     """Solve the max-margin problem of a selection.
 
@@ -114,46 +103,32 @@ def max_margin(
         selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,);
             types selected together have equal scores. Documents with nothing selected constrain nothing.
         near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and changes no result.
-        max_rounds: rounds of constraint generation before the status is "stopped early".
         max_seconds: wall time after which no further round is begun; the status is then "stopped early".
 
     Raises:
         InputError: shapes that do not agree, or embeddings that are not finite.
     """
-    m = counts.matrix
+    m, started = counts.matrix, time.monotonic()
     if selected.shape != (m.nnz,) or E.shape[0] != counts.n_types:
         raise InputError(
             f"selection {selected.shape} and embeddings {E.shape} do not fit {m.nnz} entries of {counts.n_types} types"
         )
     if not np.isfinite(E).all():
         raise InputError("embeddings are not finite: use a smaller step size")
-    problem, basis = _outside_ties(counts, E, np.ascontiguousarray(selected, dtype=np.bool_))
-    ties = min(E.shape) - basis.shape[1]
-    guess = problem.first_guess() if near is None else basis.T @ near
-    fresh = problem.violated(problem.short(guess))
-    if fresh is None:
-        return _empty(E.shape[1], ties)
-    active, started = ActiveSet(problem.E), time.monotonic()
-    for rounds in range(1, max_rounds + 1):
-        z, lam, status = _solve(active, problem.E, fresh, max_seconds - (time.monotonic() - started))
-        fresh = problem.violated(z)
-        if status == "solved" and fresh is not None and len(fresh):
-            if time.monotonic() - started <= max_seconds and rounds < max_rounds:
-                continue
+    problem = _Problem(counts, E, np.ascontiguousarray(selected, dtype=np.bool_))
+    z = np.zeros(problem.E.shape[1]) if near is None else problem.basis.T @ near
+    # So short that every margin is below one.
+    z = z / max(4 * float(np.abs(problem.E @ z).max(initial=0.0)), np.finfo(float).tiny)
+    active, lam, status, rounds = ActiveSet(problem.E), np.zeros(0), "nothing to separate", 0
+    fresh = problem.violated(z)
+    while len(fresh):
+        rounds += 1
+        z, lam, status = _solve(active, problem.E, fresh)
+        fresh = problem.violated(z) if status == "solved" else fresh[:0]
+        if len(fresh) and (time.monotonic() - started > max_seconds or rounds == 200):
             status = "stopped early"
-        return _certify(problem, (active.pairs, z, lam), status, basis, (rounds, ties))
-    raise InputError(f"max_rounds = {max_rounds}: use at least one round")
-
-
-def _outside_ties(counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> tuple[_Problem, Floats]:
-    """The problem on V^⊥, where types selected together have one embedding, and the orthonormal basis of V^⊥, shape (d, r − k)."""
-    reduced, basis = coordinates(E)
-    group = linked(counts, selected)
-    outside = complement(span_of(differences(reduced, group)))
-    _, first, where = np.unique(group, return_index=True, return_inverse=True)
-    m = counts.matrix
-    problem = _Problem(m.indptr, m.indices, selected, (reduced @ outside)[first[where]], first[where])
-    return problem, outside if basis is None else basis @ outside
+            break
+    return _certify(problem, (active.pairs, z, lam), status, rounds)
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
@@ -175,197 +150,325 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
     return mask
 
 
-@dataclass(frozen=True)
 class _Problem:
-    """All constraints, implicit: documents, who is selected, embeddings on V^⊥, the first type of the same ones."""
+    """All constraints, implicit, on V^⊥, where types selected together have one embedding.
 
-    indptr: Ints
-    indices: Ints
-    selected: NDArray[np.bool_]
-    E: Floats
-    lead: Ints
+    Attributes:
+        E: embeddings there, shape (|S|, r − k).
+        basis: orthonormal basis of V^⊥, shape (d, r − k).
+        ties: dim V.
+    """
 
-    def first_guess(self) -> Floats:
-        """Sum over documents of mean selected minus mean unselected embedding."""
-        n = len(self.indptr) - 1
-        document = np.repeat(np.arange(n), np.diff(self.indptr))
-        inside = np.bincount(document, self.selected, n)
-        outside = np.bincount(document, ~self.selected, n)
-        both = (inside > 0) & (outside > 0)
-        share = np.where(self.selected, 1 / np.maximum(inside, 1)[document], -1 / np.maximum(outside, 1)[document])
-        return np.asarray(np.bincount(self.indices, share * both[document], len(self.E)) @ self.E)
+    def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
+        reduced, basis = coordinates(E)
+        group, inside = tied_groups(counts, reduced, selected)
+        outside = complement(inside)
+        _, first, where = np.unique(group, return_index=True, return_inverse=True)
+        self._lead = first[where]
+        self.E = np.asarray((reduced @ outside)[self._lead])
+        self.basis = outside if basis is None else basis @ outside
+        self.ties = inside.shape[1]
+        self._documents = (counts.matrix.indptr, counts.matrix.indices, selected)
 
-    def short(self, z: Floats) -> Floats:
-        """The same direction, so short that every margin is below one."""
-        return np.asarray(z / max(4 * float(np.abs(self.E @ z).max(initial=0.0)), np.finfo(float).tiny))
-
-    def violated(self, z: Floats) -> Ints | None:
-        """The worst pair of each document whose margin is below 1 − VIOLATION; None if no document has any pair."""
-        low, high = extremes(self.indptr, self.indices, self.selected, self.E @ z)
-        both = (low >= 0) & (high >= 0)
-        if not both.any():
-            return None
-        pairs = np.stack([low[both], high[both]], axis=1)
-        pairs = pairs[np.unique(self.lead[pairs], axis=0, return_index=True)[1]]
-        gaps = _gaps(self.E, pairs, z)
-        worst = np.argsort(gaps, kind="stable")[:PAIRS]
-        return np.asarray(pairs[worst[gaps[worst] < 1 - VIOLATION]])
-
-    def smallest_margin(self, z: Floats) -> float:
-        """min of zᵀ(E_s − E_r) over every constraint, through each document's lowest selected and highest other type."""
+    def closest(self, z: Floats) -> tuple[Ints, Floats]:
+        """Each document's lowest selected and highest other type, shape (j, 2), where it has both; and zᵀ(E_s − E_r)."""
         u = self.E @ z
-        low, high = extremes(self.indptr, self.indices, self.selected, u)
+        low, high = extremes(*self._documents, u)
         both = (low >= 0) & (high >= 0)
-        return float(np.min(u[low[both]] - u[high[both]]))
+        return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
+
+    def violated(self, z: Floats) -> Ints:
+        """Of these pairs, up to 20,000 whose margin is smallest, as long as it is below 1 − _VIOLATION; none twice."""
+        pairs, gaps = self.closest(z)
+        once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
+        worst = once[np.argsort(gaps[once], kind="stable")[:20_000]]
+        return pairs[worst[gaps[worst] < 1 - _VIOLATION]]
 
 
-def _differences(E: Floats, pairs: Ints) -> Floats:
-    return np.asarray(E[pairs[:, 0]] - E[pairs[:, 1]])
-
-
-def _gaps(E: Floats, pairs: Ints, z: Floats) -> Floats:
-    u = E @ z
-    return np.asarray(u[pairs[:, 0]] - u[pairs[:, 1]])
-
-
-def _solve(active: ActiveSet, E: Floats, fresh: Ints, seconds: float) -> tuple[Floats, Floats, str]:
+def _solve(active: ActiveSet, E: Floats, fresh: Ints) -> tuple[Floats, Floats, str]:
     """Shortest z over the pairs of the active set and fresh ones: (z, λ, status); λ that proves infeasibility sums to one."""
     longest = float(np.linalg.norm(E, axis=1).max())
-    equal = np.linalg.norm(_differences(E, fresh), axis=1) <= PROOF * longest
+    equal = np.linalg.norm(E[fresh[:, 0]] - E[fresh[:, 1]], axis=1) <= _PROOF * longest
     if equal.any():
         active.pairs = np.concatenate([active.pairs, fresh])
         lam = np.concatenate([np.zeros(len(active.pairs) - len(fresh)), equal / equal.sum()])
         return np.zeros(E.shape[1]), lam, "infeasible"
     z, status = active.add(fresh, STEPS)
-    lam, D = active.multipliers, _differences(E, active.pairs)
-    if status == "solved" and (D @ z).min() >= 1 - 2 * VIOLATION:
+    lam, D = active.multipliers, E[active.pairs[:, 0]] - E[active.pairs[:, 1]]
+    if status == "solved" and (D @ z).min() >= 1 - 2 * _VIOLATION:
         return z, lam, status
     if status == "infeasible" and (proof := _proof(D, lam, longest)) is not None:
         return z, proof, status
+    if len(D) > 3_000:  # least distance programming would take too long
+        return z, lam, "stopped early"
+    # λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ (Lawson & Hanson 1974, ch. 23), rows of unit length; very long if infeasible.
     lengths = np.linalg.norm(D, axis=1)
-    unit = D / lengths[:, None]
-    if len(D) <= FEW:
-        lam, status = _least_distance(unit, lengths.min() / lengths), "solved"
-        lam = lam / lengths.min() / lengths
-    else:
-        scale = float(lengths.max())
-        lam, status = _clarabel(D / scale, seconds)
-        lam = np.where(lam < FAINT * lam.max(), 0.0, lam) / scale**2
+    A = np.vstack([(D / lengths[:, None]).T, lengths.min() / lengths])
+    try:
+        x, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=50 * len(D))
+    except RuntimeError:
+        return z, lam, "stopped early"
+    lam = x / max(float(1 - A[-1] @ x), np.finfo(float).tiny) / lengths.min() / lengths
     proof = _proof(D, lam, longest)
-    if proof is not None:
-        return np.zeros(E.shape[1]), proof, "infeasible"
-    return D.T @ lam, lam, "stopped early" if status == "infeasible" else status
+    return (D.T @ lam, lam, "solved") if proof is None else (np.zeros(E.shape[1]), proof, "infeasible")
 
 
 def _proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
     """A convex combination of some D_i that is zero to rounding, from multipliers that are nearly one; None if there is none."""
     if not np.isfinite(lam).all() or lam.sum() <= 0:
         return None
-    held = np.flatnonzero(lam > FAINT * lam.max())
+    held = np.flatnonzero(lam > 1e-9 * lam.max())  # less is rounding
     rows = D[held]
     left, _, _ = np.linalg.svd(rows, full_matrices=True)
     polished = left[:, min(len(held), D.shape[1]) - (len(held) <= D.shape[1]) :]
     for weights in (lam[held], polished @ (polished.T @ lam[held])):
         weights = np.maximum(weights, 0.0)
-        if weights.sum() > 0 and np.linalg.norm(rows.T @ (weights / weights.sum())) <= PROOF * longest:
+        if weights.sum() > 0 and np.linalg.norm(rows.T @ (weights / weights.sum())) <= _PROOF * longest:
             out = np.zeros(len(lam))
             out[held] = weights / weights.sum()
             return out
     return None
 
 
-def _least_distance(rows: Floats, reach: Floats) -> Floats:
-    """λ ≥ 0 of min ½‖z‖² s.t. rows z ≥ reach, z = rowsᵀλ (Lawson & Hanson 1974, ch. 23); of an infeasible problem very long."""
-    A = np.vstack([rows.T, reach])
-    target = np.zeros(len(A))
-    target[-1] = 1.0
-    try:
-        x, _ = nnls(A, target, maxiter=50 * len(rows))
-    except RuntimeError:
-        return np.full(len(rows), np.nan)
-    residual = max(float(1 - reach @ x), np.finfo(float).tiny)
-    return np.asarray(x / residual)
-
-
-def _clarabel(D: Floats, seconds: float) -> tuple[Floats, str]:
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.time_limit = max(seconds, 1.0)
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
-    rows, r = D.shape
-    solver = clarabel.DefaultSolver(
-        sp.eye_array(r, format="csc"),
-        np.zeros(r),
-        sp.csc_array(-D),
-        -np.ones(rows),
-        [clarabel.NonnegativeConeT(rows)],
-        settings,
-    )
-    answer = solver.solve()
-    name = str(answer.status)
-    lam = np.maximum(np.asarray(answer.z), 0.0)
-    if name in ("PrimalInfeasible", "AlmostPrimalInfeasible"):
-        return lam, "infeasible"
-    return lam, "solved" if name == "Solved" else "stopped early"
-
-
-def _certify(
-    problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, basis: Floats, spent: tuple[int, int]
-) -> Margin:
-    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them; spent: rounds and ties."""
+def _certify(problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, rounds: int) -> Margin:
+    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them."""
     pairs, z, lam = found
-    held = lam > 0
-    support, weights = pairs[held], lam[held]
-    D = _differences(problem.E, support)
+    support, weights = pairs[lam > 0], lam[lam > 0]
+    D = problem.E[support[:, 0]] - problem.E[support[:, 1]]
     shadow = D.T @ weights
-    p = basis @ z
-    if status == "infeasible" or not len(support) or not z.any():
+    margin, primal, dual, gap, residual, smallest, farkas = 0.0, math.inf, math.inf, *(4 * [math.nan])
+    if not rounds:
+        margin, primal, dual, gap, residual, smallest = math.inf, 0.0, 0.0, 0.0, 0.0, math.inf
+    elif status == "infeasible" or not len(support) or not z.any():
+        z = np.zeros_like(z)
         farkas = float(np.linalg.norm(shadow)) / (float(np.linalg.norm(problem.E, axis=1).max()) or 1.0)
-        return Margin(
-            status,
-            np.zeros_like(p),
-            0.0,
-            support,
-            weights,
-            math.inf,
-            math.inf,
-            math.nan,
-            math.nan,
-            math.nan,
-            farkas,
-            len(pairs),
-            *spent,
-        )
-    norm, smallest, total = float(np.linalg.norm(z)), problem.smallest_margin(z), float(weights.sum())
-    primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
-    dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2
-    residual = max(
-        float(np.linalg.norm(z - shadow)) / norm,
-        max(0.0, 1 - smallest),
-        float(weights @ np.abs(D @ z - 1)) / total,
-    )
-    gap = (primal - dual) / primal if math.isfinite(primal) else math.inf
-    status = "stopped early" if status == "solved" and not (gap <= SOLVED and residual <= SOLVED) else status
+    else:
+        norm, total, smallest = float(np.linalg.norm(z)), float(weights.sum()), float(problem.closest(z)[1].min())
+        margin = 1 / norm
+        primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
+        dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2
+        off = float(weights @ np.abs(D @ z - 1)) / total
+        residual = max(float(np.linalg.norm(z - shadow)) / norm, max(0.0, 1 - smallest), off)
+        gap = (primal - dual) / primal if math.isfinite(primal) else math.inf
+        if status == "solved" and max(gap, residual) > 1e-6:
+            status = "stopped early"
     return Margin(
-        status, p, 1 / norm, support, weights, primal, dual, gap, residual, smallest, math.nan, len(pairs), *spent
+        status=status,
+        p=problem.basis @ z,
+        margin=margin,
+        pairs=support,
+        multipliers=weights,
+        primal=primal,
+        dual=dual,
+        duality_gap=gap,
+        kkt_residual=residual,
+        smallest_margin=smallest,
+        farkas=farkas,
+        constraints=len(pairs),
+        rounds=rounds,
+        ties=problem.ties,
     )
 
 
-def _empty(d: int, ties: int) -> Margin:
-    return Margin(
-        "nothing to separate",
-        np.zeros(d),
-        math.inf,
-        np.zeros((0, 2), np.int64),
-        np.zeros(0),
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        math.inf,
-        math.nan,
-        0,
-        0,
-        ties,
-    )
+class ActiveSet:
+    """The shortest z with z·(E_s − E_r) ≥ 1 for a growing list of pairs (s, r): the dual active set of Goldfarb & Idnani.
+
+    D. Goldfarb, A. Idnani, "A numerically stable dual method for solving strictly convex quadratic programs", Mathematical
+    Programming 27 (1983), for min ½‖z‖² s.t. D z ≥ 1, D_i = E_s − E_r. The active pairs A always have independent D_A, with
+    D_A z = 1 and z = D_Aᵀλ, λ ≥ 0; each step takes in the most violated pair, and lets pairs go whose λ would turn negative. The
+    dual value never falls, so adding pairs goes on from where the last ones ended.
+
+    Tight pairs are far more numerous than tight types: hundreds of types with a score of either m or m + 1 are tied by every pair
+    among them. Independence keeps a forest of these pairs, at most one fewer than the types. All products are entries of the
+    types' Gram matrix K = E Eᵀ, so that no step costs more than (types of the pairs)², whatever d.
+
+    Args:
+        E: embeddings, shape (|S|, d).
+    """
+
+    def __init__(self, E: Floats) -> None:
+        self._E = E
+        self._node_of = np.full(len(E), -1, np.int64)
+        self._nodes = np.zeros(0, np.int64)
+        self._K = np.zeros((0, 0))
+        self.pairs = np.zeros((0, 2), np.int64)
+        self.multipliers = np.zeros(0)
+        self._active = np.zeros(0, np.int64)
+
+    def add(self, pairs: Ints, steps: int) -> tuple[Floats, str]:
+        """Take in more pairs and solve: (z, status).
+
+        Args:
+            pairs: types (s, r), shape (m, 2); no pair twice.
+            steps: changes of the active set after which the status is "stopped early".
+
+        Returns:
+            z, shape (d,), and "solved", or "infeasible" (then `multipliers` sum to one and Dᵀλ = 0), or "stopped early".
+        """
+        self.pairs = np.concatenate([self.pairs, pairs])
+        types = np.setdiff1d(pairs, self._nodes)
+        if len(types):  # their rows of the Gram matrix
+            self._node_of[types] = len(self._nodes) + np.arange(len(types))
+            corner = self._E[types] @ self._E[self._nodes].T
+            self._K = np.block([[self._K, corner.T], [corner, self._E[types] @ self._E[types].T]])
+            self._nodes = np.concatenate([self._nodes, types])
+        ends = self._node_of[self.pairs]
+        try:
+            active, lam, status = _run(self._K, ends[:, 0].copy(), ends[:, 1].copy(), self._active, steps)
+        except ZeroDivisionError:  # embeddings so close that their Gram matrix does not tell them apart
+            self.multipliers = np.zeros(len(self.pairs))
+            return np.zeros(self._E.shape[1]), "stopped early"
+        if status == _SOLVED:
+            lam = self._polished(ends[active], lam)
+        self._active = active
+        self.multipliers = np.zeros(len(self.pairs))
+        np.add.at(self.multipliers, active, np.maximum(lam, 0.0))
+        if status == _INFEASIBLE:
+            self.multipliers /= self.multipliers.sum()
+            return np.zeros(self._E.shape[1]), "infeasible"
+        flow = np.bincount(ends[active, 0], lam, len(self._nodes)) - np.bincount(ends[active, 1], lam, len(self._nodes))
+        return np.asarray(flow @ self._E[self._nodes]), "solved" if status == _SOLVED else "stopped early"
+
+    def _polished(self, ends: Ints, lam: Floats) -> Floats:
+        """λ of D_A D_Aᵀλ = 1 to rounding: solved afresh, with two steps of refinement in the space of z; as it was where nearly
+        equal embeddings leave no factor."""
+        D = self._E[self._nodes[ends[:, 0]]] - self._E[self._nodes[ends[:, 1]]]
+        try:
+            factor = la.cho_factor(_gram(self._K, ends[:, 0].copy(), ends[:, 1].copy()), lower=True)
+        except la.LinAlgError:
+            return lam
+        lam = la.cho_solve(factor, np.ones(len(D)))
+        for _ in range(2):
+            lam += la.cho_solve(factor, 1 - D @ (D.T @ lam))
+        return np.asarray(lam)
+
+
+@numba.njit(cache=True)
+def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[Ints, Floats, int]:
+    """Active pairs, their λ (of an infeasible problem the Farkas multipliers), and the status."""
+    m, size = len(first), len(K)
+    room = min(m, size) + 1
+    active, lam, L = np.zeros(room, np.int64), np.zeros(room), np.zeros((room, room))
+    inside, q = np.zeros(m, np.bool_), 0
+    for e in warm:
+        h = _products(K, first, second, active[:q], first[e], second[e])
+        y = _forward(L, q, h)
+        curvature = K[first[e], first[e]] - 2 * K[first[e], second[e]] + K[second[e], second[e]] - y @ y
+        L[q, :q], L[q, q] = y, np.sqrt(curvature)
+        active[q], inside[e], q = e, True, q + 1
+    lam[:q] = _backward(L, q, _forward(L, q, np.ones(q)))
+    u = _scores(K, first, second, active[:q], lam[:q])
+    for _ in range(steps):
+        worst, lowest = -1, 1 - _VIOLATION / 2
+        for e in range(m):
+            if not inside[e] and u[first[e]] - u[second[e]] < lowest:
+                worst, lowest = e, u[first[e]] - u[second[e]]
+        if worst < 0:
+            return active[:q], lam[:q], _SOLVED
+        s, r = first[worst], second[worst]
+        length, weight = K[s, s] - 2 * K[s, r] + K[r, r], 0.0
+        while True:
+            y = _forward(L, q, _products(K, first, second, active[:q], s, r))
+            fall = _backward(L, q, y)
+            curvature = length - y @ y
+            # Independent of the active pairs: more than rounding of the squared length lies outside their span.
+            independent = curvature > 1e-11 * length
+            step, leaver = np.inf, -1
+            for j in range(q):
+                if fall[j] > 0 and lam[j] < step * fall[j]:
+                    step, leaver = lam[j] / fall[j], j
+            enters = False
+            if independent:
+                full = (1 - (u[s] - u[r])) / curvature
+                if full <= step:
+                    step, enters = full, True
+            elif leaver < 0:
+                lam[:q] = -fall
+                active[q], lam[q] = worst, 1.0
+                return active[: q + 1], lam[: q + 1], _INFEASIBLE
+            if independent:
+                for i in range(size):
+                    u[i] += step * (K[s, i] - K[r, i])
+                u -= step * _scores(K, first, second, active[:q], fall)
+            lam[:q] -= step * fall
+            weight += step
+            if enters:
+                L[q, :q], L[q, q] = y, np.sqrt(curvature)
+                active[q], lam[q], inside[worst], q = worst, weight, True, q + 1
+                break
+            inside[active[leaver]] = False
+            _remove(L, q, leaver)
+            active[leaver : q - 1], lam[leaver : q - 1] = active[leaver + 1 : q].copy(), lam[leaver + 1 : q].copy()
+            q -= 1
+    return active[:q], lam[:q], _STOPPED
+
+
+@numba.njit(cache=True)
+def _products(K: Floats, first: Ints, second: Ints, active: Ints, s: int, r: int) -> Floats:
+    """D_A (E_s − E_r)."""
+    out = np.empty(len(active))
+    for j in range(len(active)):
+        a, b = first[active[j]], second[active[j]]
+        out[j] = K[s, a] - K[s, b] - K[r, a] + K[r, b]
+    return out
+
+
+@numba.njit(cache=True)
+def _gram(K: Floats, first: Ints, second: Ints) -> Floats:
+    """D Dᵀ of all pairs."""
+    out, every = np.empty((len(first), len(first))), np.arange(len(first))
+    for j in range(len(first)):
+        out[j] = _products(K, first, second, every, first[j], second[j])
+    return out
+
+
+@numba.njit(cache=True)
+def _scores(K: Floats, first: Ints, second: Ints, active: Ints, weights: Floats) -> Floats:
+    """Scores of all types under z = D_Aᵀ weights."""
+    flow = np.zeros(len(K))
+    for j in range(len(active)):
+        flow[first[active[j]]] += weights[j]
+        flow[second[active[j]]] -= weights[j]
+    out = np.zeros(len(K))
+    for i in range(len(K)):
+        if flow[i] != 0.0:
+            out += flow[i] * K[i]
+    return out
+
+
+@numba.njit(cache=True)
+def _forward(L: Floats, q: int, b: Floats) -> Floats:
+    """x of L x = b."""
+    x = np.empty(q)
+    for i in range(q):
+        total = b[i]
+        for j in range(i):
+            total -= L[i, j] * x[j]
+        x[i] = total / L[i, i]
+    return x
+
+
+@numba.njit(cache=True)
+def _backward(L: Floats, q: int, b: Floats) -> Floats:
+    """x of Lᵀ x = b."""
+    x = b[:q].copy()
+    for i in range(q - 1, -1, -1):
+        x[i] /= L[i, i]
+        for j in range(i):
+            x[j] -= L[i, j] * x[i]
+    return x
+
+
+@numba.njit(cache=True)
+def _remove(L: Floats, q: int, gone: int) -> None:
+    """L of the same Gram matrix without one row and column: shift up, rotate the rest back to a triangle."""
+    for i in range(gone, q - 1):
+        for j in range(i + 2):
+            L[i, j] = L[i + 1, j]
+    for k in range(gone, q - 1):
+        a, b = L[k, k], L[k, k + 1]
+        radius = np.hypot(a, b)
+        c, s = a / radius, b / radius
+        for i in range(k, q - 1):
+            x, y = L[i, k], L[i, k + 1]
+            L[i, k], L[i, k + 1] = c * x + s * y, c * y - s * x
