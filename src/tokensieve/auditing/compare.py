@@ -16,9 +16,9 @@ allow, so that what is found is found a fortiori and something may be missed.
 
 from __future__ import annotations
 
+import io
 import json
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,26 +32,149 @@ from tokensieve.auditing.findings import plural, quoted
 from tokensieve.auditing.limits import Limit, parse_limits
 from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
-from tokensieve.auditing.saved import Saved
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.evidence.shares import Share
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, parsed, read_regular
 from tokensieve.text.counts import Floats
 from tokensieve.wording import count, percent, signed
 
+# what became of a token: the names stand in compare.csv and `--fail-on` knows them; and what a reader sees
+CHANGES = {"appeared": "new", "vanished": "gone", "sign": "other class", "stronger": "stronger", "weaker": "weaker"}
+NUMBERS = "posterior_difference effect effect_low effect_high q_value value".split()
+MOST_DOCUMENTS = 2**53
 
-class Change(StrEnum):
-    """What became of a token; the values stand in compare.csv and are names that `--fail-on` knows."""
 
-    APPEARED = "appeared"
-    VANISHED = "vanished"
-    SIGN = "sign"
-    STRONGER = "stronger"
-    WEAKER = "weaker"
+@dataclass(frozen=True)
+class Saved:
+    """What a comparison needs of an audit.
+
+    Attributes:
+        name: the source.
+        classes: class names.
+        train, test: documents.
+        accuracy: of the test documents, with its interval.
+        floor: documents that a token type needed.
+        tokens: token, class, documents, and the columns in NUMBERS; a row per token type and class.
+        findings: kind → how many.
+        headlines: title, headline and level of the most serious findings; none where the folder has no findings.json.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train: int
+    test: int
+    accuracy: Share
+    floor: int
+    tokens: pl.DataFrame
+    findings: dict[str, int]
+    headlines: tuple[tuple[str, str, str], ...] = ()
+
+    @classmethod
+    def of(cls, audit: Audit) -> Saved:
+        """From an audit that is still in memory."""
+        tokens = audit.tokens.select("token", "class", "documents", *NUMBERS)
+        return cls._checked("the audit", audit.to_dict(), tokens, audit.findings_dict()["findings"])
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Saved:
+        """From the folder that `tokensieve audit` or `save` wrote.
+
+        Raises:
+            InputError: it is no folder of an audit, or its files are damaged.
+        """
+        path, where = Path(folder), repr(str(folder)[-80:])
+        try:
+            summary, table = (read_regular(path / name) for name in ("summary.json", "tokens.csv"))
+            findings = (
+                read_regular(path / "findings.json") if (path / "findings.json").exists() else b'{"findings": []}'
+            )
+        except (FileNotFoundError, NotADirectoryError) as problem:
+            missing = Path(str(problem.filename)).name
+            message = f"{where} is no folder of an audit: {missing} is missing; `tokensieve audit` writes one"
+            raise InputError(message) from None
+        except OSError as problem:
+            raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None
+        content = []
+        for name, written in (("summary.json", summary), ("findings.json", findings)):
+            try:
+                content.append(parsed(written))
+            except (ValueError, RecursionError) as problem:
+                raise InputError(f"{where} is damaged: {name}: {str(problem)[:100]}: run the audit again") from None
+        listed = content[1].get("findings") if isinstance(content[1], dict) else None
+        return cls._checked(where, content[0], _table(where, table), listed)
+
+    @classmethod
+    def _checked(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
+        """From the contents of the files, none of which is trusted."""
+        try:
+            documents, floor = summary["documents"], summary["settings"].get("min_documents", 1)
+            classes, accuracy, kinds = summary["classes"], summary["test_accuracy"], summary.get("findings", {})
+            train, test = documents["train"], documents["test"]
+            good = (
+                isinstance(summary["name"], str)
+                and all(type(n) is int and 0 < n < MOST_DOCUMENTS for n in (train, test, floor))
+                and type(accuracy) in (int, float)
+                and 0 <= accuracy <= 1
+                and len(set(classes)) == len(classes) > 1
+                and all(isinstance(name, str) for name in classes)
+                and all(type(n) is int and isinstance(kind, str) for kind, n in kinds.items())
+            )
+            if good:
+                share = Share.count(round(accuracy * test), test)
+                low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
+                share = replace(share, value=float(accuracy), low=low, high=high)
+                good = 0 <= low <= accuracy + 1e-9 and accuracy - 1e-9 <= high <= 1
+        except (LookupError, TypeError, AttributeError) as problem:
+            raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
+        except ValueError:  # an interval that is none
+            good = False
+        if not good:
+            raise InputError(f"{where} is damaged: summary.json holds numbers that no audit has: run the audit again")
+        if not set(tokens["class"]) <= set(classes):
+            message = "tokens.csv names a class that summary.json does not"
+            raise InputError(f"{where} is damaged: {message}: run the audit again")
+        try:  # 0.2 wrote neither title nor headline
+            first = [(one["kind"], one.get("title"), one.get("headline"), one["level"]) for one in findings[:3]]
+        except (LookupError, TypeError, AttributeError) as problem:
+            raise InputError(f"{where} is damaged: findings.json: {problem!s:.100}: run the audit again") from None
+        headlines = tuple(
+            (str(title or kind), str(head or title or kind), str(level)) for kind, title, head, level in first
+        )
+        return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), headlines)
+
+
+def _table(where: str, content: bytes) -> pl.DataFrame:
+    """tokens.csv as numbers.
+
+    Raises:
+        InputError: a column is missing, a cell is no number, or a row occurs twice.
+    """
+    damaged = f"{where} is damaged: tokens.csv"
+    try:
+        frame = pl.read_csv(io.BytesIO(content), infer_schema=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as problem:
+        reason = (str(problem).splitlines() or ["no table"])[0]
+        raise InputError(f"{damaged} cannot be read ({reason[:100]}): run the audit again") from None
+    lacking = [name for name in ("token", "class", "documents", *NUMBERS) if name not in frame.columns]
+    if lacking:
+        raise InputError(f"{damaged} has no column {lacking[0]!r}: run the audit again")
+    frame = frame.select(
+        pl.col("token", "class").fill_null("").str.strip_prefix("'"),  # which keeps a cell from being a formula
+        pl.col("documents").cast(pl.Int64, strict=False),
+        pl.col(NUMBERS).cast(pl.Float64, strict=False),
+    )
+    fine = pl.all_horizontal(pl.col(NUMBERS).is_finite() & (pl.col(NUMBERS).abs() <= 1e12))
+    fine &= (pl.col("effect_low") <= pl.col("effect_high")) & pl.col("documents").is_between(0, MOST_DOCUMENTS)
+    bad = frame.select((~fine.fill_null(False)).arg_true()).to_series()
+    if len(bad):
+        raise InputError(f"{damaged}: row {bad[0] + 1} holds what is no number of an audit: run the audit again")
+    if frame.select("token", "class").is_duplicated().any():
+        raise InputError(f"{damaged} names a token twice for one class: run the audit again")
+    return frame
 
 
 @dataclass(frozen=True)
@@ -69,10 +192,11 @@ class Difference:
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON values."""
-        shares = {"before": self.before.to_dict(), "after": self.after.to_dict()}
-        return shares | {"value": self.value, "low": self.low, "high": self.high}
+    @classmethod
+    def of(cls, before: Share, after: Share) -> Difference:
+        """Newcombe's interval: MOVER on those of the shares, which are over groups where there are any."""
+        sides = [np.array([share.value, share.low, share.high]) for share in (before, after)]
+        return cls(before, after, *map(float, mover(*sides)[:3]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,20 +229,20 @@ class AuditComparison:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{n:,} {change.value}" for change, n in self.counts.items() if n) or "no change"
+        sizes = ", ".join(f"{n:,} {change}" for change, n in self.counts.items() if n) or "no change"
         return (
             f"AuditComparison({self.before.name!r} → {self.after.name!r}: {sizes}; accuracy {self.accuracy.value:+.3f})"
         )
 
     @property
-    def counts(self) -> dict[Change, int]:
-        """How many tokens changed, by kind."""
+    def counts(self) -> dict[str, int]:
+        """How many tokens appeared, vanished, changed sign, became stronger and weaker."""
         sizes = dict(self.changed().group_by("change").agg(pl.col("token").n_unique()).iter_rows())
-        return {change: sizes.get(change.value, 0) for change in Change}
+        return {change: sizes.get(change, 0) for change in CHANGES}
 
-    def changed(self, change: Change | None = None) -> pl.DataFrame:
+    def changed(self, change: str | None = None) -> pl.DataFrame:
         """The tokens that changed, of one kind or of all."""
-        return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change.value)
+        return self.table.filter(pl.col("change") != "" if change is None else pl.col("change") == change)
 
     def alone(self, after: bool) -> pl.DataFrame:
         """Tokens that only the earlier (later) audit contains and that changed significantly for no class: token and documents,
@@ -131,11 +255,9 @@ class AuditComparison:
         return named.sort("documents", "token", descending=[True, False])
 
     def kept(self) -> list[str]:
-        """Tokens that carry the label in both audits without having changed, those of largest effect first."""
-        sides = [
-            one.tokens.filter(pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL))
-            for one in (self.before, self.after)
-        ]
+        """Tokens that predict the label in both audits without having changed, those of largest effect first."""
+        predicts = pl.col("class").is_in(self.classes) & (pl.col("q_value") < LEVEL)
+        sides = [one.tokens.filter(predicts) for one in (self.before, self.after)]
         both = sides[0].join(sides[1], on=["token", "class"], suffix="_after")
         same = both.join(self.changed(), on=["token", "class"], how="anti")
         return same.sort(pl.col("effect_after").abs(), descending=True)["token"].unique(maintain_order=True).to_list()
@@ -143,14 +265,12 @@ class AuditComparison:
     @property
     def exceeded(self) -> list[str]:
         """What goes beyond `fail_on`: names of changes, and "accuracy"."""
-        counts: dict[str, float] = {change.value: n for change, n in self.counts.items()}
-        limits = change_limits(self.fail_on)
-        return [limit.name for limit in limits if counts.get(limit.name, -self.accuracy.high) > limit.amount]
+        found = {**self.counts, "accuracy": -self.accuracy.high}
+        return [limit.name for limit in change_limits(self.fail_on) if found[limit.name] > limit.amount]
 
     def report(self) -> Report:
         """What terminal and page show."""
-
-        return comparison_report(self)
+        return _report(self)
 
     def files(self) -> dict[str, Content]:
         """File name → content of everything but the page and its picture."""
@@ -163,19 +283,19 @@ class AuditComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
+        alone = {"only_before": self.alone(False), "only_after": self.alone(True)}
         sides = {
             side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
             for side, one in (("before", self.before), ("after", self.after))
         }
         return sides | {
             "classes": list(self.classes),
-            "changes": {change.value: n for change, n in self.counts.items()},
+            "changes": self.counts,
             "tokens_compared": self.table.height,
             "within_chance": {
-                side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()}
-                for side, rows in (("only_before", self.alone(False)), ("only_after", self.alone(True)))
+                side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
             },
-            "accuracy": self.accuracy.to_dict(),
+            "accuracy": asdict(self.accuracy),
             "notes": list(self.notes),
             "version": self.version,
             "fail_on": self.fail_on,
@@ -205,42 +325,46 @@ def compare_audits(
             f"{', '.join(map(repr, b.classes[:5]))}: two are needed; name them alike with --group"
         )
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
-    notes = []
-    if set(a.classes) != set(b.classes):
-        notes.append(
-            f"compared are the classes that both audits have: {len(shared)} of {len(a.classes)} and {len(b.classes)}"
-        )
-    table, accuracy = _differences(a, b, classes), _accuracy(a, b)
-    return AuditComparison(a, b, classes, table, accuracy, tuple(notes), fail_on=fail_on)
+    sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
+    notes = (f"compared are the classes that both audits have: {sizes}",) if set(a.classes) != set(b.classes) else ()
+    accuracy = Difference.of(a.accuracy, b.accuracy)
+    return AuditComparison(a, b, classes, differences(a, b, classes), accuracy, notes, fail_on=fail_on)
 
 
-def _differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
-    key = ["token", "class"]
+def differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
+    """The table of a comparison (`AuditComparison.table`)."""
     sides = [one.tokens.filter(pl.col("class").is_in(classes)) for one in (a, b)]
-    both = sides[0].join(sides[1], on=key, how="full", suffix="_after", coalesce=True)
+    both = sides[0].join(sides[1], on=["token", "class"], how="full", suffix="_after", coalesce=True)
     effects = []
     for suffix, other, mine, theirs in (("", "_after", a, b), ("_after", "", b, a)):
-        bound = (
-            pl.col(f"effect{other}").abs()
-            * (mine.floor - 1)
-            / mine.train
-            / (pl.col(f"documents{other}") / theirs.train)
-        )
-        known = [pl.col(f"{name}{suffix}") for name in ("effect", "effect_low", "effect_high")]
-        filled = [column.fill_null(rest) for column, rest in zip(known, (pl.lit(0.0), -bound, bound), strict=True)]
+        share = pl.col(f"documents{other}") / theirs.train
+        bound = pl.col(f"effect{other}").abs() * (mine.floor - 1) / mine.train / share
+        filled = [
+            pl.col(f"{name}{suffix}").fill_null(rest)
+            for name, rest in (("effect", pl.lit(0.0)), ("effect_low", -bound), ("effect_high", bound))
+        ]
         effects.append(both.select(filled).to_numpy().T)
-    (e, low, high), (f, lower, higher) = effects
-    delta, ends = _mover((e, low, high), (f, lower, higher))
-    p = _p_value(delta, *ends)
+    delta, low, high, p = mover(*effects)
+    e, f = effects[0][0], effects[1][0]
+    predicts = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
+    always = predicts[0] & predicts[1]
+    kinds = [
+        ~predicts[0] & predicts[1],
+        predicts[0] & ~predicts[1],
+        always & (e * f < 0),
+        always & (abs(f) > abs(e)),
+        always,
+    ]
     q = false_discovery_control(p) if len(p) else p
     columns = {
         "token": both["token"],
         "class": both["class"],
+        "change": pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String),
         "effect_before": both["effect"],
         "effect_after": both["effect_after"],
         "difference": delta,
-        "difference_low": ends[0],
-        "difference_high": ends[1],
+        "difference_low": low,
+        "difference_high": high,
         "p_value": p,
         "q_value": q,
         "documents_before": both["documents"],
@@ -250,48 +374,19 @@ def _differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
         "value_before": both["value"],
         "value_after": both["value_after"],
     }
-    carries = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
-    kinds = np.select(
-        [
-            ~carries[0] & carries[1],
-            carries[0] & ~carries[1],
-            carries[0] & carries[1] & (e * f < 0),
-            carries[0] & carries[1] & (np.abs(f) > np.abs(e)),
-            carries[0] & carries[1],
-        ],
-        [change.value for change in Change],
-        "",
-    )
-    change = np.where(q < LEVEL, kinds, "")
-    table = pl.DataFrame(columns).insert_column(2, pl.Series("change", change, dtype=pl.String))
     order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]
-    return table.sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
+    return pl.DataFrame(columns).sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
 
 
-def _mover(
-    before: tuple[Floats, Floats, Floats], after: tuple[Floats, Floats, Floats]
-) -> tuple[Floats, tuple[Floats, Floats]]:
-    """after − before with its interval (module formula); each side as (estimate, low, high)."""
+def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """after − before with its interval, and p (module formula); each side holds estimates, low and high ends, shape (3, …)."""
     (e, low, high), (f, lower, higher) = before, after
     delta = f - e
     down = np.hypot(np.maximum(f - lower, 0.0), np.maximum(high - e, 0.0))
     up = np.hypot(np.maximum(higher - f, 0.0), np.maximum(e - low, 0.0))
-    return delta, (delta - down, delta + up)
-
-
-def _p_value(delta: Floats, low: Floats, high: Floats) -> Floats:
-    half = np.where(delta > 0, delta - low, high - delta)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / half)
-    return np.asarray(2 * norm.sf(z))
-
-
-def _accuracy(a: Saved, b: Saved) -> Difference:
-    """Newcombe's interval of the difference of two shares: MOVER on those of the audits, over units where they have them."""
-    shares = [one.accuracy for one in (a, b)]
-    before, after = ((np.array([s.value]), np.array([s.low]), np.array([s.high])) for s in shares)
-    delta, (low, high) = _mover(before, after)
-    return Difference(shares[0], shares[1], float(delta[0]), float(low[0]), float(high[0]))
+        z = np.where(delta == 0, 0.0, Z95 * np.abs(delta) / np.where(delta > 0, down, up))
+    return delta, delta - down, delta + up, 2 * norm.sf(z)
 
 
 def change_limits(written: str | None) -> tuple[Limit, ...]:
@@ -301,10 +396,8 @@ def change_limits(written: str | None) -> tuple[Limit, ...]:
     Raises:
         InputError: not of that form.
     """
-    if written is None:
-        return ()
-    given = parse_limits(written, [*(change.value for change in Change), "accuracy"], "change")
-    limits = tuple(Limit.parse(name, amount, written) for name, amount in given.items())
+    given = {} if written is None else parse_limits(written, [*CHANGES, "accuracy"], "change")
+    limits = tuple(Limit.parse(name, amount, str(written)) for name, amount in given.items())
     for limit in limits:
         whole = not limit.relative and limit.amount == int(limit.amount)
         if (limit.name == "accuracy" and limit.amount > 1) or (limit.name != "accuracy" and not whole):
@@ -314,43 +407,32 @@ def change_limits(written: str | None) -> tuple[Limit, ...]:
     return limits
 
 
-DRAWN, NAMED, ROWS = 16, 8, 1_000
-WORDS = {
-    "appeared": "new",
-    "vanished": "gone",
-    "sign": "other class",
-    "stronger": "stronger",
-    "weaker": "weaker",
-}
-
-
-def comparison_report(found: AuditComparison) -> Report:
-    """The report of a comparison."""
+def _report(found: AuditComparison) -> Report:
+    d, changed, kept = found.accuracy, found.changed(), found.kept()
+    points = [signed(100 * x, 1) for x in (d.value, d.low, d.high)]
+    facts = [
+        (name, percent(share.value), f"95% CI {percent(share.low)} to {percent(share.high)}")
+        for name, share in (("Test accuracy before", d.before), ("after", d.after))
+    ]
     blocks: list[Block] = []
     if found.exceeded:
         blocks.append(Text(f"Over the limit of --fail-on: {', '.join(found.exceeded)}.", style="bad"))
-    d = found.accuracy
-    blocks.append(
-        Facts(
-            (
-                (
-                    "Test accuracy before",
-                    percent(d.before.value),
-                    f"95% CI {percent(d.before.low)} to {percent(d.before.high)}",
-                ),
-                ("after", percent(d.after.value), f"95% CI {percent(d.after.low)} to {percent(d.after.high)}"),
-                (
-                    "change in points",
-                    signed(100 * d.value, 1),
-                    f"95% CI {signed(100 * d.low, 1)} to {signed(100 * d.high, 1)}",
-                ),
-            )
-        )
-    )
-    changed = found.changed()
+    blocks.append(Facts((*facts, ("change in points", points[0], f"95% CI {points[1]} to {points[2]}"))))
     if not changed.is_empty():
-        blocks.append(_slopes(found, changed))
-    kept = found.kept()
+        # the largest changes as lines from before to after; what one audit does not know is at 0 there
+        drawn = changed.head(16).select(
+            "token",
+            before=pl.col("effect_before").fill_null(0.0) * 1000,
+            after=pl.col("effect_after").fill_null(0.0) * 1000,
+            kind=pl.col("change").replace_strict(CHANGES),
+        )
+        sides = tuple(shown(file_name(one.name), 24) for one in (found.before, found.after))
+        sides = sides if sides[0] != sides[1] else ("before", "after")
+        listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
+        data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
+        caption = f"{count(drawn.height)} of {count(changed.height)} changes drawn."
+        description = f"Effects before and after of {listing}."
+        blocks.append(Picture("compare", "audit-slopes", data, "The largest changes", caption, description, wide=True))
     if kept:
         verb = "predicts" if len(kept) == 1 else "predict"
         text = f"{plural(len(kept), 'token')} {verb} the label in both audits alike, such as {quoted(tuple(kept), 6)}."
@@ -358,104 +440,59 @@ def comparison_report(found: AuditComparison) -> Report:
     blocks.append(Text("Next, open the report of each audit to see the documents behind a change.", only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))
-    blocks.append(
-        Section("Findings before and after", tuple(_findings(found)), anchor="found", only=("html", "markdown"))
-    )
+    findings = tuple(_findings(found))
+    blocks.append(Section("Findings before and after", findings, anchor="found", only=("html", "markdown")))
     names = [shown(file_name(one.name), 40) for one in (found.before, found.after)]
     documents = {
         f"{side} documents": f"{one.train:,} training, {one.test:,} test"
         for side, one in (("earlier", found.before), ("later", found.after))
     }
-    return Report(
-        "compare", f"{names[0]} → {names[1]}", verdict(found), tuple(blocks), {"version": found.version} | documents
-    )
+    title, about = f"{names[0]} → {names[1]}", {"version": found.version} | documents
+    return Report("compare", title, _verdict(found), tuple(blocks), about)
 
 
-def verdict(found: AuditComparison) -> str:
+def _verdict(found: AuditComparison) -> str:
     """What changed, in one sentence: the result first."""
-    d = found.accuracy
+    d, n = found.accuracy, found.counts
     before, after = percent(d.before.value), percent(d.after.value)
+    accuracy = f"Accuracy {'rose' if d.value > 0 else 'fell'} from {before} to {after}."
     if d.low <= 0 <= d.high:
         accuracy = f"Accuracy {before} → {after}; the difference is within chance."
-    else:
-        accuracy = f"Accuracy {'rose' if d.value > 0 else 'fell'} from {before} to {after}."
-    n = {change.value: size for change, size in found.counts.items()}
+    sizes = n["vanished"], n["appeared"], n["sign"], n["stronger"] + n["weaker"]
+    one = "is gone", "is new", "now predicts the other class", "changed in strength"
+    many = "are gone", "are new", "now predict the other class", "changed in strength"
     parts = [
-        f"{plural(size, 'predictive token')} {words}"
-        for size, words in (
-            (n["vanished"], "is gone" if n["vanished"] == 1 else "are gone"),
-            (n["appeared"], "is new" if n["appeared"] == 1 else "are new"),
-            (n["sign"], "now predicts the other class" if n["sign"] == 1 else "now predict the other class"),
-            (n["stronger"] + n["weaker"], "changed in strength"),
-        )
+        f"{plural(size, 'predictive token')} {single if size == 1 else several}"
+        for size, single, several in zip(sizes, one, many, strict=True)
         if size
     ]
     if not parts:
         return f"No token's association with the label changed significantly. {accuracy}"
-    head = f"{', '.join(parts[:-1])}{' and ' * (len(parts) > 1)}{parts[-1]}"
-    return f"{head}. {accuracy}"
-
-
-def _slopes(found: AuditComparison, changed: pl.DataFrame) -> Picture:
-    """The largest changes as lines from before to after; what one audit does not know is at 0 there."""
-    rows = changed.head(DRAWN).select(
-        "token",
-        before=pl.col("effect_before").fill_null(0.0) * 1000,
-        after=pl.col("effect_after").fill_null(0.0) * 1000,
-        kind=pl.col("change").replace_strict(WORDS),
-    )
-    names = tuple(shown(file_name(one.name), 24) for one in (found.before, found.after))
-    sides = names if names[0] != names[1] else ("before", "after")
-    listing = ", ".join(shown(token, 24) for token in rows["token"].head(10))
-    return Picture(
-        "compare",
-        "audit-slopes",
-        {"changes": rows, "names": sides, "axis": "effect per 1,000 tokens"},
-        "The largest changes",
-        f"{count(rows.height)} of {count(changed.height)} changes drawn.",
-        f"Effects before and after of {listing}.",
-        wide=True,
-    )
+    return f"{', '.join(parts[:-1])}{' and ' * (len(parts) > 1)}{parts[-1]}. {accuracy}"
 
 
 def _changes(found: AuditComparison) -> list[Block]:
     out: list[Block] = []
-    changed, several = found.changed(), len(found.classes) > 1
+    changed, several, most = found.changed(), len(found.classes) > 1, 1000
     if not changed.is_empty():
-        columns = [Column("Token", "token"), Column("Change")]
-        columns += [Column("Class")] if several else []
-        columns += [
-            Column("Before", "signed", 2),
-            Column("After", "signed", 2),
-            Column("Difference", "interval", 2),
-            Column("Documents before", "count", extra=True),
-            Column("Documents after", "count", extra=True),
-        ]
+        columns = [Column("Token", "token"), Column("Change"), *[Column("Class")] * several]
+        columns += [Column("Before", "signed", 2), Column("After", "signed", 2), Column("Difference", "interval", 2)]
+        columns += [Column(f"Documents {side}", "count", extra=True) for side in ("before", "after")]
+        per_1000 = [name for name in changed.columns if name.startswith(("effect", "difference"))]
         rows = []
-        for row in changed.head(ROWS).iter_rows(named=True):
-            effects = [
-                None if row[f"effect_{side}"] is None else 1000 * row[f"effect_{side}"] for side in ("before", "after")
-            ]
-            ends = tuple(1000 * row[name] for name in ("difference", "difference_low", "difference_high"))
+        for row in changed.head(most).with_columns(pl.col(per_1000) * 1000).iter_rows(named=True):
+            ends = tuple(map(row.get, ("difference", "difference_low", "difference_high")))
+            effects = row["effect_before"], row["effect_after"], ends
             label = [shown(row["class"], 30)] * several
-            rows.append(
-                (
-                    row["token"],
-                    WORDS[row["change"]],
-                    *label,
-                    *effects,
-                    ends,
-                    row["documents_before"],
-                    row["documents_after"],
-                )
-            )
-        note = f"{count(changed.height - ROWS)} more are in compare.csv." if changed.height > ROWS else ""
+            documents = row["documents_before"], row["documents_after"]
+            rows.append((row["token"], CHANGES[row["change"]], *label, *effects, *documents))
+        note = f"{count(changed.height - most)} more are in compare.csv." if changed.height > most else ""
         out.append(Table("Effects per 1,000 tokens", tuple(columns), rows, note=note, first=20, searchable=True))
     for after, words in ((False, "only in the earlier audit"), (True, "only in the later audit")):
         alone = found.alone(after)
         if alone.height:
-            listed = ", ".join(f"{shown(token, 24)} ({count(n)})" for token, n in alone.head(NAMED).iter_rows())
-            more = f" and {count(alone.height - NAMED)} more" if alone.height > NAMED else ""
+            listed = ", ".join(f"{shown(token, 24)} ({count(n)})" for token, n in alone.head(8).iter_rows())
+            more = f" and {count(alone.height - 8)} more" if alone.height > 8 else ""
             text = f"Tokens {words}, in too few documents for a significant difference: {listed}{more}."
             out.append(Text(text, style="note"))
     return out
@@ -465,18 +502,11 @@ def _findings(found: AuditComparison) -> list[Block]:
     titles = {check.name: check.title for check in registry()}
     kinds = dict.fromkeys([*found.before.findings, *found.after.findings])
     rows = [
-        (titles.get(kind, kind), found.before.findings.get(kind, 0), found.after.findings.get(kind, 0))
-        for kind in kinds
+        (titles.get(kind, kind), *(one.findings.get(kind, 0) for one in (found.before, found.after))) for kind in kinds
     ]
     columns = (Column("Findings"), Column("Before", "count"), Column("After", "count"))
-    table: list[Block] = [Table("", columns, rows)] if rows else [Text("Neither audit has findings.")]
-    return [*table, *_headlines("Before", found.before), *_headlines("After", found.after)]
-
-
-def _headlines(title: str, one: Saved) -> list[Block]:
-    """The most serious findings of one side, as cards."""
-    cards = [
-        Section(finding.title, (Text(f"{finding.headline or finding.title}."),), level=finding.level)
-        for finding in one.headlines
-    ]
-    return [Section(title, tuple(cards))] if cards else []
+    out: list[Block] = [Table("", columns, rows)] if rows else [Text("Neither audit has findings.")]
+    for title, one in (("Before", found.before), ("After", found.after)):
+        cards = [Section(name, (Text(f"{headline}."),), level=level) for name, headline, level in one.headlines]
+        out += [Section(title, tuple(cards))] if cards else []
+    return out

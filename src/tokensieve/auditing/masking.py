@@ -6,22 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.shares import Share
 from tokensieve.files import parsed, read_regular
 from tokensieve.text.counts import Ints
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
-GLUE = ("-", "_", "/", "#", ":")
-_NUMBER = re.compile(r"\d{2,}")
+GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
+PARTS = ("train", "test")
 
 
 def mask_fields(
@@ -51,14 +48,12 @@ def mask_fields(
             if not field:
                 raise InputError(f"{token!r} is of no field: write {', '.join(f'{name}:TOKEN' for name in texts)}")
             own[field].append(" ".join(word.removeprefix(field + ":") for word in token.split(" ")))
-    masked, changed = {}, np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
+    masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
     for column, mine in own.items():
-        masked[column] = texts[column]
         if mine or not tokens:
             held = texts[column].is_not_null()
-            masked[column] = (
-                texts[column].clone().scatter(held.arg_true(), mask_texts(texts[column].filter(held), mine, base)[0])
-            )
+            cut, _ = mask_texts(texts[column].filter(held), mine, base)
+            masked[column] = texts[column].clone().scatter(held.arg_true(), cut)
         changed |= (masked[column] != texts[column]).fill_null(False).to_numpy()
     return masked, int(changed.sum())
 
@@ -69,7 +64,7 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
     Of a code such as INV-38977 the number goes with its letters.
 
     The place stays empty: a word put there would carry the label as well as the one that was cut. Around it nothing is left that
-    shows where it was (`tokensieve.auditing.masking`); all else stays as it is.
+    shows where it was (`_Seam`); all else stays as it is.
 
     Args:
         texts: String, without nulls.
@@ -93,12 +88,10 @@ def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) ->
     first = pl.Series(sorted({gram[0] for gram in wanted}))
     near = tokenizer.split(texts).list.eval(pl.element().is_in(first.implode())).list.any()
     whole = texts.to_list()
-    changed = 0
     for k in near.arg_true():
-        text = _without(whole[k], wanted, lengths, tokenizer)
-        changed += text != whole[k]
-        whole[k] = text
-    return pl.Series(texts.name, whole, dtype=pl.String), changed
+        whole[k] = _without(whole[k], wanted, lengths, tokenizer)
+    masked = pl.Series(texts.name, whole, dtype=pl.String)
+    return masked, int((masked != texts).sum())
 
 
 def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokenizer: Tokenizer) -> str:
@@ -106,38 +99,25 @@ def _without(text: str, wanted: set[tuple[str, ...]], lengths: list[int], tokeni
     while True:
         spans = tokenizer.spans(text)
         words = tuple(word for _, _, word in spans)
-        cut = {
-            i
-            for n in lengths
-            for start in range(len(words) - n + 1)
-            if words[start : start + n] in wanted
-            for i in range(start, start + n)
-        }
-        if not cut:
-            return text
-        cut = _whole_codes(text, spans, cut)
-        seam = Seam(text)
+        starts = [(i, n) for n in lengths for i in range(len(words) - n + 1) if words[i : i + n] in wanted]
+        cut = {k for i, n in starts for k in range(i, i + n)}
+        # the numbers that are glued to a cut word go with it: of [INV-38977] neither the number nor the brackets stay
+        for i in sorted(cut):
+            for step in (1, -1):
+                j = i + step
+                while 0 <= j < len(spans) and words[i].isalpha() and re.fullmatch(r"\d{2,}", words[j]):
+                    left, right = sorted((j - step, j))
+                    if text[spans[left][1] : spans[right][0]] not in GLUE:
+                        break
+                    cut.add(j)
+                    j += step
+        seam = _Seam(text)
         for i in sorted(cut):
             seam.cut(*spans[i][:2])
         shorter = seam.finish()
         if shorter == text:
             return text
         text = shorter
-
-
-def _whole_codes(text: str, spans: list[tuple[int, int, str]], cut: set[int]) -> set[int]:
-    """The words to cut, with the numbers that are glued to them: of [INV-38977] neither the number nor the brackets stay."""
-    out = set(cut)
-    for i in sorted(cut):
-        for step in (1, -1):
-            j = i + step
-            while 0 <= j < len(spans) and spans[i][2].isalpha():
-                between = text[spans[j - 1][1] : spans[j][0]] if step > 0 else text[spans[j][1] : spans[j + 1][0]]
-                if between not in GLUE or not _NUMBER.fullmatch(spans[j][2]):
-                    break
-                out.add(j)
-                j += step
-    return out
 
 
 PAIRS = dict(zip("([{<“‘«‹„「『（", ")]}>”’»›“」』）", strict=True))
@@ -152,8 +132,13 @@ _EMOTICON = re.compile(r"[:;=]['-]?[)(DPpOo/\\|*3\]\[]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]")
 
 
-class Seam:
-    """A text while it is written again: what stands so far, and where the rest begins."""
+class _Seam:
+    """A text while it is written again around cuts, without debris such as double spaces, orphaned marks and empty brackets.
+
+    Only white space and marks that touch the cut are dropped, never a letter, a digit or a symbol such as an emoji. A mark is
+    orphaned where the word that it belonged to is gone: a pair of brackets or quotes with nothing between, a comma after a comma or
+    at the start, a full stop after a full stop, the slash of `7/10` without its 10, the sign of `#word`. Line breaks stay.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -246,65 +231,36 @@ class Seam:
         self.kept.extend(between)
 
 
-WORDS = 3  # at most, at either end
-LEAST, MOSTLY, SURE = (
-    10,
-    0.5,
-    0.9,
-)  # changed texts, the fraction of them that are alike, and of the texts alike that were changed
-_DIGITS, _PIECES = re.compile(r"\d+"), re.compile(r"\w+|[^\w\s]")
-
-
-def remnants(texts: pl.Series, changed: Ints) -> list[tuple[str, str, Share]]:
-    """How the changed texts begin or end that others do not: ("start" or "end", the pieces, fraction of such texts that were
-    changed), the longest that most share; digits are 0.
+def remnants(texts: pl.Series, changed: Ints) -> list[str]:
+    """Warnings of what a cut leaves readable: how the changed texts begin or end that others do not, the longest run of pieces
+    (three at most) that half of them share; digits are 0.
 
     Args:
         texts: after the cut, String without nulls.
         changed: places of the texts that were changed.
     """
-    if len(changed) < LEAST or len(changed) == len(texts):
+    if len(changed) < 10 or len(changed) == len(texts):
         return []
-    pieces = [_PIECES.findall(_DIGITS.sub("0", text.lower())) for text in texts]
-    mask = np.zeros(len(texts), dtype=bool)
-    mask[changed] = True
+    pieces = [re.findall(r"\w+|[^\w\s]", re.sub(r"\d+", "0", text.lower())) for text in texts]
     out = []
-    for side in ("start", "end"):
-        for size in range(WORDS, 0, -1):
-            ends = [tuple(p[:size] if side == "start" else p[-size:]) for p in pieces]
-            common = Counter(ends[i] for i in changed.tolist()).most_common(1)
-            end, n = common[0]
-            every = sum(1 for one in ends if one == end)
-            if end and n >= MOSTLY * len(changed) and n >= SURE * every:
-                out.append((side, " ".join(end), Share.count(n, every)))
+    for verb in ("begin with", "end in"):
+        for size in (3, 2, 1):
+            ends = [tuple(p[:size] if verb == "begin with" else p[-size:]) for p in pieces]
+            end, n = Counter(ends[i] for i in changed.tolist()).most_common(1)[0]
+            every = ends.count(end)
+            if end and n >= 0.5 * len(changed) and n >= 0.9 * every:
+                which = f"texts that {verb} {shown(' '.join(end), 60)!r} (0 stands for any number)"
+                out.append(
+                    f"the mark is still readable: {n:,} of {every:,} {which} are among those that were changed; remove this too, "
+                    "or audit the copy before you use it"
+                )
                 break
     return out
 
 
-def warning(side: str, pieces: str, share: Share) -> str:
-    """The sentence about one of them."""
-    verb = "begin with" if side == "start" else "end in"
-    return (
-        f"the mark is still readable: {share.counted} texts that {verb} {shown(pieces, 60)!r} (0 stands for any number) are among "
-        "those that were changed; remove this too, or audit the copy before you use it"
-    )
-
-
-VERSION = 1
-PARTS = ("train", "test")
-
-
-class Decision(StrEnum):
-    """The values that a decisions file may hold; of a document KEEP or WRONG, of a token KEEP or MASK."""
-
-    KEEP = "keep"
-    MASK = "mask"
-    WRONG = "wrong label"
-
-
 @dataclass(frozen=True)
 class Decisions:
-    """Decisions on tokens and documents.
+    """What someone decided about an audit, as the page exports it in JSON.
 
     Attributes:
         mask, keep: tokens, in the order of the file.
@@ -326,38 +282,34 @@ class Decisions:
         name = f"--decisions {path.name!r}"
         try:
             content = parsed(read_regular(path))
+        except InputError:
+            raise
         except OSError as problem:
             raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
         except (ValueError, RecursionError) as problem:
-            if isinstance(problem, InputError):
-                raise
-            raise InputError(
-                f"{name} is no JSON ({str(problem)[:100]}): export it from the audit's page again"
-            ) from None
+            message = f"{name} is no JSON ({str(problem)[:100]}): export it from the audit's page again"
+            raise InputError(message) from None
         if not isinstance(content, dict) or content.get("tokensieve") != "decisions":
             raise InputError(f"{name} holds no decisions: export them from the audit's page")
-        if content.get("version") != VERSION or isinstance(content["version"], bool):
-            raise InputError(f"{name} is of version {content.get('version')!s:.20}, this tokensieve reads {VERSION}")
+        if content.get("version") != 1 or isinstance(content["version"], bool):
+            raise InputError(f"{name} is of version {content.get('version')!s:.20}, this tokensieve reads 1")
         tokens, documents = content.get("tokens", {}), content.get("documents", [])
         if not isinstance(tokens, dict) or not isinstance(documents, list):
             raise InputError(f"{name}: tokens must be an object and documents a list")
         for token, decided in tokens.items():
-            if decided not in (Decision.KEEP, Decision.MASK):
+            if decided not in ("keep", "mask"):
                 raise InputError(f"{name}: the token {token!r:.60} is to be kept or masked, not {decided!r:.40}")
-        wrong: dict[str, set[int]] = {part: set() for part in PARTS}
         for i, one in enumerate(documents, 1):
-            part, row = _document(f"{name}: document {i}", one)
-            if one["decision"] == Decision.WRONG:
-                wrong[part].add(row)
-        of = {d: tuple(t for t, decided in tokens.items() if decided == d) for d in (Decision.MASK, Decision.KEEP)}
-        return cls(of[Decision.MASK], of[Decision.KEEP], {part: frozenset(rows) for part, rows in wrong.items()})
-
-
-def _document(where: str, one: Any) -> tuple[str, int]:
-    if not isinstance(one, dict) or one.get("part") not in PARTS:
-        raise InputError(f"{where} needs a part, train or test")
-    if type(one.get("row")) is not int or one["row"] < 1:
-        raise InputError(f"{where} needs a row, a whole number from 1")
-    if one.get("decision") not in (Decision.KEEP, Decision.WRONG):
-        raise InputError(f"{where}: the decision is keep or wrong label, not {one.get('decision')!r:.40}")
-    return one["part"], one["row"]
+            where = f"{name}: document {i}"
+            if not isinstance(one, dict) or one.get("part") not in PARTS:
+                raise InputError(f"{where} needs a part, train or test")
+            if type(one.get("row")) is not int or one["row"] < 1:
+                raise InputError(f"{where} needs a row, a whole number from 1")
+            if one.get("decision") not in ("keep", "wrong label"):
+                raise InputError(f"{where}: the decision is keep or wrong label, not {one.get('decision')!r:.40}")
+        wrong = [(one["part"], one["row"]) for one in documents if one["decision"] == "wrong label"]
+        return cls(
+            mask=tuple(token for token, decided in tokens.items() if decided == "mask"),
+            keep=tuple(token for token, decided in tokens.items() if decided == "keep"),
+            wrong={part: frozenset(row for side, row in wrong if side == part) for part in PARTS},
+        )

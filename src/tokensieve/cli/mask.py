@@ -42,7 +42,7 @@ def mask(
     quiet: bool = quiet_option(),
 ) -> None:
     """Write a copy of one source."""
-    from tokensieve.auditing.masking import Decisions, mask_fields, remnants, warning
+    from tokensieve.auditing.masking import Decisions, mask_fields, remnants
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.text.formatting import is_formatting
@@ -71,7 +71,7 @@ def mask(
         masked, changed = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
         for column, shorter in masked.items():
             differ = (shorter != texts[column]).fill_null(False).arg_true().to_numpy()
-            left += [warning(*one) for one in remnants(shorter.fill_null(""), differ)]
+            left += remnants(shorter.fill_null(""), differ)
             for (_, _, row), value in zip(rows, shorter, strict=True):
                 if value is not None:
                     row[column] = value
