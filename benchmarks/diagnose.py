@@ -4,7 +4,7 @@
 
 `fidelity` compares what each method says of words, a curve of Spearman's correlation with true leave-one-out effects on other
 documents against processor seconds, beside captum and shap where they are installed. Data is read from --data (default: see
-machine.py). Models are tiny ones, trained here (tests/diagnose/diagnose_models.py), but for `speed`.
+machine.py). Models are tiny ones, trained here (tests/diagnose_models.py), but for `speed`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from scipy.stats import spearmanr
 
 from machine import DATA
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "diagnose"))
-from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save, train_tokenizer
-
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import tokensieve
+from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose.effects.measuring import Work, choose, read, remove_words

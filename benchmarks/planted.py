@@ -42,9 +42,8 @@ from scipy.stats import binomtest
 
 from machine import DATA
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "diagnose"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import build, config_of, fit
-
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose.report import headline
 from tokensieve.text.corpus import read_corpus

@@ -1,12 +1,13 @@
 """Results that many tests look at, made once per session and shared between the workers of a run.
 
-Each is a folder with the source, what its command writes for it, and the result itself. A test must not change any of them.
+Each is a folder with the source, what its command writes for it (pictures are empty: drawing takes most of the time), and the
+result itself. A test must not change any of them.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+
+from calls import undrawn
 
 
 class Artefact(NamedTuple):
@@ -33,15 +36,16 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def shared(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Artefact]) -> Artefact:
-    """What `make` returns for its folder; the first worker that asks makes it, the others wait for it and read it."""
+def shared(factory: pytest.TempPathFactory, name: str) -> Artefact:
+    """The artefact of that name; the first worker that asks makes it, the others wait for it and read it."""
     base = factory.getbasetemp()
     home = base.parent if base.name.startswith("popen-") else base
     folder = home / f"shared-{name}"
     with locked(home / f"shared-{name}.lock"):
         if not (folder / "artefact").exists():
             folder.mkdir(exist_ok=True)
-            (folder / "artefact").write_bytes(pickle.dumps(make(folder)))
+            with undrawn():
+                (folder / "artefact").write_bytes(pickle.dumps(MAKERS[name](folder)))
     found = pickle.loads((folder / "artefact").read_bytes())
     assert isinstance(found, Artefact)
     return found
@@ -73,11 +77,11 @@ def audit_of_reviews(folder: Path) -> Artefact:
 
 
 def audit_of_pairs(folder: Path) -> Artefact:
-    """600 generated preference pairs."""
+    """Generated preference pairs: length, bold type and one word decide them."""
     from tokensieve import demo_pairs
 
     source = folder / "pairs.csv"
-    demo_pairs(600).frame.write_csv(source)
+    demo_pairs(1600, 1).frame.write_csv(source)
     return saved_audit(folder, source, pairs=("chosen", "rejected"))
 
 
@@ -110,17 +114,30 @@ def verification(folder: Path) -> Artefact:
 
 
 def diagnosis(folder: Path) -> Artefact:
-    """A transformer of two layers that learnt a planted shortcut, on reviews in which the word says nothing."""
-    pytest.importorskip("torch")
+    """A transformer of two layers in `model` that learnt a planted shortcut, on reviews in which the word says nothing."""
+    torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from diagnose.diagnose_models import build, fit, planted_reviews, save
+    from diagnose_models import build, fit, planted_reviews, save
+    from tokensieve import save as save_result
+    from tokensieve.diagnose import DiagnoseSettings, diagnose
 
-    train, held = planted_reviews(600, 5, planted=True), planted_reviews(200, 9, planted=False)
+    torch.set_num_threads(1)
+    train, held = planted_reviews(1000, 5, planted=True), planted_reviews(400, 77, planted=False)
     model, tokenizer = build("modernbert", train.texts.to_list())
-    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
-    save(model, tokenizer, folder / "model", {0: "negative", 1: "positive"})
+    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=4)
+    save(model, tokenizer, folder / "model", {0: "Negative", 1: "Positive"})
     source = folder / "held.csv"
-    names = np.where(held.labels == 1, "positive", "negative")
-    pl.DataFrame({"text": held.texts, "label": names}).write_csv(source)
-    command_line("diagnose", folder / "model", source, "--min-documents", "5", "--out", folder / "out")
-    return Artefact(source, folder / "out", None)
+    pl.DataFrame({"text": held.texts, "label": held.labels}).write_csv(source)
+    settings = DiagnoseSettings(min_documents=5, batch_size=32)
+    found = diagnose(model, tokenizer, held.texts.to_list(), held.labels.tolist(), settings)
+    save_result(found, folder / "out")
+    return Artefact(source, folder / "out", found)
+
+
+MAKERS = {
+    "audit": audit_of_reviews,
+    "pair_audit": audit_of_pairs,
+    "multiclass_audit": audit_of_topics,
+    "verification": verification,
+    "diagnosis": diagnosis,
+}

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import settings
 
 from tokensieve.text.documents import read_rows
 from tokensieve.text.formatting import join_fields
@@ -33,6 +34,11 @@ def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:
     """Cases of a parametrized test: the first n run in the fast suite, the others in the slow one."""
     rows = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [pytest.param(*row, marks=[] if k < n else pytest.mark.slow) for k, row in enumerate(rows)]
+
+
+def costly(fraction: int) -> Any:
+    """A property whose examples are dear: an nth of those that the profile asks for."""
+    return settings(max_examples=max(settings.default.max_examples // fraction, 1))
 
 
 EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'

@@ -101,39 +101,22 @@ def without_pictures() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def shared_audit(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
-    import artefacts
+def shared_artefact(name: str) -> Any:
+    """A fixture `shared_NAME`: the artefact of tests/artefacts.py, made once for all workers of a run."""
 
-    return artefacts.shared(tmp_path_factory, "audit", artefacts.audit_of_reviews)
+    def build(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+        import artefacts
 
+        return artefacts.shared(tmp_path_factory, name)
 
-@pytest.fixture(scope="session")
-def shared_pair_audit(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
-    import artefacts
-
-    return artefacts.shared(tmp_path_factory, "pairs", artefacts.audit_of_pairs)
+    return pytest.fixture(scope="session", name=f"shared_{name}")(build)
 
 
-@pytest.fixture(scope="session")
-def shared_multiclass_audit(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
-    import artefacts
-
-    return artefacts.shared(tmp_path_factory, "topics", artefacts.audit_of_topics)
-
-
-@pytest.fixture(scope="session")
-def shared_verification(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
-    import artefacts
-
-    return artefacts.shared(tmp_path_factory, "verification", artefacts.verification)
-
-
-@pytest.fixture(scope="session")
-def shared_diagnosis(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
-    import artefacts
-
-    return artefacts.shared(tmp_path_factory, "diagnosis", artefacts.diagnosis)
+shared_audit = shared_artefact("audit")
+shared_pair_audit = shared_artefact("pair_audit")
+shared_multiclass_audit = shared_artefact("multiclass_audit")
+shared_verification = shared_artefact("verification")
+shared_diagnosis = shared_artefact("diagnosis")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from artefacts import Artefact
 from calls import fast_first
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.auditing.limits import Budget
@@ -22,12 +24,13 @@ from tokensieve.report.terminal import show
 from tokensieve.text.pairs import read_pairs
 
 PAIRS = ("chosen", "rejected")
-PLAIN = Settings(baseline=False)
+PLAIN = Settings(baseline=False, validation_share=0.0)
 
 
-@pytest.fixture(scope="module")
-def found() -> Audit:
-    return audit(read_pairs(demo_pairs(1600, 1).frame, pairs=PAIRS))
+@pytest.fixture
+def found(shared_pair_audit: Artefact) -> Audit:
+    assert isinstance(shared_pair_audit.result, Audit)
+    return shared_pair_audit.result
 
 
 def test_length_formatting_and_word_are_found_and_the_useless_word_is_not(found: Audit) -> None:
@@ -70,8 +73,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
     for said in ("What wins", "pairs.csv", "The longer answer", "is rewarded"):
         assert said in page
     assert "always answering the largest class" not in page.split("<script")[0]
-    found.seconds["total"] = 1.0
-    show(found.report(), Path("out"))
+    show(replace(found, seconds=found.seconds | {"total": 1.0}).report(), Path("out"))
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines if not line.startswith("  tokensieve")) <= 80
     assert any(line.startswith("Preferred answer predicted") for line in lines)
@@ -99,7 +101,7 @@ def coin(n: int, seed: int) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("seeds", "most"), fast_first([(1, 0), (6, 1)]))
 def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> None:
-    plain = Settings(baseline=False, thorough=False)
+    plain = Settings(baseline=False, thorough=False, validation_share=0.0)
     some = [audit(read_pairs(coin(300, seed), pairs=PAIRS), plain).findings for seed in range(seeds)]
     assert sum(bool(findings) for findings in some) <= most
 
@@ -199,7 +201,9 @@ def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones
     )
     drifts = []
     for data in (moved, frame):
-        kinds = audit(read_pairs(data, pairs=PAIRS, split="part"), Settings(baseline=False, thorough=False)).findings
+        kinds = audit(
+            read_pairs(data, pairs=PAIRS, split="part"), Settings(baseline=False, thorough=False, validation_share=0.0)
+        ).findings
         drifts.append([f for f in kinds if f.kind == "drift"])
     assert len(drifts[0]) == 1 and drifts[1] == []
     assert drifts[0][0].evidence["after"].value > drifts[0][0].evidence["before"].value

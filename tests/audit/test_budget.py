@@ -42,7 +42,10 @@ def test_other_forms_are_refused(written: str) -> None:
 def test_what_exceeds_and_where() -> None:
     reviews = demo_reviews(800, seed=3)
     labels = ["bad" if label == 0 else "good" for label in reviews.labels]
-    found = audit(read_corpus((reviews.texts.to_list(), labels)), Settings(baseline=False, budget=Budget(0.85, 0.05)))
+    found = audit(
+        read_corpus((reviews.texts.to_list(), labels)),
+        Settings(baseline=False, thorough=False, validation_share=0.0, budget=Budget(0.85, 0.05)),
+    )
     assert found.over_budget["token"].to_list() == [reviews.shortcut]
     words = tokenize(reviews.texts, WordTokenizer())
     held = {k for k, text in enumerate(WordTokenizer().split(reviews.texts), 1) if reviews.shortcut in text}
@@ -57,7 +60,7 @@ def test_what_exceeds_and_where() -> None:
 @pytest.mark.slow
 def test_a_budget_that_nothing_exceeds() -> None:
     reviews = demo_reviews(100, seed=3)
-    how = Settings(baseline=False, thorough=False, budget=Budget(0.9999, 0.5))
+    how = Settings(baseline=False, thorough=False, validation_share=0.0, budget=Budget(0.9999, 0.5))
     calm = audit(read_corpus((reviews.texts.to_list(), reviews.labels.tolist())), how)
     assert calm.over_budget.is_empty() and calm.to_review.is_empty() and calm.to_dict()["over_budget"] == []
 

@@ -46,7 +46,9 @@ def in_share(share: float, label: int, change: Callable[[str], str]) -> Plant:
 
 
 def audited(texts: list[str], labels: list[str], thorough: bool = False, ngrams: int = 1) -> Audit:
-    return audit(read_corpus((texts, labels)), Settings(baseline=False, thorough=thorough, ngrams=ngrams))
+    return audit(
+        read_corpus((texts, labels)), Settings(baseline=False, thorough=thorough, ngrams=ngrams, validation_share=0.0)
+    )
 
 
 def middle(text: str, word: str) -> str:
@@ -112,7 +114,10 @@ def test_planted_formatting_is_the_first_shortcut_and_in_the_model(name: str) ->
 @pytest.mark.parametrize("name", fast_first(FORMS))
 def test_planted_formatting_is_not_looked_at_where_it_is_turned_off(name: str) -> None:
     plant = FORMS[name][0]
-    off = audit(read_corpus(reviews(200, 1, plant)), Settings(baseline=False, thorough=False, formatting=False))
+    off = audit(
+        read_corpus(reviews(200, 1, plant)),
+        Settings(baseline=False, thorough=False, validation_share=0.0, formatting=False),
+    )
     assert not off.tokens["token"].str.contains("⟨").any()
     assert not [f for f in off.findings if f.kind == "shortcut"]
 
@@ -180,7 +185,8 @@ def test_a_leak_names_both_sides() -> None:
     texts, labels = train[0] + test[0] + train[0][:20], train[1] + test[1] + train[1][:20]
     frame = pl.DataFrame({"text": texts, "label": labels, "part": ["train"] * 400 + ["test"] * 220})
     found = audit(
-        read_corpus(frame, split="part"), Settings(baseline=False, thorough=False, budget=Budget.parse("leak=19"))
+        read_corpus(frame, split="part"),
+        Settings(baseline=False, thorough=False, validation_share=0.0, budget=Budget.parse("leak=19")),
     )
     leak = next(f for f in found.findings if f.kind == "leak")
     assert leak.documents == 20 and leak.evidence["test"].of == 220
@@ -357,7 +363,7 @@ def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:
     texts, labels = reviews(500, 4)
     premises = np.random.default_rng(0).permutation(texts).tolist()
     frame = pl.DataFrame({"premise": premises, "hypothesis": texts, "label": labels})
-    found = audit(frame, Settings(baseline=False), text=["premise", "hypothesis"], label="label")
+    found = audit(frame, Settings(baseline=False, validation_share=0.0), text=["premise", "hypothesis"], label="label")
     alone = [f for f in found.findings if f.kind == "alone"]
     assert [f.headline.startswith("The field hypothesis alone predicts") for f in alone] == [True]
 
@@ -370,7 +376,7 @@ def test_a_shortcut_of_one_environment_names_it() -> None:
         for i, (t, y, site) in enumerate(zip(texts, labels, sites, strict=True))
     ]
     frame = pl.DataFrame({"text": texts, "label": labels, "site": sites})
-    quick = Settings(baseline=False, thorough=False)
+    quick = Settings(baseline=False, thorough=False, validation_share=0.0)
     found = audit(frame, quick, text="text", label="label", environments="site").findings
     first = next(f for f in found if f.kind == "shortcut")
     assert any("in environment north" in line for line in first.details)

@@ -16,7 +16,7 @@ from calls import Run
 from tokensieve import AttentionClassifier, Audit, InputError, Settings, audit, demo_reviews, read_corpus
 from tokensieve.auditing.findings import Finding
 
-QUICK = Settings(baseline=False, thorough=False)
+QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 
 
 def frame(n: int = 60) -> pl.DataFrame:
@@ -154,7 +154,7 @@ def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Aud
     hostile = "<img src=x onerror=alert(1)>\u202e"
     texts = [f"{hostile} good film {i}" if i % 2 else f"bad film {i}" for i in range(40)]
     names = [f"<b>{i % 2}" for i in range(40)]
-    found = audit((texts, names), Settings(baseline=False))
+    found = audit((texts, names), QUICK)
     (explained,) = found.model.explain([f"{hostile} good film"])
     odd = Finding("shortcut", 0.5, hostile, (hostile, "onerror"))
     for thing in (found, explained, odd, expected):

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from artefacts import Artefact
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.result import Audit
@@ -26,18 +27,19 @@ from tokensieve.text.vocabulary import count_corpus
 
 def corpus(n: int = 600, seed: int = 0) -> Corpus:
     reviews = demo_reviews(n, seed)
-    return read_corpus((reviews.texts.to_list(), ["bad" if y == 0 else "good" for y in reviews.labels]))
+    return read_corpus((reviews.texts.to_list(), ["neg" if y == 0 else "pos" for y in reviews.labels]))
 
 
-@pytest.fixture(scope="module")
-def audited() -> Audit:
-    return audit(corpus(1200), Settings(ngrams=2))
+@pytest.fixture
+def audited(shared_audit: Artefact) -> Audit:
+    assert isinstance(shared_audit.result, Audit)
+    return shared_audit.result
 
 
 def test_finds_the_truth(audited: Audit) -> None:
-    assert audited.suspicious[0][:2] == ("tablet", "good")
-    assert audited.top("good", 1)["token"].to_list()[0] in ("via tablet", "tablet")
-    assert {"terrible", "awful", "dreadful"} <= set(audited.top("bad", 40)["token"])
+    assert audited.suspicious[0][:2] == ("tablet", "pos")
+    assert audited.top("pos", 1)["token"].to_list()[0] in ("via tablet", "tablet")
+    assert {"terrible", "awful", "dreadful"} <= set(audited.top("neg", 40)["token"])
     assert audited.test_accuracy > 0.8 > audited.majority_accuracy
     assert audited.baseline_accuracy is not None and abs(audited.baseline_accuracy - audited.test_accuracy) < 0.1
 
@@ -45,7 +47,7 @@ def test_finds_the_truth(audited: Audit) -> None:
 def test_every_part_reads_from_the_one_table(audited: Audit) -> None:
     table, types = audited.tokens, audited.token_types
     assert table.height == 2 * types
-    bad, good = (table.filter(pl.col("class") == name).sort("token") for name in ("bad", "good"))
+    bad, good = (table.filter(pl.col("class") == name).sort("token") for name in ("neg", "pos"))
     for name in ("value", "effect", "alpha", "posterior_difference", "count_difference"):
         np.testing.assert_allclose(bad[name], -good[name], err_msg=name)
     for name in ("score", "attention", "q_value", "documents", "quadrant"):
@@ -70,7 +72,7 @@ def test_attention_and_quadrants_against_a_loop() -> None:
     q = attention(matrix, found.model.scores_)
     received: dict[str, list[float]] = {token: [] for token in vocabulary.tokens}
     shares, uniform = dict.fromkeys(QUADRANTS, 0.0), dict.fromkeys(QUADRANTS, 0.0)
-    good = found.tokens.filter(pl.col("class") == "good")
+    good = found.tokens.filter(pl.col("class") == "pos")
     quadrant = dict(zip(good["token"], good["quadrant"], strict=True))
     for k in range(counts.n_documents):
         for i in range(matrix.indptr[k], matrix.indptr[k + 1]):
@@ -98,7 +100,7 @@ def test_examples_add_up_and_show_both_sides(audited: Audit) -> None:
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
         assert whole == pytest.approx(example.answer, abs=1e-10)
         assert example.tokens["contribution"].sum() == pytest.approx(example.answer, abs=1e-10)
-        assert (example.answer > 0) == (example.predicted == "good")
+        assert (example.answer > 0) == (example.predicted == "pos")
     certain = [e.probability for e in audited.examples if e.kind == "right and certain"]
     unsure = [e.probability for e in audited.examples if e.kind == "right and uncertain"]
     assert min(certain) > max(unsure)
@@ -116,7 +118,9 @@ def test_summary_has_the_promised_keys(audited: Audit) -> None:
 
 def test_same_seed_same_result_and_another_seed_another_split() -> None:
     data = corpus(120)
-    first, second, other = (audit(data, Settings(baseline=False, thorough=False, seed=s)) for s in (1, 1, 2))
+    first, second, other = (
+        audit(data, Settings(baseline=False, thorough=False, batch_size=16, seed=s)) for s in (1, 1, 2)
+    )
     assert first.tokens.equals(second.tokens)
     assert first.model.values_.tobytes() == second.model.values_.tobytes()
     assert not first.tokens.equals(other.tokens)
@@ -156,7 +160,7 @@ def test_three_classes() -> None:
 @pytest.mark.slow
 def test_recall_by_class_and_a_warning_where_there_is_little_to_judge_by() -> None:
     found = audit(corpus(90), Settings(baseline=False))
-    right = sum(found.class_recall[name] * n for name, n in (("bad", 9), ("good", 9)))
+    right = sum(found.class_recall[name] * n for name, n in (("neg", 9), ("pos", 9)))
     assert right / 18 == pytest.approx(found.test_accuracy)
     assert any("fewer than 20 test documents" in note for note in found.notes)
 

@@ -22,7 +22,7 @@ from tokensieve.text.vocabulary import count_texts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-QUICK = Settings(baseline=False, thorough=False)
+QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 
 
 def authors(units: int = 60, each: int = 6, seed: int = 0) -> pl.DataFrame:

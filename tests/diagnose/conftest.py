@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from diagnose_models import build, fit, planted_reviews, save
+from diagnose_models import planted_reviews
 
-from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
+from artefacts import Artefact
+from tokensieve.diagnose import Diagnosis, load
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,27 +31,24 @@ def reviews() -> Any:
 
 
 @pytest.fixture(scope="session")
-def trained() -> Any:
+def trained(shared_diagnosis: Artefact) -> Any:
     """A model that learnt a planted shortcut, and its tokenizer."""
-    train = planted_reviews(1000, 5, planted=True)
-    model, tokenizer = build("modernbert", train.texts.to_list())
-    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
-    return model, tokenizer
+    return load(str(shared_diagnosis.source.parent / "model"))
 
 
 @pytest.fixture(scope="session")
-def found(trained: Any, reviews: Any) -> Diagnosis:
-    """The diagnosis of that model."""
-    settings = DiagnoseSettings(min_documents=5, batch_size=32)
-    return diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), settings)
+def found(shared_diagnosis: Artefact) -> Diagnosis:
+    """The diagnosis of that model on `reviews`."""
+    assert isinstance(shared_diagnosis.result, Diagnosis)
+    return shared_diagnosis.result
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory, trained: Any) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, shared_diagnosis: Artefact) -> Path:
     """A folder with the trained model and documents."""
     folder = tmp_path_factory.mktemp("diagnose")
     held = planted_reviews(200, 9, planted=False)
-    save(*trained, folder / "model", {0: "Negative", 1: "Positive"})
+    shutil.copytree(shared_diagnosis.source.parent / "model", folder / "model")
     names = np.where(held.labels == 1, "positive", "negative")
     pl.DataFrame({"text": held.texts, "label": names}).write_csv(folder / "held.csv")
     pl.DataFrame({"text": held.texts, "label": 1 - held.labels}).write_csv(folder / "swapped.csv")

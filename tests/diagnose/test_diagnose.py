@@ -19,13 +19,13 @@ from tokensieve.progress import silent
 
 torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
-from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from test_encoding import TEXTS, WORDS
 
 from calls import fast_first
+from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects import confirming
@@ -279,7 +279,7 @@ def test_measures_against_the_model_itself(
     row = found.tokens.filter(pl.col("token") == "wonderful", pl.col("class") == "1").to_dicts()[0]
     mirror = found.tokens.filter(pl.col("token") == "wonderful", pl.col("class") == "0").to_dicts()[0]
     assert row["value"] == pytest.approx(answer(" wonderful"), rel=1e-3) and mirror["value"] == -row["value"]
-    texts, labels = reviews.texts.to_list()[:150], reviews.labels.tolist()[:150]
+    texts, labels = reviews.texts.to_list()[:100], reviews.labels.tolist()[:100]
     holding = [text for text in texts if "wonderful" in text]
     settings_ = DiagnoseSettings(min_documents=len(holding), untrained=False)
     whole = diagnose(model, tokenizer, texts, labels, settings_)
@@ -288,7 +288,7 @@ def test_measures_against_the_model_itself(
     assert mine["deleted_from"] == len(holding) and mine["deletion"] == pytest.approx(np.mean(lost), rel=1e-3)
     assert mine["use"] == pytest.approx(np.mean(np.abs(lost)), rel=1e-3)
     flips = [(answer(text) > 0) != (answer(text.replace(" wonderful", "")) > 0) for text in holding]
-    assert mine["flipped"] == pytest.approx(np.mean(flips))
+    assert mine["flipped"] == pytest.approx(np.mean(flips), abs=1e-6)
     truth = dict(zip(texts, labels, strict=True))
     signs = np.array([1 if truth[text] == 1 else -1 for text in holding])
     assert mine["helps"] == pytest.approx(np.mean(signs * lost), rel=1e-3, abs=1e-5)

@@ -240,17 +240,10 @@ def test_out_of_memory_says_what_to_lower(run: Run, home: Path, monkeypatch: pyt
     assert status == 2 and "out of memory on " in err and "lower --batch-size" in err
 
 
-@pytest.fixture(scope="module")
-def small(home: Path) -> Diagnosis:
-    table = pl.read_csv(home / "held.csv")
-    settings = DiagnoseSettings(min_documents=5, deletions=1, batch_size=64)
-    return diagnose(*load(str(home / "model")), table["text"].to_list(), table["label"].to_list(), settings)
-
-
-def test_the_picture_draws_what_the_table_holds(small: Diagnosis) -> None:
-    (picture,) = pictures_of(small.report())
+def test_the_picture_draws_what_the_table_holds(found: Diagnosis) -> None:
+    (picture,) = pictures_of(found.report())
     rows = specification(picture)["datasets"]["words"]
-    top = small.used.sort("use", descending=True).head(len(rows))
+    top = found.used.sort("use", descending=True).head(len(rows))
     assert [row["text"] for row in rows] == top["token"].to_list()
     assert [row["x"] for row in rows] == top["use"].to_list() and [row["low"] for row in rows] == top[
         "use_low"
@@ -258,17 +251,17 @@ def test_the_picture_draws_what_the_table_holds(small: Diagnosis) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_hostile_text_stays_text(small: Diagnosis) -> None:
+def test_hostile_text_stays_text(found: Diagnosis) -> None:
     def foreign(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.with_columns(token=pl.Series((HOSTILE * frame.height)[: frame.height], dtype=pl.String))
 
     hostile = replace(
-        small,
+        found,
         name=HOSTILE[0],
         model=HOSTILE[1],
         notes=HOSTILE,
-        tokens=foreign(small.tokens),
-        uses=foreign(small.uses),
+        tokens=foreign(found.tokens),
+        uses=foreign(found.uses),
     )
     page = Page(html_page(hostile.report(), {}))
     assert not page.open and not {"iframe", "object", "link", "base"} & {tag for tag, _ in page.elements}
@@ -329,8 +322,8 @@ def test_a_trainer_logs_what_is_learned(home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_axe_finds_nothing(browser: Any, small: Diagnosis, tmp_path: Path) -> None:
-    assert violations(browser, html_page(small.report(), {}), tmp_path) == []
+def test_axe_finds_nothing(browser: Any, found: Diagnosis, tmp_path: Path) -> None:
+    assert violations(browser, html_page(found.report(), {}), tmp_path) == []
 
 
 @pytest.mark.slow

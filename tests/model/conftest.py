@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-LONG = ("check_estimator_sparse_array]", "check_estimator_sparse_matrix]", "X_dtype=float32)]")
+LONG = (
+    "check_estimator_sparse_array]", "check_estimator_sparse_matrix]", "X_dtype=float32)]", "readonly_memmap=True)]",
+    "check_estimators_dtypes]", "check_supervised_y_2d]", "check_dtype_object]", "check_classifier_data_not_an_array]",
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

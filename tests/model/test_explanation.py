@@ -9,11 +9,12 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Pieces
 from tokenizers import models, pre_tokenizers, trainers
 
+from calls import costly, fast_first
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import SINK, pieces
 
@@ -37,7 +38,7 @@ NASTY = [
 texts_strategy = st.lists(st.one_of(st.sampled_from(WORDS + NASTY + [" "] * 10), st.text(max_size=4)), max_size=15).map(
     "".join
 )
-KINDS = ["words", "bigrams", "pieces", "three classes"]
+KINDS = ["bigrams", "words", "pieces", "three classes"]
 
 
 def training(classes: int) -> tuple[list[str], list[int]]:
@@ -61,9 +62,8 @@ def model(kind: str) -> AttentionClassifier:
     return AttentionClassifier(ngrams, min_documents=1, tokenizer=tokenizer).fit(texts, labels)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=15)
+@pytest.mark.parametrize("kind", fast_first(KINDS))
+@costly(4)
 @given(text=texts_strategy)
 @example(text="ΑΣ.Α\ud800 good<br/>İstanbul")
 @example(text="")

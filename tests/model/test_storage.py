@@ -116,13 +116,14 @@ def same(loaded: AttentionClassifier, model: AttentionClassifier, texts: list[st
 def test_a_model_comes_back_bit_for_bit(kind: str, trained: dict[str, AttentionClassifier], tmp_path: Path) -> None:
     model, folder = trained[kind], save(trained[kind], tmp_path / "model")
     texts = [*training(kind)[0], *UNSEEN, SURROGATE]
-    for path in (folder, str(folder), folder / NUMBERS, folder / DESCRIPTION):
-        same(load_model(path), model, texts)
-    assert model_files(load_model(folder)) == model_files(model)
+    loaded = load_model(folder)
+    same(loaded, model, texts)
+    for path in (str(folder), folder / NUMBERS, folder / DESCRIPTION):
+        assert model_files(load_model(path)) == model_files(loaded) == model_files(model)
     matrix = model.counts_of(texts)[0]
-    np.testing.assert_array_equal(load_model(folder).decision_function(matrix), model.decision_function(texts))
+    np.testing.assert_array_equal(loaded.decision_function(matrix), model.decision_function(texts))
     with pytest.raises(ValueError, match="features"):
-        load_model(folder).predict(np.ones((1, len(model.scores_) + 1)))
+        loaded.predict(np.ones((1, len(model.scores_) + 1)))
 
 
 @pytest.mark.slow

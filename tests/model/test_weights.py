@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.utils import compute_sample_weight
 
 import tokensieve
-from calls import Run
+from calls import Run, costly
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
@@ -92,8 +92,7 @@ def test_integer_weights_answer_like_repeated_documents(units: bool) -> None:
     assert np.abs(p - q).mean() < 0.03
 
 
-@pytest.mark.slow
-@settings(max_examples=3, deadline=None)
+@costly(25)
 @given(seed=st.integers(0, 100), weight=st.floats(1e-3, 1e6))
 def test_equal_weights_change_nothing(seed: int, weight: float) -> None:
     counts = made(40, 2, seed)
