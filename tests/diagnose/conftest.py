@@ -12,9 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from diagnose_models import planted_reviews
-
 from artefacts import Artefact
+from diagnose_models import planted_reviews
 from tokensieve.diagnose import Diagnosis, load
 
 
