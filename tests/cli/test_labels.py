@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from calls import Run
-from tokensieve.cli.audit import folder_name
+from tokensieve.cli.audit import _folder_name
 from tokensieve.errors import InputError
 from tokensieve.text.columns import label_settings, labels_of
 from tokensieve.text.corpus import read_corpus
@@ -89,7 +89,7 @@ def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]
 
 
 def test_folders_have_safe_names() -> None:
-    names = [folder_name(name) for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)]
+    names = [_folder_name(name) for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)]
     assert names == ["etc", "a-b-c", "label", "label", "hidden", "label", "x" * 60]
 
 

@@ -245,7 +245,7 @@ def test_the_command_line_writes_the_same_files(run: Run, tmp_path: Path, monkey
     assert run(*common, "--out", "memory", "-q")[0] == run(*common, "--out", "stream", "--stream", "-q")[0] == 0
     for name in ("tokens.csv", "model.safetensors", "model.json", "table.json"):
         assert (tmp_path / "memory" / name).read_bytes() == (tmp_path / "stream" / name).read_bytes()
-    monkeypatch.setattr("tokensieve.cli.options.LARGE", 1000)
+    monkeypatch.setattr("tokensieve.cli.command.LARGE", 1000)
     assert "--stream keeps it out of memory" in run(*common, "--out", "memory")[2]
     assert "--stream keeps" not in run(*common, "--out", "stream", "--stream")[2]
 

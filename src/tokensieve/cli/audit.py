@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.command import command, out_option, progress, quiet_option, say
-from tokensieve.cli.options import SOURCES, Splitting, advise_streaming, reading_of, sources
+from tokensieve.cli.command import SOURCES, Splitting, command, one_source, out_option, progress, quiet_option, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 
@@ -26,25 +25,8 @@ if TYPE_CHECKING:
     from tokensieve.text.sources import Source
 
 
-@dataclass(frozen=True)
-class Writing:
-    """Where the results of audits go, and how much of them.
-
-    Attributes:
-        splitting: how texts are split.
-        quiet: nothing on the terminal.
-        pictures: write every picture.
-        card: write card.md.
-    """
-
-    splitting: Splitting
-    quiet: bool
-    pictures: bool = True
-    card: bool = False
-
-
 @command(source=SOURCES)
-def audit(
+def _audit(
     source: list[str],
     settings: Settings,
     splitting: Splitting,
@@ -54,67 +36,83 @@ def audit(
     quiet: bool = quiet_option(),
 ) -> int:
     """Audit one source, or each of its labels."""
+    from tokensieve import __version__
     from tokensieve.auditing.report import exceeded_report
+    from tokensieve.auditing.run import LabelAudits
+    from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
+    from tokensieve.report.writer import save
 
-    writing = Writing(splitting, quiet, pictures, card)
-    given, named = sources(source)
-    advise_streaming(named, settings, quiet)
+    given, named = one_source(source, settings, quiet), " ".join(source)
     several, too_few = _several_labels(given, settings)
-    if several:
-        return _audit_labels(given, named, several, too_few, out, writing)
-    found = run_audit(given, settings, out, writing)
+    if not several:
+        found = run_audit(given, settings, splitting, out, quiet, pictures, card)
+        if not quiet:
+            show(found.report(), out, found.seconds["total"])
+            if found.fails:
+                show(exceeded_report(found, named, out))
+        return 3 if found.fails else 0
+    check_writable(out)
+    out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    taken: set[str] = set()
+    for number, (label, own) in enumerate(several, 1):  # each label's folder is written when its audit is done
+        folder = _folder_name(label)
+        folder = f"{folder}-{number}" if folder.lower() in taken else folder
+        taken.add(folder.lower())
+        say(quiet, f"label {number} of {len(several)}: {label}")
+        found = run_audit(given, own, splitting, out / folder, quiet, pictures, card, f"{named}: {label}")
+        rows.append(LabelAudits.row(label, folder, found))
+    index = LabelAudits(named, __version__, tuple(rows), too_few)
+    save(index, out, pictures=False)
     if not quiet:
-        show(found.report(), out, found.seconds["total"])
-        if found.fails:
-            show(exceeded_report(found, named, out))
-    return 3 if found.fails else 0
+        show(index.report(), out)
+    over = [row["label"] for row in rows if row["exceeded"]]
+    if over:
+        say(quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
+    return 3 if over else 0
 
 
-def run_audit(source: Source, settings: Settings, out: Path, writing: Writing, name: str = "") -> Audit:
-    """Read, audit, and write everything or nothing.
-
-    Args:
-        source: to be read.
-        settings: of reading and of the audit.
-        out: folder for the results.
-        writing: what is written.
-        name: of the corpus, if it is not that of its source.
-    """
-    from tokensieve.auditing.run import audit as run
+def run_audit(
+    source: Source,
+    settings: Settings,
+    splitting: Splitting,
+    out: Path,
+    quiet: bool,
+    pictures: bool = True,
+    card: bool = False,
+    name: str = "",
+) -> Audit:
+    """Read, audit, and write everything or nothing; `name` is that of the corpus, if it is not that of its source."""
+    from tokensieve.auditing.run import audit
     from tokensieve.files import check_writable
     from tokensieve.report.markdown import dataset_card
     from tokensieve.report.writer import save
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
-    tokenizer = writing.splitting.splitter()
+    tokenizer = splitting.splitter()
     check_writable(out)
-    with progress(writing.quiet) as tell:
+    with progress(quiet) as tell:
         tell("reading", 0.0)
         corpus = read_corpus(source, settings)
         corpus = replace(corpus, name=name) if name else corpus
-        result = run(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
-        result.more.update(reading_of(settings) | writing.splitting.as_given())
+        result = audit(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
+        result.more.update(splitting.given(settings))
         if isinstance(source, str | list):
             result.more["source"] = source
         tell("writing", 0.0)
-        also = {"card.md": dataset_card(result)} if writing.card else {}
-        save(result, out, writing.pictures, start, also=also)
+        save(result, out, pictures, start, also={"card.md": dataset_card(result)} if card else {})
     return result
 
 
-def folder_name(label: str) -> str:
+def _folder_name(label: str) -> str:
     """A safe name for the folder of a label: letters, digits, dot, dash and underscore."""
     return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
 def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
-    """(label, settings) of each audit to make, if there are several, and the labels of too few documents.
-
-    Raises:
-        InputError: the source cannot be read, or an option does not apply to several labels.
-    """
+    """(label, settings) of each audit to make, if there are several, and the labels of too few documents."""
     from tokensieve.text.columns import label_settings
     from tokensieve.text.formats import kind_of
 
@@ -127,39 +125,3 @@ def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[t
     if several and (settings.group or settings.drop):
         raise InputError("--group and --drop need one label column with one value per document; leave them out")
     return several, too_few
-
-
-def _audit_labels(
-    source: str | list[str],
-    name: str,
-    several: list[tuple[str, Settings]],
-    too_few: dict[str, int],
-    out: Path,
-    writing: Writing,
-) -> int:
-    """Audit each label, write its folder when it is done, and the index at the end."""
-    from tokensieve import __version__
-    from tokensieve.auditing.run import LabelAudits
-    from tokensieve.files import check_writable
-    from tokensieve.report.terminal import show
-    from tokensieve.report.writer import save
-
-    check_writable(out)
-    out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    taken: set[str] = set()
-    for number, (label, settings) in enumerate(several, 1):
-        folder = folder_name(label)
-        folder = f"{folder}-{number}" if folder.lower() in taken else folder
-        taken.add(folder.lower())
-        say(writing.quiet, f"label {number} of {len(several)}: {label}")
-        found = run_audit(source, settings, out / folder, writing, f"{name}: {label}")
-        rows.append(LabelAudits.row(label, folder, found))
-    index = LabelAudits(name, __version__, tuple(rows), too_few)
-    save(index, out, pictures=False)
-    if not writing.quiet:
-        show(index.report(), out)
-    over = [row["label"] for row in rows if row["exceeded"]]
-    if over:
-        say(writing.quiet, f"over the limit of --fail-on: {', '.join(over)}; each folder has its over-budget.csv")
-    return 3 if over else 0

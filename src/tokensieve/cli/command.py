@@ -1,7 +1,7 @@
 """Commands made from settings: every option is a field of a settings class or a parameter of the command's function.
 
-A command is a file of this folder with a function of the same name. The file's docstring is the command's help. `--help` of the
-whole program reads those docstrings without importing the files, so that it needs none of their libraries.
+A command is a file of this folder with a function of the same name after an underscore. The file's docstring is the command's help.
+`--help` of the whole program reads those docstrings without importing the files, so that it needs none of their libraries.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -24,17 +24,20 @@ from tokensieve import __version__
 from tokensieve.errors import InputError
 from tokensieve.escape import line
 from tokensieve.options import option
+from tokensieve.progress import Progress, silent
+from tokensieve.text.settings import ReadSettings
 
+if TYPE_CHECKING:
+    from tokensieve.text.tokenizers import Tokenizer
+
+SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
+SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
+IGNORED = "label label_separator group drop"  # options of reading that commands without labels do not have
+LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 _SECTIONS = {
     "Commands": "audit compare mask train predict explain diagnose demo".split(),
     "Research": "verify reproduce".split(),
 }
-_TYPES: dict[str, tuple[Callable[..., Any], str]] = {  # annotation → class for the value, and its placeholder in --help
-    "int": (click.IntRange, "N"),
-    "float": (click.FloatRange, "X"),
-}
-_MANY = re.compile(r"\b(tuple|list|Sequence|Mapping|dict)\[")
-_CHOICE = re.compile(r"\bLiteral(\[.*?\])")
 _SURPLUS = {  # command → where an argument too many goes
     "explain": "put the text in quotes",
     "compare": "it takes two audits",
@@ -43,62 +46,57 @@ _SURPLUS = {  # command → where an argument too many goes
     "verify": "it takes one source",
     "diagnose": "test documents go with --test SOURCE",
 }
+_MANY = re.compile(r"\b(tuple|list|Sequence|Mapping|dict)\[")
+TwoColumns = tuple[str, str]  # by this name it is one option, not one that can be repeated
+_registered: dict[str, click.Command] = {}
 
 
 class _Option(click.Option):
     """An option made with `tokensieve.options.option`; `None` where the user did not give it."""
 
-    def __init__(self, name: str, annotation: str, default: Any, notes: Mapping[str, Any], section: str) -> None:
+    def __init__(self, name: str, annotation: str, default: object, notes: Mapping[str, Any], section: str) -> None:
         flags = (notes["flag"] or "--" + name.replace("_", "-")).split(",")
-        declared: dict[str, Any] = {"multiple": bool(_MANY.search(annotation)), "help": notes["help"]}
-        if annotation.split(" | ")[0] == "bool":
-            declared = {"is_flag": True, "help": notes["help"]}
+        self.section, self.parse, self.two_sided = section, notes["parse"], default is not False
+        shown = notes["default_text"]
+        if shown is None and default is not False and default not in (None, (), "") and default == default:
+            shown = flags[0] if default is True else f"{default:,g}" if isinstance(default, float) else str(default)
+        facts = [f"default: {shown}"] if shown else []
+        if notes["high"] is not None and notes["high"] < 1e9:
+            facts.append(f"at most {notes['high']:,g}")
+        self.note = f" [{'; '.join(facts)}]" if facts else ""
+        declared: dict[str, Any] = {"multiple": bool(_MANY.search(annotation))}
+        choice, plain = re.search(r"\bLiteral(\[.*?\])", annotation), annotation.split(" | ")[0]
+        if plain == "bool":
+            declared = {"is_flag": True}
             if len(flags) == 1:
                 flags = [f"{flags[0]}/--no-{flags[0].removeprefix('--')}"]
-        elif choice := _CHOICE.search(annotation):
+        elif choice:
             declared["type"] = click.Choice(ast.literal_eval(choice[1]))
-        elif annotation.split(" | ")[0] in _TYPES:
-            kind, metavar = _TYPES[annotation.split(" | ")[0]]
-            declared |= {"type": kind(notes["low"], notes["high"]), "metavar": metavar}
-            declared["type"].name = "integer" if metavar == "N" else "number"
-        elif annotation.startswith("Path"):
+        elif plain in ("int", "float"):
+            declared["type"] = (click.IntRange if plain == "int" else click.FloatRange)(notes["low"], notes["high"])
+            declared["type"].name = "integer" if plain == "int" else "number"
+            declared["metavar"] = "N" if plain == "int" else "X"
+        elif plain == "Path":
             declared |= {"type": click.Path(path_type=Path), "metavar": "FILE"}
-        if notes["metavar"]:
-            declared["metavar"] = notes["metavar"]
-        super().__init__([name, *flags], default=None, **declared)
-        self.two_sided = default is not False
-        self.section, self.parse = section, notes["parse"]
-        self.note = _note(flags[0].split("/")[0], default, notes)
+        declared |= {"metavar": notes["metavar"]} if notes["metavar"] else {}
+        super().__init__([name, *flags], default=None, help=notes["help"], **declared)
 
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+    def type_cast_value(self, ctx: click.Context, value: object) -> object:
         cast = super().type_cast_value(ctx, value)
         return cast if self.parse is None or cast is None or cast == () else self.parse(cast)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        short = sorted(self.opts, key=len)
-        names = ", ".join(short) + "".join(f" / {name}" for name in self.secondary_opts if self.two_sided)
-        metavar = "" if self.is_flag else f" {self.make_metavar(ctx)}"
-        return names + metavar, f"{self.help}{self.note}"
-
-
-def _note(flag: str, default: Any, notes: Mapping[str, Any]) -> str:
-    """What `--help` adds to an explanation: the default and the upper limit."""
-    shown = notes["default_text"]
-    if shown is None and default is not False and default not in (None, (), "") and default == default:
-        shown = flag if default is True else f"{default:,g}" if isinstance(default, float) else str(default)
-    facts = [f"default: {shown}"] if shown else []
-    if notes["high"] is not None and notes["high"] < 1e9:
-        facts.append(f"at most {notes['high']:,g}")
-    return f" [{'; '.join(facts)}]" if facts else ""
+        names = ", ".join(sorted(self.opts, key=len))
+        names += "".join(f" / {name}" for name in self.secondary_opts if self.two_sided)
+        return names + ("" if self.is_flag else f" {self.make_metavar(ctx)}"), f"{self.help}{self.note}"
 
 
 class _Argument(click.Argument):
     """An argument with an explanation."""
 
     def __init__(self, name: str, annotation: str, required: bool, explained: str) -> None:
-        many = bool(_MANY.search(annotation))
         kind = click.Path(path_type=Path) if "Path" in annotation else None
-        super().__init__([name], required=required, nargs=-1 if many else 1, type=kind)
+        super().__init__([name], required=required, nargs=-1 if _MANY.search(annotation) else 1, type=kind)
         self.explained = explained
 
 
@@ -106,13 +104,12 @@ class _Command(click.Command):
     """A command whose help lists arguments, and options by section."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        arguments = [(p.make_metavar(ctx), p.explained) for p in self.params if isinstance(p, _Argument)]
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": arguments} if arguments else {}
-        for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Option):
-                record = parameter.get_help_record(ctx)
-                if record is not None:
-                    sections.setdefault(getattr(parameter, "section", "Output"), []).append(record)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in sorted(self.get_params(ctx), key=lambda one: not isinstance(one, _Argument)):
+            if isinstance(parameter, _Argument):
+                sections.setdefault("Arguments", []).append((parameter.make_metavar(ctx), parameter.explained))
+            elif record := parameter.get_help_record(ctx):
+                sections.setdefault(getattr(parameter, "section", "Output"), []).append(record)
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -125,21 +122,16 @@ class _Commands(click.Group):
         return [name for names in _SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self.list_commands(ctx):
-            return None
-        module = import_module(f"tokensieve.cli.{name}")
-        found: click.Command = getattr(module, name)
-        return found
+        if name in self.list_commands(ctx):
+            import_module(f"tokensieve.cli.{name}")
+        return _registered.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
+            sources = {name: Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in names}
+            said = {name: ast.get_docstring(ast.parse(source)) or "" for name, source in sources.items()}
             with formatter.section(title):
-                formatter.write_dl([(name, _docstring(name).partition("\n")[0]) for name in names])
-
-
-def _docstring(name: str) -> str:
-    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(source)) or ""
+                formatter.write_dl([(name, text.partition("\n")[0]) for name, text in said.items()])
 
 
 @click.group(
@@ -167,7 +159,7 @@ def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int 
     def decorate(function: Callable[..., int | None]) -> click.Command:
         parameters: list[click.Parameter] = []
         groups: dict[str, tuple[Any, list[str]]] = {}
-        defaults: dict[str, Any] = {}
+        defaults: dict[str, object] = {}
         own = inspect.signature(function).parameters
         for name, parameter in own.items():
             annotation, default = str(parameter.annotation), parameter.default
@@ -190,8 +182,9 @@ def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int 
                 given[group] = kind(**{name: given.pop(name) for name in names if name in given})
             return function(**(defaults | given))
 
-        where = inspect.getmodule(function)
-        return _Command(function.__name__, callback=call, params=parameters, help=inspect.getdoc(where))
+        name, about = function.__name__.removeprefix("_"), inspect.getdoc(inspect.getmodule(function))
+        _registered[name] = _Command(name, callback=call, params=parameters, help=about)
+        return _registered[name]
 
     return decorate
 
@@ -200,11 +193,10 @@ def _fields(kind: Any) -> Iterator[_Option]:
     """Options of a settings class, those of its bases first, each under the first line of the docstring of its class."""
     for field in fields(kind):
         notes = field.metadata.get("option")
-        if notes is None or notes["flag"] == "":
-            continue
-        home = next(owner for owner in reversed(kind.__mro__) if field.name in inspect.get_annotations(owner))
-        title = (inspect.getdoc(home) or "Options").partition("\n")[0].rstrip(".")
-        yield _Option(field.name, str(field.type), field.default, notes, title)
+        if notes is not None and notes["flag"] != "":
+            home = next(owner for owner in reversed(kind.__mro__) if field.name in inspect.get_annotations(owner))
+            title = (inspect.getdoc(home) or "Options").partition("\n")[0].rstrip(".")
+            yield _Option(field.name, str(field.type), field.default, notes, title)
 
 
 def run(arguments: list[str]) -> int:
@@ -239,7 +231,7 @@ def quiet_option() -> Any:
 
 
 @contextmanager
-def progress(quiet: bool, lines: bool = False) -> Iterator[Callable[[str, float], None]]:
+def progress(quiet: bool, lines: bool = False) -> Iterator[Progress]:
     """A bar on standard error that disappears at the end; if that is no terminal, nothing, or a line every 30 seconds."""
     if quiet or not sys.stderr.isatty():
         start = last = time.monotonic()
@@ -252,24 +244,118 @@ def progress(quiet: bool, lines: bool = False) -> Iterator[Callable[[str, float]
                 left = f", about {(now - start) * (1 - share) / share / 60:.0f} min left" if share > 0.02 else ""
                 print(f"{stage}: {share:.0%} done after {now - start:.0f} s{left}", file=sys.stderr)
 
-        yield line if lines and not quiet else lambda stage, share: None
+        yield line if lines and not quiet else silent
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    remaining = TextColumn("left"), TimeRemainingColumn()
-    with Progress(*columns, *(remaining if lines else ()), console=Console(stderr=True), transient=True) as bar:
+    columns = [bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TimeElapsedColumn()]
+    columns += [bars.TextColumn("left"), bars.TimeRemainingColumn()] if lines else []
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-
-        def tell(stage: str, share: float) -> None:
-            # of a task that is done the clock would stand still, and the next stage would not start it again
-            bar.update(task, description=stage, total=1.0 if share else None, completed=min(share, 0.999))
-
-        yield tell
+        # of a task that is done the clock would stand still, and the next stage would not start it again
+        yield lambda stage, share: bar.update(
+            task, description=stage, total=1.0 if share else None, completed=min(share, 0.999)
+        )
 
 
 def say(quiet: bool, message: str) -> None:
     """One line on standard error."""
     if not quiet:
         print(line(message), file=sys.stderr)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Splitting:
+    """Tokens."""
+
+    tokenizer: str | None = option(
+        None, "Split texts with this Hugging Face tokenizer.json, not into words.", metavar="FILE"
+    )
+    keep_case: bool = option(False, "Keep upper and lower case apart.")
+    pattern: str | None = option(None, "Regular expression (Rust syntax) that matches one token.", metavar="REGEX")
+    stop_words: Path | None = option(None, "File of words to ignore, one per line.")
+    html: Literal["skip", "strip", "keep"] = option(
+        "skip", "Skip tags and entities, strip them, or keep them as words."
+    )
+
+    def splitter(self) -> Tokenizer:
+        """The tokenizer meant.
+
+        Raises:
+            InputError: the options contradict each other, the pattern does not compile, or a file cannot be read.
+        """
+        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer, read_stop_words
+
+        if self.tokenizer:
+            for name in ("keep_case", "pattern", "stop_words", "html"):
+                if getattr(self, name) != getattr(Splitting(), name):
+                    flag = "--" + name.replace("_", "-")
+                    raise InputError(f"{flag} is for words, but --tokenizer splits by itself; leave one of the two out")
+            return PieceTokenizer(self.tokenizer)
+        ignored = () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
+        return WordTokenizer(
+            lowercase=not self.keep_case, pattern=self.pattern or WORD, html=self.html, stop_words=ignored
+        )
+
+    def given(self, settings: ReadSettings) -> dict[str, object]:
+        """The options that decide which documents are read and what a token is, for summary.json, as they are written."""
+        names = [[one] if isinstance(one, str) else list(one or []) for one in (settings.text, settings.label)]
+        text, label = (given[0] if len(given) == 1 else given or None for given in names)
+        given = {name: getattr(settings, name) for name in ("test", "split", "by", "environments")}
+        return given | {
+            "text": text,
+            "label": label,
+            "group": [f"{new}={','.join(old)}" for new, old in (settings.group or {}).items()] or None,
+            "drop": list(settings.drop) or None,
+            "weight": settings.sample_weight,
+            "pairs": ",".join(settings.columns_of_pairs) or None,
+            "tokenizer": self.tokenizer or "words",
+            "keep_case": self.keep_case,
+            "pattern": self.pattern,
+            "stop_words": None if self.stop_words is None else str(self.stop_words),
+            "html": self.html,
+        }
+
+
+def pairs_option(help: str, metavar: str) -> Any:
+    """--pairs A,B: two columns."""
+
+    def parse(given: str) -> TwoColumns:
+        names = [name.strip() for name in given.split(",")]
+        if len(names) != 2 or not all(names) or names[0] == names[1]:
+            raise InputError(
+                f"--pairs {given!r} does not name two columns, the preferred answer first: --pairs chosen,rejected"
+            )
+        return names[0], names[1]
+
+    return option(None, help, metavar=metavar, parse=parse)
+
+
+def pair_columns(folder: Path) -> TwoColumns:
+    """The columns of the pairs that a model was trained on.
+
+    Raises:
+        InputError: its folder does not say.
+    """
+    from tokensieve.files import parsed, read_regular
+
+    try:
+        first, second = map(str, parsed(read_regular(folder / "summary.json"))["pairs"]["columns"])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise InputError(
+            "this is a model of pairs; name the columns of the two answers: --pairs FIRST,SECOND"
+        ) from None
+    return first, second
+
+
+def one_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:
+    """What is to be read: one source, or several files; of a large file it says that it need not be read into memory."""
+    if len(given) > 1:
+        return given
+    path, size = Path(given[0]), 0
+    with suppress(OSError, ValueError):  # reading will say what is wrong with the path
+        size = path.stat().st_size if path.is_file() else 0
+    if not settings.stream and size > LARGE:
+        say(quiet, f"{path.name} has {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result")
+    return given[0]

@@ -12,7 +12,7 @@ from tokensieve.escape import printable
 @command(
     before="Folder of an audit.", after="Folder of a later audit: of cleaned data, another month or another source."
 )
-def compare(
+def _compare(
     before: Path,
     after: Path,
     settings: CompareSettings,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.audit import Writing, run_audit
-from tokensieve.cli.command import command, out_option, quiet_option
-from tokensieve.cli.options import Splitting
+from tokensieve.cli.audit import run_audit
+from tokensieve.cli.command import Splitting, command, out_option, quiet_option
 from tokensieve.options import option
 
 
 @command()
-def demo(
+def _demo(
     seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1),
     ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5),
     out: Path = out_option("tokensieve-demo"),
@@ -22,15 +21,9 @@ def demo(
     from tokensieve.auditing.demo import demo_reviews, planted_truth
     from tokensieve.report.terminal import show
 
-    reviews = demo_reviews(seed=seed)
-    names = ["negative" if label == 0 else "positive" for label in reviews.labels]
-    result = run_audit(
-        (reviews.texts.to_list(), names),
-        Settings(seed=seed, ngrams=ngrams),
-        out,
-        Writing(Splitting(), quiet),
-        name="2,000 generated reviews",
-    )
+    reviews, settings = demo_reviews(seed=seed), Settings(seed=seed, ngrams=ngrams)
+    source = reviews.texts.to_list(), ["negative" if label == 0 else "positive" for label in reviews.labels]
+    result = run_audit(source, settings, Splitting(), out, quiet, name="2,000 generated reviews")
     if not quiet:
         show(result.report(), out, result.seconds["total"])
         show(planted_truth(result, reviews))

@@ -8,14 +8,11 @@ hides rarer words, unless they stand out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tokensieve.cli.command import command, out_option, progress, quiet_option, say
-from tokensieve.cli.options import SOURCE
+from tokensieve.cli.command import SOURCE, command, out_option, progress, quiet_option, say
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
@@ -27,7 +24,7 @@ from tokensieve.options import option
     "folder of checkpoints, are compared.",
     source=SOURCE,
 )
-def diagnose(
+def _diagnose(
     model: tuple[str, ...],
     source: str,
     settings: DiagnoseSettings,
@@ -47,53 +44,85 @@ def diagnose(
     out: Path = out_option("tokensieve-diagnose"),
     quiet: bool = quiet_option(),
 ) -> int:
-    """Diagnose one model, or compare several."""
-    from tokensieve.diagnose.diagnosis import exceeded, limits_from
+    """Diagnose one model, or compare several; write everything or nothing."""
+    from tokensieve.diagnose.comparison import Comparison, compare
+    from tokensieve.diagnose.diagnosis import Diagnosis, exceeded, limits_from
+    from tokensieve.diagnose.run import diagnose_corpus
     from tokensieve.diagnose.subjects.loading import load
+    from tokensieve.files import check_writable
+    from tokensieve.report.terminal import show
+    from tokensieve.report.writer import save
+    from tokensieve.text.corpus import read_corpus
+    from tokensieve.text.pairs import read_pairs
 
     if resume and (resume.is_dir() or not resume.parent.is_dir()):
         raise InputError(f"cannot keep unfinished work in {str(resume)!r}: name a file in a folder that exists")
-    mapping: dict[str, str] = {}
-    for item in map_ or []:
-        name, equals, output = item.rpartition("=")
-        if not (name and equals and output):
-            raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
-        mapping[name] = output
-    limits = limits_from(fail_on or [])
-    read, prompted = _reader(source, settings)
+    mapping, limits = _mapping(map_ or []), limits_from(fail_on or [])
     names = _models(list(model))
     if len(names) > 1 and resume:
         raise InputError("--resume keeps the work of one model: name one, or leave it out")
-    opening = partial(
-        load,
-        trust_remote_code=trust_remote_code,
-        device=device,
-        label_words=settings.label_words,
-        template=settings.template,
-    )
-    loaders = {name: partial(opening, name) for name in names}
-    options = {"mapping": mapping, "prompted": prompted}
-    found = _run(read, loaders, settings, options, resume, out, quiet)
-    over = exceeded(found, limits)
+    words, template = settings.label_words, settings.template
+    loaders = {name: partial(load, name, trust_remote_code, device, words, template) for name in names}
+    reading, prompted = _reading(settings)
+    start = time.perf_counter()
+    check_writable(out)
+    result: Diagnosis | Comparison
+    with progress(quiet, lines=True) as tell:
+        if len(names) > 1:
+            tell("reading", 0.0)
+            corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
+            result = compare(loaders, corpus, settings, mapping=mapping, prompted=prompted, progress=tell)
+            judged = result.diagnoses[-1]
+        else:
+            tell("loading the model", 0.0)
+            loaded = loaders[names[0]]()
+            loading = time.perf_counter() - start
+            tell("reading", 0.0)
+            corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
+            seconds = {"loading": loading, "reading": time.perf_counter() - start - loading}
+            result = judged = diagnose_corpus(
+                *loaded,
+                corpus,
+                settings,
+                mapping=mapping,
+                prompted=prompted,
+                model_name=names[0],
+                resume=resume,
+                progress=tell,
+            )
+            result.seconds.update(seconds)
+        tell("writing", 0.99)
+        paths = save(result, out, start=start)
+    if not quiet:
+        show(result.report())
+        print(f"in {printable(str(out))}: {', '.join(sorted({path.relative_to(out).parts[0] for path in paths}))}")
+    over = exceeded(judged, limits)
     for line in over:
         say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)
     return 3 if over else 0
 
 
-def _reader(source: str, settings: DiagnoseSettings) -> tuple[Callable[[], Any], bool]:
-    """What reads the documents, and whether the model reads a prompt before each answer of preference pairs."""
-    from tokensieve.text.corpus import read_corpus
-    from tokensieve.text.pairs import read_pairs
+def _mapping(given: list[str]) -> dict[str, str]:
+    """--map CLASS=OUTPUT."""
+    mapping = {}
+    for item in given:
+        name, equals, output = item.rpartition("=")
+        if not (name and equals and output):
+            raise InputError(f"--map {item!r} is not of the form CLASS=OUTPUT (for example negative=LABEL_0)")
+        mapping[name] = output
+    return mapping
 
-    if settings.pairs is None:
-        return partial(read_corpus, source, settings), False
+
+def _reading(settings: DiagnoseSettings) -> tuple[DiagnoseSettings, bool]:
+    """How documents are read, and whether the model reads a prompt: of pairs --text names it, and answers are grouped by it."""
     prompt = settings.text
-    if prompt is not None and (not isinstance(prompt, str) or prompt in settings.columns_of_pairs):
+    if settings.pairs is None or prompt is None:
+        return settings, False
+    if not isinstance(prompt, str) or prompt in settings.columns_of_pairs:
         raise InputError(
             "beside --pairs one --text names the column of the prompt, if the model reads it: give it once"
         )
-    how = replace(settings, text=None, by=prompt or settings.by)
-    return partial(read_pairs, source, how), prompt is not None
+    return replace(settings, text=None, by=prompt), True
 
 
 def _models(given: list[str]) -> list[str]:
@@ -109,47 +138,3 @@ def _models(given: list[str]) -> list[str]:
         return given
     saved = checkpoints(paths[0])
     return [str(path) for path in saved] if len(saved) > 1 else given
-
-
-def _run(
-    read: Callable[[], Any],
-    loaders: Mapping[str, Callable[[], tuple[Any, Any]]],
-    settings: DiagnoseSettings,
-    options: dict[str, Any],
-    resume: Path | None,
-    out: Path,
-    quiet: bool,
-) -> Any:
-    """Diagnose, write everything or nothing, and show the result; gives the diagnosis of the last model."""
-    from tokensieve.diagnose.comparison import compare
-    from tokensieve.diagnose.run import diagnose_corpus
-    from tokensieve.files import check_writable
-    from tokensieve.report.terminal import show
-    from tokensieve.report.writer import save
-
-    start = time.perf_counter()
-    check_writable(out)
-    result: Any
-    with progress(quiet, lines=True) as tell:
-        if len(loaders) > 1:
-            tell("reading", 0.0)
-            result = compare(loaders, read(), settings, **options, progress=tell)
-        else:
-            ((name, load),) = loaders.items()
-            tell("loading the model", 0.0)
-            loaded = load()
-            loading = time.perf_counter() - start
-            tell("reading", 0.0)
-            corpus = read()
-            seconds = {"loading": loading, "reading": time.perf_counter() - start - loading}
-            result = diagnose_corpus(
-                *loaded, corpus, settings, **options, model_name=name, resume=resume, progress=tell
-            )
-            result.seconds.update(seconds)
-        tell("writing", 0.99)
-        paths = save(result, out, start=start)
-    if not quiet:
-        show(result.report())
-        names = sorted({path.relative_to(out).parts[0] for path in paths})
-        print(f"in {printable(str(out))}: {', '.join(names)}")
-    return result.diagnoses[-1] if len(loaders) > 1 else result

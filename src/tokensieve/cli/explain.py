@@ -13,7 +13,7 @@ from tokensieve.options import option
 
 
 @command(model="Folder written by `train` or `audit`.", text="The text, or - for standard input.")
-def explain(
+def _explain(
     model: Path,
     text: str,
     against: str | None = option(None, "The other answer, for a model of pairs.", metavar="TEXT"),
@@ -23,28 +23,26 @@ def explain(
     as_json: bool = option(False, "Print JSON instead of a table.", flag="--json"),
 ) -> None:
     """Explain the prediction for one text, or why one answer is preferred to another."""
-    from tokensieve.model.explanation import compare
-    from tokensieve.model.explanation import explain as take_apart
+    from tokensieve.model.explanation import Explanation, PairExplanation, compare, explain
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import show_explanation, show_pair
 
     classifier = read_model(model)
     if text == "-":
         text = sys.stdin.buffer.read().decode(errors="replace")
+    found: Explanation | PairExplanation
     if against is not None:
-        pair = compare(classifier, text, against)
-        if as_json:
-            print(printable(json.dumps(pair.to_dict(), ensure_ascii=False)))
-        else:
-            show_pair(classifier, (text, against), pair)
-        return
-    classes = [str(c) for c in classifier.classes]
-    if label is not None and label not in classes:
-        same = next((f"; did you mean {name!r}?" for name in classes if name.lower() == label.strip().lower()), "")
-        raise InputError(f"the model has no class {label!r}; it has {', '.join(classes)}{same}")
-    wanted = None if label is None else classifier.classes[classes.index(label)]
-    found = take_apart(classifier, *classifier.count([text]), wanted)[0]
+        found = compare(classifier, text, against)
+    else:
+        names = [str(c) for c in classifier.classes]
+        if label is not None and label not in names:
+            same = next((f"; did you mean {name!r}?" for name in names if name.lower() == label.strip().lower()), "")
+            raise InputError(f"the model has no class {label!r}; it has {', '.join(names)}{same}")
+        wanted = None if label is None else classifier.classes[names.index(label)]
+        found = explain(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
         print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # escaped, it means the same in JSON
+    elif isinstance(found, PairExplanation):
+        show_pair(classifier, (text, str(against)), found)
     else:
         show_explanation(classifier, text, found)

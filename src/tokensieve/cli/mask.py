@@ -11,19 +11,33 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tokensieve.cli.command import command, out_option, quiet_option, say
-from tokensieve.cli.options import IGNORED, SOURCE, Splitting, TwoColumns, pair_columns, two_columns
+from tokensieve.cli.command import (
+    IGNORED,
+    SOURCE,
+    Splitting,
+    TwoColumns,
+    command,
+    out_option,
+    pair_columns,
+    pairs_option,
+    quiet_option,
+    say,
+)
 from tokensieve.errors import InputError
 from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+if TYPE_CHECKING:
+    import polars as pl
+
+_Row = tuple[str, int, dict[str, Any]]
+"""Its part ("" where the source has none), number and fields."""
 
 
 @command(without=IGNORED, source=SOURCE)
-def mask(
+def _mask(
     source: str,
     reading: SourceSettings,
     splitting: Splitting,
@@ -35,9 +49,7 @@ def mask(
     part: Literal["train", "test"] | None = option(
         None, "Whether SOURCE was the training or the test file, if the audit had --test."
     ),
-    pairs: TwoColumns | None = option(
-        None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED", parse=two_columns
-    ),
+    pairs: TwoColumns | None = pairs_option("Columns of two answers; tokens are removed from both.", "CHOSEN,REJECTED"),
     out: Path = out_option("tokensieve-mask"),
     quiet: bool = quiet_option(),
 ) -> None:
@@ -59,7 +71,7 @@ def mask(
         pairs = (pairs or pair_columns(audit)) if model.pairs else pairs
         if model.vocabulary is not None and splitting == Splitting():
             tokenizer = model.vocabulary.tokenizer
-    formatting = [one for one in tokens if one not in asked and is_formatting(one)]
+    formatting = [one for one in dict.fromkeys(tokens) if one not in asked and is_formatting(one)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in formatting]
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     wanted = list(pairs or text or getattr(tokenizer, "fields", []) or likely)
@@ -67,7 +79,7 @@ def mask(
     wrong = _wrong(source, rows, decided.wrong, part)
     changed, left = 0, list[str]()
     if tokens or not any(wrong):
-        texts = {column: _texts(source, [row for _, _, row in rows], column) for column in columns}
+        texts = {column: _texts(source, rows, column) for column in columns}
         masked, changed = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
         for column, shorter in masked.items():
             differ = (shorter != texts[column]).fill_null(False).arg_true().to_numpy()
@@ -77,20 +89,10 @@ def mask(
                     row[column] = value
     kept = [row for (_, _, row), gone in zip(rows, wrong, strict=True) if not gone]
     removed = [row for (_, _, row), gone in zip(rows, wrong, strict=True) if gone]
-    files: dict[str, Any] = {name: _written(kept, name, source)}
-    review = (
-        name.replace("masked", "wrong-label", 1)
-        if folder == out
-        else f"{Path(name).stem}-wrong-label{Path(name).suffix}"
-    )
-    ours = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)" if folder == out else re.escape(review)
-    if removed:
-        files[review] = _written(removed, review, source)
-    if folder == out:
-        summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+    summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
+    files, ours = _files(name, kept, removed, source, summary if folder == out else None)
     write_all(folder, files, ours=ours)
-    for one in dict.fromkeys(formatting):
+    for one in formatting:
         say(quiet, f"not removed: {one} is formatting, not a word of the text")
     if tokens and not changed:
         say(quiet, "no document contains any of the tokens; the data is a copy")
@@ -102,34 +104,85 @@ def mask(
 
 
 def _target(out: Path, source: str) -> tuple[Path, str]:
-    """The folder to write into and the name of the data there: `out` is the folder, or names the file.
-
-    Raises:
-        InputError: it names a file of another kind.
-    """
-    if out.suffix.lower() in SUFFIXES and not out.is_dir():
+    """The folder to write into and the name of the data there: `out` is the folder, or names the file."""
+    suffixes = (".csv", ".tsv", ".jsonl", ".parquet")
+    if out.suffix.lower() in suffixes and not out.is_dir():
         return out.parent, out.name
     if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():
         raise InputError(f"--out {out.name!r} must end in .csv, .tsv, .jsonl or .parquet, or name a folder")
     suffix = Path(re.sub(r"\.(gz|zst)$", "", source.lower())).suffix
     suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(suffix, suffix)
-    return out, f"masked{suffix if suffix in SUFFIXES else '.csv'}"
+    return out, f"masked{suffix if suffix in suffixes else '.csv'}"
 
 
-def _wrong(
-    source: str, rows: list[tuple[str, int, dict[str, Any]]], wrong: Mapping[str, frozenset[int]], part: str | None
-) -> list[bool]:
+def _files(
+    name: str,
+    kept: list[dict[str, Any]],
+    removed: list[dict[str, Any]],
+    source: str,
+    summary: Mapping[str, object] | None,
+) -> tuple[dict[str, str | bytes], str]:
+    """What is written, and a pattern of names that an earlier run may have left; the summary is None where --out names a file."""
+    review = f"{Path(name).stem}-wrong-label{Path(name).suffix}"
+    ours, files = re.escape(review), dict[str, str | bytes]({name: _written(kept, name, source)})
+    if summary is not None:
+        review, ours = name.replace("masked", "wrong-label", 1), r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+    if removed:
+        files[review] = _written(removed, review, source)
+    return files, ours
+
+
+def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
+    """Tokens over the limit of an audit, or else of its shortcuts, and its text column; `must`: nothing else names any token."""
+    from tokensieve.files import parsed, read_regular
+    from tokensieve.text.formatting import is_formatting
+
+    place = "summary.json"
+    try:
+        found = parsed(read_regular(folder / place))
+        over = [str(row["token"]) for row in found["over_budget"]]
+        column = str(found["settings"]["columns"][0])
+        if not over:
+            place = "findings.json"
+            findings = parsed(read_regular(folder / place))["findings"]
+            tokens = [str(token) for one in findings if one["kind"] == "shortcut" for token in one["tokens"]]
+            over = [token for token in tokens if not is_formatting(token)]
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
+        raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {said}") from None
+    if not over and must:
+        raise InputError(
+            f"the audit in {str(folder)!r} found no shortcut and no token over a limit; name tokens with --token"
+        )
+    return list(dict.fromkeys(over)), [column]
+
+
+def _rows(source: str, reading: SourceSettings, wanted: list[str], must: bool) -> tuple[list[_Row], list[str]]:
+    """All rows, and the names of the text columns: those wanted, if they must be there or are, else one that is found."""
+    from tokensieve.text.columns import text_columns
+    from tokensieve.text.sources import open_source
+
+    opened = open_source(source, reading)
+    there = wanted and (must or set(wanted) <= set(opened.train.columns))
+    chosen = [text_columns(opened.train, name)[0] for name in (wanted if there else [None])]
+    if opened.test is None:
+        return [("", number, row) for number, row in enumerate(opened.train.records(), 1)], list(dict.fromkeys(chosen))
+    rows = [
+        (part, number, row | {"split": part})
+        for part, table in (("train", opened.train), ("test", opened.test))
+        for number, row in enumerate(table.records(), 1)
+    ]
+    return rows, list(dict.fromkeys(chosen))
+
+
+def _wrong(source: str, rows: list[_Row], wrong: Mapping[str, frozenset[int]], part: str | None) -> list[bool]:
     """Which rows have a wrong label. A source with training and test documents of its own has rows of both parts; any other is the
-    part named, or has the documents of both.
-
-    Raises:
-        InputError: a row that the decisions name is not there.
-    """
+    part named, or has the documents of both."""
     if {side for side, _, _ in rows} <= {""}:
         wrong = {"": wrong.get(part, frozenset()) if part else frozenset().union(*wrong.values())}
-    have = {(side, number) for side, number, _ in rows}
     for side, numbers in wrong.items():
-        missing = sorted(number for number in numbers if (side, number) not in have)
+        missing = sorted(numbers - {number for own, number, _ in rows if own == side})
         if missing:
             raise InputError(
                 f"{source}: there is no {side + ' ' if side else ''}row {missing[0]}, which --decisions names; give the source of "
@@ -138,78 +191,17 @@ def _wrong(
     return [number in wrong.get(side, ()) for side, number, _ in rows]
 
 
-def _rows(
-    source: str, reading: SourceSettings, wanted: list[str], must: bool
-) -> tuple[list[tuple[str, int, dict[str, Any]]], list[str]]:
-    """All rows as (part, or "" if the source has none; number; fields), and the names of the text columns.
-
-    Args:
-        source, reading: the source and how it is read.
-        wanted: text columns; empty to find one.
-        must: whether they have to be there; otherwise one is found if they are not.
-    """
-    from tokensieve.text.columns import text_columns
-    from tokensieve.text.sources import open_source
-
-    opened = open_source(source, reading)
-    there = wanted and (must or set(wanted) <= set(opened.train.columns))
-    chosen = [text_columns(opened.train, name)[0] for name in (wanted if there else [None])]
-    rows = []
-    for part, table in (("train", opened.train), ("test", opened.test)):
-        if table is not None:
-            side = "" if opened.test is None else part
-            split = {"split": part} if side else {}
-            rows += [(side, number, row | split) for number, row in enumerate(table.records(), 1)]
-    return rows, list(dict.fromkeys(chosen))
-
-
-def _texts(source: str, rows: list[dict[str, Any]], column: str) -> Any:
+def _texts(source: str, rows: list[_Row], column: str) -> pl.Series:
     """The texts of a column, null where a row has none."""
     from tokensieve.text.tokenizers import text_series
 
-    values = [row.get(column) for row in rows]
-    for i, value in enumerate(values):
+    values = [row.get(column) for _, _, row in rows]
+    for i, value in enumerate(values, 1):
         if not (value is None or isinstance(value, str)):
             raise InputError(
-                f"{source}: row {i + 1}: {column!r} is {value!r:.40}, not text; name the text column with --text"
+                f"{source}: row {i}: {column!r} is {value!r:.40}, not text; name the text column with --text"
             )
     return text_series(values)
-
-
-def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
-    """Tokens over the budget of an audit, of which there must be some where nothing else names any, and its text column."""
-    from tokensieve.files import parsed, read_regular
-
-    try:
-        found = parsed(read_regular(folder / "summary.json"))
-        over = [str(row["token"]) for row in found["over_budget"]]
-        column = str(found["settings"]["columns"][0])
-    except (OSError, ValueError) as problem:
-        raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {problem}") from None
-    except (KeyError, TypeError, IndexError) as problem:
-        raise InputError(
-            f"--audit {str(folder)!r} is not the folder of an audit: its summary.json lacks {problem}"
-        ) from None
-    if not over:
-        over = _shortcuts(folder)
-    if not over and must:
-        raise InputError(
-            f"the audit in {str(folder)!r} found no shortcut and no token over a limit; name tokens with --token"
-        )
-    return list(dict.fromkeys(over)), [column]
-
-
-def _shortcuts(folder: Path) -> list[str]:
-    """The tokens of the shortcuts of an audit without a limit."""
-    from tokensieve.files import parsed, read_regular
-    from tokensieve.text.formatting import is_formatting
-
-    try:
-        findings = parsed(read_regular(folder / "findings.json"))["findings"]
-        tokens = [str(token) for one in findings if one["kind"] == "shortcut" for token in one["tokens"]]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: findings.json: {problem}") from None
-    return [token for token in tokens if not is_formatting(token)]
 
 
 def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:
@@ -239,8 +231,7 @@ def _written(rows: list[dict[str, Any]], name: str, source: str) -> bytes:
     return out.getvalue().encode(errors="replace")
 
 
-def _deep(value: Any, limit: int = 30) -> bool:
+def _deep(value: object, limit: int = 30) -> bool:
     """Whether a value is nested so deeply that Parquet would take minutes; it is then written as JSON text."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return isinstance(value, list) and (limit == 0 or any(_deep(inner, limit - 1) for inner in value))
+    inside = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(inside, list) and (limit == 0 or any(_deep(inner, limit - 1) for inner in inside))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @command(experiments="Experiments to run; all by default (see --list).")
-def reproduce(
+def _reproduce(
     settings: ReproduceSettings,
     experiments: tuple[str, ...] = (),
     listing: bool = option(False, "Describe the experiments and stop.", flag="--list"),
@@ -31,7 +31,7 @@ def reproduce(
     from tokensieve.report.writer import save
     from tokensieve.reproduce.experiment import select_experiments
     from tokensieve.reproduce.report import describe_experiments
-    from tokensieve.reproduce.run import reproduce as run
+    from tokensieve.reproduce.run import reproduce
 
     chosen = select_experiments(experiments, settings.readings)
     if listing:
@@ -46,7 +46,7 @@ def reproduce(
         say(quiet, f"{id}{under}, seed {found.seed}: {met} ({how})")
 
     with progress(quiet) as tell:
-        study = run(chosen, settings, out, tell, done)
+        study = reproduce(chosen, settings, out, tell, done)
         save(study, out, for_print=True, also={"table.md": markdown(study.report())})
     if not quiet:
         show(study.report())

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokensieve.cli.command import command, out_option, progress, quiet_option, say
-from tokensieve.cli.options import SOURCES, Splitting, advise_streaming, reading_of, sources
+from tokensieve.cli.command import SOURCES, Splitting, command, one_source, out_option, progress, quiet_option, say
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
@@ -16,7 +15,7 @@ from tokensieve.progress import Clock
 
 
 @command(source=SOURCES)
-def train(
+def _train(
     source: list[str],
     settings: TrainSettings,
     splitting: Splitting,
@@ -37,8 +36,7 @@ def train(
     from tokensieve.text.corpus import read_corpus
 
     settings = replace(settings, formatting=bool(settings.pairs) if formatting is None else formatting)
-    given, shown = sources(source)
-    advise_streaming(shown, settings, quiet)
+    given = one_source(source, settings, quiet)
     tokenizer, clock = splitting.splitter(), Clock()
     if cluster is not None and settings.pairs:
         raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
@@ -63,7 +61,7 @@ def train(
             files["tokens.csv"] = csv_table(token_frame(learned.task.importance(learned.train), learned)[0])
         clock.lap("report")
         summary = learned.to_dict()
-        summary["settings"] |= reading_of(settings) | splitting.as_given()
+        summary["settings"] |= splitting.given(settings)
         summary["seconds"] = clock.seconds | {"total": sum(clock.seconds.values())}
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
         write_all(out, files)

@@ -15,12 +15,9 @@ from tokensieve.escape import printable
 from tokensieve.text.settings import ReadSettings, SourceSettings
 from tokensieve.theory.settings import VerifySettings
 
-_GENERATED = ("documents", "types", "relevant", "length")
-_READ = (*(field.name for field in fields(SourceSettings)), "ngrams", "min_documents")
-
 
 @command(source="As for audit; generated documents by default.")
-def verify(
+def _verify(
     settings: VerifySettings,
     source: str | None = None,
     out: Path = out_option("tokensieve-verify"),
@@ -31,10 +28,19 @@ def verify(
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
     from tokensieve.text.corpus import read_corpus
-    from tokensieve.theory.verify import verify as run
+    from tokensieve.theory.verify import verify
 
     start = time.perf_counter()
-    _check_options(settings, source)
+    read = {"ngrams", "min_documents", *(field.name for field in fields(SourceSettings))}
+    for field in fields(settings):
+        notes = field.metadata.get("option")
+        if notes is None or notes["flag"] == "" or getattr(settings, field.name) == field.default:
+            continue
+        flag = "--" + field.name.replace("_", "-")
+        if source is None and field.name in read:
+            raise InputError(f"{flag} is for documents that are read: name a SOURCE")
+        if source is not None and field.name in ("documents", "types", "relevant", "length"):
+            raise InputError(f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}")
     # The claims are about all labelled documents of a source: of reading, only the options of sources apply.
     reading = ReadSettings(**{field.name: getattr(settings, field.name) for field in fields(SourceSettings)})
     check_writable(out)
@@ -42,23 +48,10 @@ def verify(
         tell("reading", 0.0)
         corpus = None if source is None else read_corpus(source, reading)
         spent = time.perf_counter() - start
-        found = run(corpus, settings, progress=tell)
+        found = verify(corpus, settings, progress=tell)
         found.seconds["reading"] = spent
         tell("writing", 0.0)
         save(found, out, start=start, for_print=True)
     if not quiet:
         show(found.report())
         print(f"report.html, pictures, tables, certificate and summary.json in {printable(str(out))}")
-
-
-def _check_options(settings: VerifySettings, source: str | None) -> None:
-    """Refuse options of documents that are read without a source, and of generated ones with one."""
-    for field in fields(settings):
-        notes = field.metadata.get("option")
-        if notes is None or notes["flag"] == "" or getattr(settings, field.name) == field.default:
-            continue
-        flag = "--" + field.name.replace("_", "-")
-        if source is None and field.name in _READ:
-            raise InputError(f"{flag} is for documents that are read: name a SOURCE")
-        if source is not None and field.name in _GENERATED:
-            raise InputError(f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}")
