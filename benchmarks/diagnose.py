@@ -32,11 +32,10 @@ import tokensieve
 from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
-from tokensieve.diagnose.effects.measuring import Work, choose, read, remove_words
+from tokensieve.diagnose.effects.measuring import Measured, Work, choose
 from tokensieve.diagnose.subjects.classes import Outputs
-from tokensieve.diagnose.subjects.pieces import PieceSubject
 from tokensieve.diagnose.subjects.reader import Reader, prepared
-from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, Windows
+from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, PieceSubject, Windows
 from tokensieve.progress import silent
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.vocabulary import count_texts
@@ -105,9 +104,7 @@ def fidelity(options: argparse.Namespace) -> None:
             reader = Reader(model, Outputs((0, 1), 2, 2), frame)
             words = vocabulary(held)
             mine, other = (
-                PieceSubject(
-                    reader, Windows.encode(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent), 2
-                )
+                PieceSubject(reader, Windows(tokenizer, pl.Series(part), SPLITTER, words, frame, 96, True, silent), 2)
                 for part in (held[:1000], held[1000:])
             )
             truth, own = left_out(other, len(words), 16), reader.reads_text
@@ -155,9 +152,11 @@ def left_out(subject: Any, types: int, per_type: int) -> Any:
 def losses(subject: Any, types: int, per_type: int) -> tuple[Any, Any]:
     """Words left out of a document each, and what its answer loses."""
     chosen = choose(subject.types, np.arange(types), per_type, 0)
-    work, outputs = Work(32, 4, 0, None, "", silent), Outputs((0, 1), 2, 2)
-    answers = outputs.answers(read(subject, outputs, work)["logits"])
-    return subject.types[chosen], remove_words(subject, outputs, answers, chosen, work, "out")[:, 0]
+    measured = Measured(subject, Outputs((0, 1), 2, 2), Work(32, 4, 0, None, "", silent))
+    measured.read()
+    measured.answers = measured.outputs.answers(measured.logits)
+    of = subject.types[chosen]
+    return of, measured.remove(of, subject.windows[chosen], "out")[:, 0]
 
 
 def halves(subject: Any, types: int) -> float:

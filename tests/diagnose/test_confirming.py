@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose.effects import confirming
-from tokensieve.diagnose.effects.confirming import _together
-from tokensieve.diagnose.effects.use import Use, use_of
-from tokensieve.diagnose.subjects.texts import TextSubject
+from tokensieve.diagnose.effects.confirming import combined_use
+from tokensieve.diagnose.effects.measuring import Use, use_of
+from tokensieve.diagnose.subjects.recognise import TextSubject
 from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, Windows
 from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer
@@ -37,8 +37,8 @@ def having(text: str, word: str, place: float) -> str:
 def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_it(side: str) -> None:
     tokenizer = framed(train_tokenizer("wordpiece", TEXTS.to_list()), False)
     tokenizer.truncation_side = side
-    whole = Windows.encode(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
-    cut = Windows.encode(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), 20, True, silent)
+    whole = Windows(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
+    cut = Windows(tokenizer, TEXTS, SPLITTER, WORDS, Frame.of(tokenizer), 20, True, silent)
     longest, some = int(np.diff(whole.starts).max()), 0
     for w, text in enumerate(TEXTS):
         for s, place in ((0, 0.0), (2, 0.4), (3, 0.99)):
@@ -51,9 +51,7 @@ def test_a_word_put_into_a_window_is_what_the_tokenizer_gives_for_the_text_with_
             if side == "right":  # the piece that some models read their answer from
                 assert short.ids[-2:].tolist() == before.ids[-2:].tolist()
     assert some > 60
-    empty = Windows.encode(
-        tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent
-    )
+    empty = Windows(tokenizer, pl.Series(["zzz", WORDS[0]]), SPLITTER, WORDS, Frame.of(tokenizer), None, True, silent)
     assert empty.having(0, 0, 0.5).ids.tolist() == empty.input(0).ids.tolist()
 
 
@@ -63,7 +61,7 @@ def test_in_a_pair_of_texts_the_word_takes_the_segment_of_its_place() -> None:
 
     def windows(*texts: str) -> Windows:
         joined = pl.Series([SEPARATOR.join(texts), TEXTS[0] + SEPARATOR])  # the second is longer, so that there is room
-        return Windows.encode(tokenizer, joined, SPLITTER, WORDS, Frame.of(tokenizer, True), None, True, silent)
+        return Windows(tokenizer, joined, SPLITTER, WORDS, Frame.of(tokenizer, True), None, True, silent)
 
     one, two, new = WORDS[2], WORDS[5], 0
     # the form of a word is that of its first text
@@ -103,7 +101,7 @@ def test_both_means_are_weighted_by_precision_and_what_words_at_large_show() -> 
     rng = np.random.default_rng(4)
     own = [list(rng.exponential(size=n)) for n in (5, 9, 20, 30)]
     put = [list(rng.exponential(1.5, size=n)) for n in (19, 15, 40, 0)]
-    found = _together(of(own), of(put))
+    found = combined_use(of(own), of(put))
     # by plain sums: DerSimonian and Laird's weights with a variance between the two kinds
     u, v = [np.mean(x) for x in own], [np.mean(x) for x in put[:3]]
     s_u, s_v = [np.var(x, ddof=1) / len(x) for x in own], [np.var(x, ddof=1) / len(x) for x in put[:3]]
@@ -122,12 +120,12 @@ def test_the_weighted_mean_lies_between_both(seed: int) -> None:
     own, put = (
         of([list(rng.exponential(rng.exponential(), size=rng.integers(5, 30))) for _ in range(6)]) for _ in "ab"
     )
-    found = _together(own, put)
+    found = combined_use(own, put)
     least, most = np.minimum(own["use"], put["use"]), np.maximum(own["use"], put["use"])
     assert (found["use"] >= least - 1e-9).all() and (found["use"] <= most + 1e-9).all()
     assert (found["use_low"] <= found["use"]).all() and (found["use"] <= found["use_high"]).all()
     # a mean without error is kept, however many others say otherwise
-    constant = _together(own | {"use_error": 0 * own["use"]}, put)
+    constant = combined_use(own | {"use_error": 0 * own["use"]}, put)
     assert constant["use"] == pytest.approx(own["use"], rel=1e-6)
 
 

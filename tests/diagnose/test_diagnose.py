@@ -30,13 +30,12 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.measuring import choose
-from tokensieve.diagnose.judgement.agreement import correlate, gather, importance
+from tokensieve.diagnose.judgement.agreement import Evidence, correlate
 from tokensieve.diagnose.report import headline, sentences
 from tokensieve.diagnose.subjects.classes import Outputs
-from tokensieve.diagnose.subjects.pieces import PieceSubject
-from tokensieve.diagnose.subjects.reader import FIRST, LAST, MEAN, RIGHT, Reader, prepared
-from tokensieve.diagnose.subjects.weights import untrained_twin
-from tokensieve.diagnose.subjects.windows import SPECIAL, Frame, Input, Windows
+from tokensieve.diagnose.subjects.loading import untrained_twin
+from tokensieve.diagnose.subjects.reader import Reader, prepared
+from tokensieve.diagnose.subjects.windows import SPECIAL, Frame, Input, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import Z95
@@ -51,15 +50,15 @@ SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 def test_attention_and_effects_against_one_document_at_a_time(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
     frame = Frame.of(tokenizer)
-    windows = Windows.encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
+    windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     batch = [windows.input(w) for w in range(3)]
     rng = np.random.default_rng(0)
     kinds = [windows.types[a:z] for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     share = [np.where(one == SPECIAL, np.nan, rng.random(len(one))) for one in kinds]
     with prepared(model, 0):
         reader = Reader(model, Outputs((1, 0), 2, 2), frame)
-        assert reader.layers == 2 and reader.differentiable and reader.padding == RIGHT
-        assert reader.reads == (LAST if family in ("gpt2", "llama") else FIRST)
+        assert reader.layers == 2 and reader.differentiable and reader.padding == "right"
+        assert reader.reads == ("last" if family in ("gpt2", "llama") else "first")
         logits, attention = reader.look(batch)
         effects = reader.integrate(batch, share, np.zeros(3, dtype=np.int64))
         np.testing.assert_allclose(logits, reader.logits(batch), atol=1e-5)
@@ -68,7 +67,7 @@ def test_attention_and_effects_against_one_document_at_a_time(family: str) -> No
             ids = torch.tensor(one.ids[None].astype(np.int64))
             out = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True)
             np.testing.assert_allclose(logits[k], out.logits[0].detach(), atol=1e-5)
-            at = len(one.ids) - 1 if reader.reads == LAST else 0
+            at = len(one.ids) - 1 if reader.reads == "last" else 0
             layers = [a[0].mean(0).numpy() for a in out.attentions]
             eye = np.eye(len(one.ids))
             rolled = (layers[1] + eye) / 2 @ ((layers[0] + eye) / 2)
@@ -94,7 +93,7 @@ def integrated(model: Any, ids: Any, share: Any) -> Any:
 def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
     frame, words, at = Frame.of(tokenizer), [np.array([5]), np.array([2, 5])], np.array([1, 0])
-    windows = Windows.encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
+    windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     table = model.get_input_embeddings()
     with prepared(model, 0):
         reader = Reader(model, Outputs((0, 1), 2, 2), frame)
@@ -116,7 +115,7 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
     model, tokenizer = build(family, TEXTS.to_list())
     frame = Frame.of(tokenizer)
-    windows = Windows.encode(tokenizer, TEXTS[:4], WordTokenizer(), WORDS, frame, None, True, silent)
+    windows = Windows(tokenizer, TEXTS[:4], WordTokenizer(), WORDS, frame, None, True, silent)
     batch = [windows.input(w) for w in range(4)]
     text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
@@ -150,7 +149,7 @@ def test_mean_pooling_is_seen() -> None:
     with prepared(other, 0):
         reader = Reader(other, Outputs((0, 1), 2, 2), Frame.of(tokenizer))
         _, attention = reader.look([Input(np.arange(5, 5 + n, dtype=np.int32)) for n in (4, 9)])
-    assert reader.reads == MEAN
+    assert reader.reads == "mean"
     for received in attention:
         np.testing.assert_allclose(received.sum(-1), 1, atol=1e-5)
 
@@ -168,8 +167,7 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     rng = np.random.default_rng(0)
     matrix, labels = rng.poisson(1.0, (60, 5)), rng.permutation(np.arange(60) % 2)
     counts = Counts.from_matrix(matrix, labels.tolist())
-    evidence = gather(counts, rng.integers(0, 6, 60), 6)
-    mine = importance(*(part.sum(axis=0) for part in evidence))[:, 0]
+    mine = Evidence(counts, rng.integers(0, 6, 60), 6).whole[:, 0]
     found = token_importance(counts)
     n = matrix.sum(0) ** 2 / (matrix**2).sum(0)
     np.testing.assert_allclose(mine, found.posterior_difference[:, 1] * n / (n + Z95**2))
@@ -177,7 +175,7 @@ def test_importance_is_the_shrunken_balanced_posterior_difference() -> None:
     ends = [np.roots([1 + Z95**2 / m, -(2 * p + Z95**2 / m), p**2]) for p, m in zip(share, n, strict=True)]
     np.testing.assert_allclose(mine, [roots.sum() - 1 for roots in ends], atol=1e-12)  # centre of Wilson's interval
     twice = Counts.from_matrix(np.vstack([matrix, matrix[labels == 1]]), [*labels, *labels[labels == 1]])
-    balanced = importance(*(part.sum(axis=0) for part in gather(twice, np.zeros(90, dtype=np.int64), 1)))[:, 0]
+    balanced = Evidence(twice, np.zeros(90, dtype=np.int64), 1).whole[:, 0]
     assert np.abs(np.sign(balanced) - np.sign(mine)).max() == 0  # a class counted twice changes no side
 
 
@@ -188,7 +186,7 @@ def test_interval_holds_the_true_correlation_as_often_as_it_says() -> None:
         measure = 0.6 * truth + 0.8 * rng.normal(size=(80, 1))
         noise = rng.normal(size=(20, 80, 1))
         left = [truth + (noise.sum(0) - noise[g]) / 19 * 0.5 for g in range(20)]
-        one = correlate(truth + noise.mean(0) * 0.5, left, measure, [measure] * 20, signed=True)
+        one = correlate(truth + noise.mean(0) * 0.5, left, measure, [measure] * 20)
         inside += one.low <= 0.6 <= one.high
     assert 0.92 <= inside / runs <= 1.0
 
@@ -199,14 +197,14 @@ def test_a_word_of_one_group_does_not_widen_the_interval() -> None:
     seen = np.exp(np.abs(truth[:, 0]) + 0.1 * rng.normal(size=60))
     gone = seen.copy()
     gone[0] = np.nan  # in the documents of the first group alone
-    one = correlate(truth, [truth] * 10, seen, [gone] + [seen] * 9, signed=False)
+    one = correlate(truth, [truth] * 10, seen, [gone] + [seen] * 9)
     assert one.error < 1.1 / np.sqrt(57) and one.low > 0.5
 
 
 def test_more_draws_are_the_mean_of_single_ones() -> None:
     model, tokenizer = build("bert", TEXTS.to_list())
     frame = Frame.of(tokenizer)
-    windows = Windows.encode(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
+    windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     with prepared(model, 0):
         subject = PieceSubject(Reader(model, Outputs((0, 1), 2, 2), frame), windows, 2)
         m, at, heads = len(subject.types), np.arange(3), np.zeros(3, dtype=np.int64)

@@ -21,9 +21,8 @@ from pages import HOSTILE, Page, violations
 from tokensieve import __version__
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
-from tokensieve.diagnose.comparison_report import _last_names
 from tokensieve.diagnose.subjects.classes import Outputs
-from tokensieve.diagnose.subjects.weights import untrained_twin
+from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.errors import InputError
 from tokensieve.report.html import page as html_page
 from tokensieve.report.pictures import pictures_of, specification
@@ -295,7 +294,6 @@ def test_two_checkpoints_are_compared(run: Run, home: Path, tmp_path: Path) -> N
     steps = [str(saved / f"checkpoint-{step}") for step in (10, 20)]
     assert _models(steps[::-1]) == _models([str(saved)]) == steps  # as a shell's checkpoint-* gives them
     assert _models([steps[1], str(home / "model")]) == [steps[1], str(home / "model")]
-    assert _last_names(["a/b", "c/d"]) == {"a/b": "b", "c/d": "d"} and _last_names(["a/b", "c/b"])["a/b"] == "a/b"
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def tokenizer_of(kind: str) -> str:
 
 def encoded(family: str, limit: int | None = None, cut: bool = True, texts: pl.Series = TEXTS[:20]) -> tuple[Any, Any]:
     tokenizer = framed(Tokenizer.from_str(tokenizer_of(kind_of(family))), family in ("gpt2", "llama"))
-    return tokenizer, Windows.encode(tokenizer, texts, WordTokenizer(), WORDS, Frame.of(tokenizer), limit, cut, silent)
+    return tokenizer, Windows(tokenizer, texts, WordTokenizer(), WORDS, Frame.of(tokenizer), limit, cut, silent)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
@@ -59,7 +59,7 @@ def test_pieces_of_a_word_spell_the_word(family: str) -> None:
 def test_the_first_word_that_a_piece_reaches_into_gets_it() -> None:
     made = train_tokenizer("bytes", ["x"])
     tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]")
-    windows = Windows.encode(
+    windows = Windows(
         tokenizer,
         pl.Series(["naïve not, \U0001f600 bad", ""]),
         WordTokenizer(),
@@ -91,7 +91,7 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
     assert cut.long_documents == parts.long_documents == (lengths > 20 - frame).sum()
     assert cut.lost_pieces == np.maximum(lengths - (20 - frame), 0).sum() and cut.all_pieces == lengths.sum()
     tokenizer.truncation_side = "left"
-    end = Windows.encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
+    end = Windows(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
     assert (
         end.input(0).ids[end.types[: end.starts[1]] != SPECIAL].tolist()
         == whole.pieces[: whole.starts[1]][whole.types[: whole.starts[1]] != SPECIAL][frame - 20 :].tolist()
@@ -102,7 +102,7 @@ def test_windows_cover_everything_and_truncation_counts_what_is_lost(family: str
 def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the_words(side: str) -> None:
     tokenizer, _ = encoded("bert")
     tokenizer.truncation_side = side
-    windows = Windows.encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
+    windows = Windows(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, True, silent)
     for w, text in enumerate(TEXTS[:20]):
         for words in ([5], [1, 2, 5], list(range(len(WORDS)))):
             left, at = "", 0
@@ -110,7 +110,7 @@ def test_what_is_left_of_a_long_document_is_what_the_tokenizer_gives_without_the
                 left, at = left + text[at : start if word in [WORDS[s] for s in words] else end], end
             ids = tokenizer(left + text[at:], truncation=True, max_length=20)["input_ids"]
             assert windows.without(w, np.array(words)).ids.tolist() == ids
-    parts = Windows.encode(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, False, silent)
+    parts = Windows(tokenizer, TEXTS[:20], WordTokenizer(), WORDS, Frame.of(tokenizer), 20, False, silent)
     few = parts.of_documents(np.array([3, 7]))
     mine = [w for w, k in enumerate(parts.documents) if k in (3, 7)]
     assert [few.without(i, np.array([5])).ids.tolist() for i in range(len(few))] == [

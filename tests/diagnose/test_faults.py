@@ -18,13 +18,13 @@ from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.diagnosis import exceeded, limits_from
 from tokensieve.diagnose.effects.confirming import Trials
-from tokensieve.diagnose.effects.use import use_of
+from tokensieve.diagnose.effects.measuring import holm, use_of
 from tokensieve.diagnose.judgement import status as judging
-from tokensieve.diagnose.judgement.learning import Learning, behaves, random_auc, skill_of
-from tokensieve.diagnose.judgement.status import Status, _holm, _p_above, judge
+from tokensieve.diagnose.judgement.agreement import Learning, Skill, behaves, random_auc
+from tokensieve.diagnose.judgement.status import Status, _p_above, judge
 from tokensieve.diagnose.report import coverage_line, headline, sentences
 from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
-from tokensieve.diagnose.subjects.weights import untrained_twin
+from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 
@@ -227,9 +227,9 @@ def test_a_mean_of_skewed_sizes_is_shown_as_often_as_the_level_says() -> None:
 
 def test_holms_procedure() -> None:
     p = np.array([0.009, 0.04, 0.011, 0.6, 0.013])  # against 0.05 over 5, 4, 3, 2, 1
-    assert _holm(p).tolist() == [True, False, True, False, True]
-    assert _holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
-    assert _holm(np.array([0.03, 0.03])).tolist() == [False, False] and _holm(np.empty(0)).tolist() == []
+    assert holm(p).tolist() == [True, False, True, False, True]
+    assert holm(np.array([0.02, 0.011, 0.03])).tolist() == [True, True, True]
+    assert holm(np.array([0.03, 0.03])).tolist() == [False, False] and holm(np.empty(0)).tolist() == []
 
 
 def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> None:
@@ -342,7 +342,7 @@ def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> 
 def test_of_few_documents_no_interval_leaves_its_range() -> None:
     labels = np.arange(12) % 2
     f = np.where(labels == 1, 1.0, -1.0) + np.random.default_rng(5).normal(scale=1.3, size=12)
-    skill = skill_of(f[:, None], labels, np.arange(12) % 4, 4, False, 0.6)
+    skill = Skill.of(f[:, None], labels, np.arange(12) % 4, False, 0.6)
     assert 0 <= skill.auc_low < skill.auc < 1 and skill.auc_high == 1.0
 
 

@@ -22,8 +22,7 @@ from sklearn.svm import LinearSVC
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
-from tokensieve.diagnose.settings import label_words_from
-from tokensieve.diagnose.subjects.documents import Sample, corpus_of
+from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.windows import SEPARATOR, SPECIAL, SPLITTER, Frame, Windows
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
@@ -211,16 +210,13 @@ def test_pairs_of_texts_are_read_as_the_tokenizer_joins_them(few: Any) -> None:
     with torch.no_grad():
         z = model(**tokenizer(*pairs[0], return_tensors="pt")).logits[0]
     assert found.reading["windows"] == 60 and found.reading["truncated_documents"] == 0
-    joined = Sample.draw(corpus_of(pairs, labels, ""), SPLITTER, 5, 60, 0).texts
-    windows = Windows.encode(
-        tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), None, True, lambda s, x: None
-    )
+    frame = pl.DataFrame({"first": texts, "second": texts[::-1], "label": labels})
+    joined = Sample(read_corpus(frame, text=["first", "second"], label="label"), SPLITTER, 5, 60, 0).texts
+    windows = Windows(tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), None, True, lambda s, x: None)
     given = tokenizer(*pairs[0])
     assert windows.input(0).ids.tolist() == given["input_ids"]
     assert windows.input(0).segments is None or windows.input(0).segments.tolist() == given["token_type_ids"]
-    short = Windows.encode(
-        tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), 40, True, lambda s, x: None
-    )
+    short = Windows(tokenizer, joined, SPLITTER, ("the",), Frame.of(tokenizer, True), 40, True, lambda s, x: None)
     cut = tokenizer(*pairs[0], truncation="longest_first", max_length=40)["input_ids"]
     assert short.input(0).ids.tolist() == cut and np.isfinite(z.numpy()).all()
 
@@ -304,12 +300,12 @@ def test_two_columns_are_a_pair_of_texts() -> None:
     frame = pl.DataFrame(
         {"premise": ["a b", "c ⟦hypothesis⟧ d"] * 4, "hypothesis": ["e\nf", "g"] * 4, "label": ["y", "n"] * 4}
     )
-    found = Sample.draw(read_corpus(frame, text=["premise", "hypothesis"], label="label"), SPLITTER, 1, 8, 0)
+    found = Sample(read_corpus(frame, text=["premise", "hypothesis"], label="label"), SPLITTER, 1, 8, 0)
     assert found.paired and found.corpus.fields == ()
     assert found.corpus.texts.to_list()[:2] == [f"a b{SEPARATOR}e\nf", f"c [hypothesis] d{SEPARATOR}g"]
     three = frame.with_columns(more=pl.lit("x"))
     with pytest.raises(InputError, match="not 3 fields"):
-        Sample.draw(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"), SPLITTER, 1, 8, 0)
+        Sample(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"), SPLITTER, 1, 8, 0)
     with pytest.raises(InputError, match="one text at a time"):
         diagnose(lambda texts: np.zeros(len(texts)), None, [("a b", "c")] * 20, [0, 1] * 10, QUICK, classes=["0", "1"])
 
@@ -317,14 +313,14 @@ def test_two_columns_are_a_pair_of_texts() -> None:
 def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
     frame = pl.DataFrame({"prompt": ["the tea", "the sea"] * 5, "chosen": ["the a"] * 10, "rejected": ["the b"] * 10})
     corpus = read_pairs(frame, pairs=("chosen", "rejected"), by="prompt")
-    found, bare = (Sample.draw(corpus, SPLITTER, 1, 20, 0, prompted=x) for x in (True, False))
+    found, bare = (Sample(corpus, SPLITTER, 1, 20, 0, prompted=x) for x in (True, False))
     assert found.prompts is not None and found.prompts.to_list()[:4] == ["the tea"] * 2 + ["the sea"] * 2
     assert (
         bare.prompts is None and not bare.paired and found.partner is not None and found.partner.tolist()[:2] == [1, 0]
     )
     tokenizer = build("bert", few[0])[1]
     frame_ = replace(Frame.of(tokenizer, True), prompted=True)
-    windows = Windows.encode(tokenizer, found.inputs, SPLITTER, ("the",), frame_, None, True, lambda s, x: None)
+    windows = Windows(tokenizer, found.inputs, SPLITTER, ("the",), frame_, None, True, lambda s, x: None)
     assert windows.input(0).ids.tolist() == tokenizer("the tea", "the a")["input_ids"]
     types = windows.types[: windows.starts[1]]
     assert (types == 0).sum() == 1 and types[1] == SPECIAL  # of the two “the” the answer's alone
@@ -333,20 +329,19 @@ def test_a_prompt_is_read_but_never_measured(few: Any) -> None:
 
 @pytest.mark.slow
 def test_words_that_answer_as_options(few: Any, tmp_path: Path) -> None:
-    assert label_words_from("neg=bad,pos=good") == {"neg": " bad", "pos": " good"}
-    assert label_words_from("bad, good", "{text} ") == {"bad": "bad", "good": "good"}
+    assert DiagnoseSettings(label_words="neg=bad,pos=good").label_words == {"neg": " bad", "pos": " good"}
+    bare = DiagnoseSettings(label_words="bad, good", template="{text} ")
+    assert bare.label_words == {"bad": "bad", "good": "good"}
     for wrong in ("good", "a=x,a=y", "a=,b=x", ""):
         with pytest.raises(InputError, match="--label-words"):
-            label_words_from(wrong)
+            DiagnoseSettings(label_words=wrong)
     tokenizer = build("gpt2", few[0])[1]
     torch.manual_seed(0)
     config = tf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=258)
     save(tf.GPT2LMHeadModel(config), tokenizer, tmp_path)
     with pytest.raises(InputError, match="say which words it answers with: --label-words"):
         load(str(tmp_path))
-    words, same = load(
-        str(tmp_path), label_words=label_words_from("0=bad,1=good"), template="It: {text} And: {second} So:"
-    )
+    words, same = load(str(tmp_path), label_words={"0": " bad", "1": " good"}, template="It: {text} And: {second} So:")
     pairs = [(text, "the end") for text in few[0]]
     found = diagnose(words, same, pairs, few[1], QUICK)
     assert found.reading["family"] == "LabelWords" and found.reading["windows"] == 60

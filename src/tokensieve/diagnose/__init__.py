@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from tokensieve.diagnose.diagnosis import Diagnosis
     from tokensieve.diagnose.run import diagnose, diagnose_corpus
     from tokensieve.diagnose.settings import DiagnoseSettings
-    from tokensieve.diagnose.subjects.label_words import LabelWords
     from tokensieve.diagnose.subjects.loading import load
+    from tokensieve.diagnose.subjects.reader import LabelWords
 
 _MODULES = {
     "Comparison": "comparison",
     "DiagnoseCallback": "callback",
     "DiagnoseSettings": "settings",
     "Diagnosis": "diagnosis",
-    "LabelWords": "subjects.label_words",
+    "LabelWords": "subjects.reader",
     "compare": "comparison",
     "diagnose": "run",
     "diagnose_corpus": "run",

@@ -2,15 +2,17 @@
 
 The words used most by any of the models are removed from the same documents, and rare ones inserted into the same documents at the
 same places, with each model. For word s and document i let u_i be the size of the change of a model's answer; the change of use
-from A to B is the mean of d_i = u_i(B) − u_i(A), with the interval of `tokensieve.diagnose.effects.use` for the differences
+from A to B is the mean of d_i = u_i(B) − u_i(A), with the interval of `tokensieve.diagnose.effects.measuring` for the differences
 themselves. Words have gained or lost if Benjamini–Hochberg's q over all words looked at is below 0.05.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,36 +20,23 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.blocks import Report
+from tokensieve import __version__
+from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
-from tokensieve.diagnose.effects.measuring import Work, insert_words
-from tokensieve.diagnose.effects.use import mean_interval
-from tokensieve.diagnose.opening import open_subject
-from tokensieve.diagnose.run import diagnose_corpus, prepare
+from tokensieve.diagnose.effects.measuring import Measured, Work, mean_interval
+from tokensieve.diagnose.report import quoted
+from tokensieve.diagnose.run import OpenModel, diagnose_corpus
 from tokensieve.diagnose.settings import DiagnoseSettings
-from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.errors import InputError
+from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.files import Content, csv_table
-from tokensieve.progress import Progress, silent
+from tokensieve.progress import Progress, part, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
+from tokensieve.wording import count, signed
 
-Loader = Callable[[], tuple[Any, Any]]
-_TOP = 15  # words of each model
-_FEWEST, _MOST = 24, 96  # documents for each word
-_WORDS: dict[str, Any] = {
-    "before": pl.String,
-    "after": pl.String,
-    "token": pl.String,
-    "use_before": pl.Float64,
-    "use_after": pl.Float64,
-    "change": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "q_value": pl.Float64,
-    "documents": pl.Int64,
-}
+_Loaded = tuple[Any, Any]
 _NOTE = (
     "The correlation of what a model does with words and what the data says shows whether it has learned, not which of two trained "
     "models is better: accuracy shows that."
@@ -81,12 +70,6 @@ class Comparison:
         """Of each model."""
         return {one.model: sum(one.seconds.values()) for one in self.diagnoses}
 
-    def report(self) -> Report:
-        """Title, headline and blocks."""
-        from tokensieve.diagnose.comparison_report import comparison_report
-
-        return comparison_report(self)
-
     def files(self) -> dict[str, Content]:
         """summary.json and tables."""
         summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
@@ -94,16 +77,100 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
+        models, words = (x.with_columns(pl.selectors.float().fill_nan(None)) for x in (self.models, self.words))
         return {
-            "models": _plain(self.models),
-            "words": _plain(self.words),
+            "models": models.to_dicts(),
+            "words": words.to_dicts(),
             "notes": self.notes,
             "diagnoses": {one.model: one.to_dict() for one in self.diagnoses},
         }
 
+    def report(self) -> Report:
+        """Which words the last model uses more or less than the first, then model by model."""
+        first, last = self.diagnoses[0], self.diagnoses[-1]
+        names = self.models["model"].to_list()
+        # models' folders without those that they lie in, if that still tells them apart
+        short = {name: name.rstrip("/").rpartition("/")[2] for name in names}
+        if len(set(short.values())) < len(names):
+            short = {name: name for name in names}
+        columns = (
+            Column("model", "token"),
+            Column("accuracy", "rate"),
+            Column("AUC", "interval"),
+            Column("learned"),
+            Column("words without support", "count"),
+            Column("uses most", "token"),
+        )
+        rows = [
+            (
+                short[row["model"]],
+                (row["accuracy"], row["accuracy_low"], row["accuracy_high"]),
+                (row["auc"], row["auc_low"], row["auc_high"]),
+                row["learning"],
+                row["unsupported"],
+                row["most_used"],
+            )
+            for row in self.models.iter_rows(named=True)
+        ]
+        looked = f"{self.looked_at} words were removed from the same documents with each model, the most used of any of them."
+        blocks: list[Block] = [
+            Text(looked, "note"),
+            Table(f"The models on the same {count(first.documents['read'])} documents", columns, rows),
+            self._curve(short),
+            Text("Look at words that the later model uses more and that should not matter.", "lead"),
+        ]
+        ends, verdict = (first.model, last.model), "No word's use differs between these models by more than chance."
+        steps = list(self.words.group_by("before", "after", maintain_order=True))
+        for (before, after), words in sorted(steps, key=lambda one: one[0] != ends):
+            tables: list[Block] = []
+            for title, sign, how in (("lost", -1, "less"), ("gained", 1, "more")):
+                some = words.filter(sign * pl.col("change") > 0)
+                if some.is_empty():
+                    continue
+                numbers = some.select("token", "use_before", "use_after", "change", "low", "high").iter_rows()
+                cells = [(token, was, now, (change, low, high)) for token, was, now, change, low, high in numbers]
+                heads_of = (
+                    Column("word", "token"),
+                    Column("before", "plain", unit="log-odds"),
+                    Column("after", "plain", unit="log-odds"),
+                    Column("change", "interval"),
+                )
+                tables.insert(0, Table(f"Words that {title} use (q < 0.05)", heads_of, cells))
+                if (before, after) == ends:
+                    most = quoted(some["token"].head(3).to_list())
+                    verdict = (
+                        f"{shown(short[last.model], 40)} uses {most} {how} than {shown(short[first.model], 40)} does."
+                    )
+            title = f"{short[str(before)]} → {short[str(after)]}"
+            blocks.append(Section(title, tuple(tables), folded=(before, after) != ends))
+        notes = tuple(Text(shown(note, 400), "note") for note in self.notes)
+        blocks.append(Section("How it was measured", notes, only=("html", "markdown")))
+        about = {"settings": first.settings, "seconds": self.seconds, "version": __version__}
+        title = f"{len(self.diagnoses)} models compared on {shown(first.name)}"
+        return Report("diagnose", title, verdict, tuple(blocks), about)
+
+    def _curve(self, short: Mapping[str, str]) -> Picture:
+        kinds = {"accuracy": "accuracy", "AUC": "auc", "words alone against the data": "value"}
+        rows = [
+            {
+                "order": i,
+                "model": short[row["model"]][-28:],
+                "of": name,
+                "y": row[of],
+                "low": row[f"{of}_low"],
+                "high": row[f"{of}_high"],
+            }
+            for i, row in enumerate(self.models.to_dicts())
+            for name, of in kinds.items()
+            if math.isfinite(row[of]) and math.isfinite(row[f"{of}_low"])
+        ]
+        listing = "; ".join(f"{row['model']}: {row['of']} {signed(row['y'])}" for row in rows)
+        data = {"models": rows, "kinds": list(kinds)}
+        return Picture("curve", "diagnose-curve", data, "From model to model", "with 95% intervals", f"{listing}.")
+
 
 def compare(
-    models: Mapping[str, Loader | tuple[Any, Any]],
+    models: Mapping[str, Callable[[], _Loaded] | _Loaded],
     corpus: Corpus,
     settings: DiagnoseSettings | None = None,
     *,
@@ -127,100 +194,81 @@ def compare(
         raise InputError("one model cannot be compared: name two or more")
     settings = settings or DiagnoseSettings()
     settings = replace(settings, max_documents=settings.max_documents or 1000)
-    tell, found = progress or silent, []
+    tell, found, n = progress or silent, [], len(models)
+    diagnosed = partial(diagnose_corpus, corpus=corpus, settings=settings, mapping=mapping, prompted=prompted)
     for i, (name, one) in enumerate(models.items()):
-
-        def stage(what: str, share: float, name: str = name, i: int = i) -> None:
-            tell(f"{name}: {what}", 0.8 * (i + share) / len(models))
-
-        given = one() if callable(one) and not isinstance(one, tuple) else one
+        given = one() if callable(one) else one
+        mine = part(partial(_named, tell, name), 0.8 * i / n, 0.8 * (i + 1) / n)
         try:
-            options: dict[str, Any] = {"mapping": mapping, "prompted": prompted, "model_name": name}
-            found.append(diagnose_corpus(*given, corpus, settings, **options, progress=stage))
+            found.append(diagnosed(*given, model_name=name, progress=mine))
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    words = sorted({word for one in found for word in one.uses.top_k(_TOP, by="use")["token"].to_list()})
+    # the fifteen most used of each
+    words = sorted({word for one in found for word in one.uses.top_k(15, by="use")["token"].to_list()})
     sizes = []
     for i, (name, one) in enumerate(models.items()):
-        tell(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / len(models))
-        given = one() if callable(one) and not isinstance(one, tuple) else one
-        sizes.append(_sizes(given, corpus, settings, mapping, prompted, words))
-    order = list(range(len(found)))
-    steps = list(pairwise(order)) + ([(0, order[-1])] if len(order) > 2 else [])
-    parts = [_changes((found[a], found[b]), (sizes[a], sizes[b]), words) for a, b in steps]
-    rows = pl.concat([pl.DataFrame(schema=_WORDS), *parts])
-    return Comparison(
-        found, pl.DataFrame([_row(one) for one in found], infer_schema_length=None), rows, len(words), [_NOTE]
-    )
+        tell(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
+        given = one() if callable(one) else one
+        with OpenModel.open(*given, corpus, settings, mapping, prompted) as opened:
+            sizes.append(_sizes(opened, settings, words))
+    steps = [*pairwise(range(n)), *([(0, n - 1)] if n > 2 else [])]
+    changes = pl.concat([_changes(found[a], found[b], sizes[a], sizes[b], words) for a, b in steps])
+    table = pl.DataFrame([_row(one) for one in found], infer_schema_length=None)
+    return Comparison(found, table, changes, len(words), [_NOTE])
 
 
-def _sizes(
-    given: tuple[Any, Any],
-    corpus: Corpus,
-    settings: DiagnoseSettings,
-    mapping: Mapping[str, str] | None,
-    prompted: bool,
-    words: Sequence[str],
-) -> list[Floats]:
+def _named(tell: Progress, name: str, stage: str, share: float) -> None:
+    tell(f"{name}: {stage}", share)
+
+
+def _sizes(opened: OpenModel, settings: DiagnoseSettings, words: Sequence[str]) -> list[Floats]:
     """For each word the size of the change of one model's answer in each of the documents that all models are asked about."""
-    known, outputs, sample = prepare(*given, corpus, settings, None, mapping, prompted, silent)
-    with open_subject(known, outputs, sample, settings, silent) as opened:
-        # as in a diagnosis, the sign of a single output is decided by all documents
-        subject = opened.subject
-        work = Work(settings.batch_size, settings.deletions, settings.seed, None, "", silent)
-        first = np.searchsorted(subject.documents, np.arange(len(sample.read)))
-        place = {word: s for s, word in enumerate(sample.words)}
-        out = []
-        logits = np.full((len(subject.documents), outputs.width), np.nan)
-        for word in words:
-            s = place.get(word, -1)
-            removed, inserted = _plan(sample, s, settings.seed, len(words))
-            mine = subject.windows[subject.types == s]
-            holding = dict(zip(subject.documents[mine[::-1]].tolist(), mine[::-1].tolist(), strict=True))
-            w = np.array([holding.get(int(k), int(first[k])) for k in removed], dtype=np.int64)
-            put = first[inserted]
-            missing = np.unique(np.r_[w, put])
-            missing = missing[np.isnan(logits[missing, 0])]
+    # as in a diagnosis, the sign of a single output is decided by all documents
+    subject, sample, outputs = opened.subject, opened.sample, opened.outputs
+    work = Work(settings.batch_size, settings.deletions, settings.seed, None, "", silent)
+    measured, n = Measured(subject, outputs, work), len(sample.read)
+    measured.answers = np.full((len(subject.documents), outputs.heads), np.nan)
+    first = np.searchsorted(subject.documents, np.arange(n))
+    most = int(np.clip(4 * n // max(len(words), 1), 24, 96))
+    order = np.random.default_rng([settings.seed, 11]).permutation(n)
+    plan: list[tuple[int, Ints, Ints]] = []
+    for word in words:
+        if word not in sample.words:
+            plan.append((-1, order[:0], order[:0]))
+            continue
+        # documents that the word is removed from, and those that it is inserted into if too few contain it
+        s = sample.words.index(word)
+        column = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
+        holding, others = order[column[order] > 0], order[column[order] == 0]
+        mine = subject.windows[subject.types == s][::-1]
+        window = dict(zip(subject.documents[mine].tolist(), mine.tolist(), strict=True))
+        removed = np.array([window.get(int(k), int(first[k])) for k in holding[:most]], dtype=np.int64)
+        plan.append((s, removed, first[others[: max(24 - len(holding), 0)]]))
+    needed = np.unique(np.concatenate([np.r_[w, put] for _, w, put in plan])).astype(np.int64)
 
-            def look(at: Ints, missing: Ints = missing) -> None:
-                logits[missing[at]] = subject.look(missing[at], None)
+    def look(at: Ints) -> None:
+        measured.answers[needed[at]] = outputs.answers(subject.look(needed[at], None))
 
-            work.batches(f"{word}: as it is", subject.lengths[missing], look)
-            answers = np.asarray(outputs.answers(logits))
-            without = np.full((len(w), outputs.width), np.nan)
-
-            def remove(at: Ints, s: int = s, w: Ints = w, without: Floats = without) -> None:
-                without[at] = subject.without([np.array([s])] * len(at), w[at])
-
-            work.batches(f"{word}: removed", subject.lengths[w], remove)
-            lost = answers[w] - np.asarray(outputs.answers(without))
-            gained = insert_words(subject, outputs, answers, np.full(len(put), s), put, work, f"{word}: inserted")
-            heads = np.r_[answers[w], answers[put] + gained]
-            heads = heads.argmax(axis=1) if outputs.heads > 1 else np.zeros(len(heads), dtype=np.int64)
-            change = np.vstack([lost, gained])
-            out.append(np.abs(change[np.arange(len(heads)), heads]))
+    work.batches("as they are", subject.lengths[needed], look)
+    out = []
+    for word, (s, w, put) in zip(words, plan, strict=True):
+        lost = measured.remove(np.full(len(w), s), w, f"{word}: removed")
+        gained = measured.insert(np.full(len(put), s), put, f"{word}: inserted")
+        now = np.r_[measured.answers[w], measured.answers[put] + gained]
+        heads = now.argmax(axis=1) if outputs.heads > 1 else np.zeros(len(now), dtype=np.int64)
+        out.append(np.abs(np.vstack([lost, gained])[np.arange(len(now)), heads]))
     return out
 
 
-def _plan(sample: Sample, word: int, seed: int, words: int) -> tuple[Ints, Ints]:
-    """Documents that a word is removed from, and those that it is inserted into if too few contain it."""
-    column = sample.counts.matrix[sample.read][:, [word]].toarray().ravel() if word >= 0 else np.zeros(len(sample.read))
-    rng = np.random.default_rng([seed, 11])
-    order = rng.permutation(len(column))
-    holding, others = order[column[order] > 0], order[column[order] == 0]
-    most = int(np.clip(4 * len(sample.read) // max(words, 1), _FEWEST, _MOST))
-    return holding[:most], others[: max(_FEWEST - len(holding), 0)] if word >= 0 else others[:0]
-
-
 def _changes(
-    pair: tuple[Diagnosis, Diagnosis], sizes: tuple[list[Floats], list[Floats]], words: Sequence[str]
+    before: Diagnosis, after: Diagnosis, was: Sequence[Floats], now: Sequence[Floats], words: Sequence[str]
 ) -> pl.DataFrame:
     """Words whose use differs between two models, by the module's formula; the largest change first."""
-    before, after = pair
-    rows: list[dict[str, Any]] = []
-    counted = before.tokens.select("token", "documents").unique("token")
-    documents = dict(counted.iter_rows()) | dict(after.tokens.select("token", "documents").unique("token").iter_rows())
-    for word, a, b in zip(words, *sizes, strict=True):
+    documents: dict[str, int] = {}
+    for one in (before, after):
+        documents |= dict(one.tokens.select("token", "documents").iter_rows())
+    rows: list[dict[str, object]] = []
+    for word, a, b in zip(words, was, now, strict=True):
         both = np.isfinite(a) & np.isfinite(b)
         a, b = a[both], b[both]
         d, n = b - a, int(both.sum())
@@ -241,7 +289,9 @@ def _changes(
                 "documents": int(documents.get(word, 0)),
             }
         )
-    table = pl.DataFrame(rows, schema=_WORDS)
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(("before", "after", "token"), pl.String)
+    schema |= dict.fromkeys("use_before use_after change low high q_value".split(), pl.Float64)
+    table = pl.DataFrame(rows, schema=schema | {"documents": pl.Int64})
     if table.is_empty():
         return table
     q = stats.false_discovery_control(table["q_value"].to_numpy())
@@ -250,7 +300,7 @@ def _changes(
     return kept.sort(pl.col("change").abs(), "token", descending=[True, False])
 
 
-def _row(one: Diagnosis) -> dict[str, Any]:
+def _row(one: Diagnosis) -> dict[str, object]:
     skill, value, used = one.skill, one.correlation["value_importance"], one.used["token"]
     return {
         "model": one.model,
@@ -268,7 +318,3 @@ def _row(one: Diagnosis) -> dict[str, Any]:
         "unsupported": one.leaning.height,
         "most_used": used[0] if len(used) else "–",
     }
-
-
-def _plain(frame: pl.DataFrame) -> Sequence[dict[str, Any]]:
-    return frame.with_columns(pl.selectors.float().fill_nan(None)).to_dicts()

@@ -12,9 +12,9 @@ import polars as pl
 
 from tokensieve import __version__
 from tokensieve.blocks import Passage, Report
-from tokensieve.diagnose.judgement.agreement import Correlation
-from tokensieve.diagnose.judgement.learning import Learning, Skill
+from tokensieve.diagnose.judgement.agreement import Correlation, Learning, Skill
 from tokensieve.diagnose.judgement.status import Status
+from tokensieve.diagnose.report import diagnosis_report, headline, model_card, sentences
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.files import Content, csv_table
@@ -41,7 +41,7 @@ class Diagnosis:
             value_importance, gradient_importance, deletion_importance, attention_importance (rolled out) and
             attention_layer_<l>_importance, as far as they exist; "shuffled" the middle 95 % under random orders of the labels.
         tokens: a row per word and class (`Importance.to_frame`), then importance, value, gradient, deletion, deleted_from,
-            attention, attention_layer_<l>, quadrant, the numbers of `tokensieve.diagnose.effects.use`, and status.
+            attention, attention_layer_<l>, quadrant, the numbers of `tokensieve.diagnose.effects.measuring`, and status.
         uses: the words confirmed by removing them, most use beyond need first (`tokensieve.diagnose.judgement.status.judge`).
         forms: what the form of whole documents does (`tokensieve.diagnose.effects.forms`).
         learning: whether this model has learned where the label is.
@@ -116,14 +116,10 @@ class Diagnosis:
 
     def report(self) -> Report:
         """Title, headline and blocks."""
-        from tokensieve.diagnose.report import diagnosis_report
-
         return diagnosis_report(self)
 
     def files(self) -> dict[str, Content]:
         """summary.json, tables and the section for a model card."""
-        from tokensieve.diagnose.model_card import model_card
-
         return {
             "tokens.csv": csv_table(self.tokens),
             "uses.csv": csv_table(self.uses),
@@ -135,16 +131,13 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json; a number that does not exist is None."""
-        from tokensieve.diagnose.report import headline, sentences
-
-        skill, reading, read = self.skill, self.reading, max(self.documents["read"], 1)
-        shuffled = {name: [_finite(x) for x in ends] for name, ends in self.agreement["shuffled"].items()}
-        baselines = {
-            "untrained": _plain(self.agreement["untrained"]) or None,
-            "shuffled_labels": shuffled,
-            "frequency": _plain(self.agreement["frequency"]),
-        }
-        return {
+        skill, reading, read, agreement = self.skill, self.reading, max(self.documents["read"], 1), self.agreement
+        intervals, untrained, frequency = (
+            {name: [one.rho, one.low, one.high] for name, one in agreement[kind].items()}
+            for kind in ("model", "untrained", "frequency")
+        )
+        baselines = {"untrained": untrained or None, "shuffled_labels": agreement["shuffled"], "frequency": frequency}
+        content = {
             "name": self.name,
             "model": self.model,
             "classes": self.classes,
@@ -165,18 +158,19 @@ class Diagnosis:
             "settings": self.settings,
             "version": __version__,
             "tokens": self.token_types,
-            "correlation": {name: _finite(found.rho) for name, found in self.correlation.items()},
-            "intervals": _plain(self.correlation),
+            "correlation": {name: one.rho for name, one in self.correlation.items()},
+            "intervals": intervals,
             "baselines": baselines,
             "accuracy_interval": [skill.accuracy_low, skill.accuracy_high],
-            "auc": [_finite(x) for x in (skill.auc, skill.auc_low, skill.auc_high)],
+            "auc": [skill.auc, skill.auc_low, skill.auc_high],
             "auc_random": skill.auc_random,
             "confusion": skill.confusion.tolist(),
-            "leaving_out": [_finite(x) for x in skill.removal],
-            "uses": _rows(self.uses),
-            "leaning": _rows(self.leaning),
-            "forms": _rows(self.forms),
+            "leaving_out": skill.removal,
+            "uses": self.uses.to_dicts(),
+            "leaning": self.leaning.to_dicts(),
+            "forms": self.forms.to_dicts(),
         }
+        return {name: _finite(value) for name, value in content.items()}
 
 
 def limits_from(written: Sequence[str]) -> dict[str, float]:
@@ -215,17 +209,10 @@ def exceeded(found: Diagnosis, limits: dict[str, float]) -> list[str]:
     return lines
 
 
-def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {name: _finite(x) if isinstance(x, float) else x for name, x in row.items()}
-        for row in frame.iter_rows(named=True)
-    ]
-
-
-def _plain(found: dict[str, Correlation]) -> dict[str, list[float | None]]:
-    """name → [ρ, low, high]."""
-    return {name: [_finite(x) for x in (one.rho, one.low, one.high)] for name, one in found.items()}
-
-
-def _finite(x: float) -> float | None:
-    return float(x) if np.isfinite(x) else None
+def _finite(x: object) -> object:
+    """The same with None for every number that does not exist."""
+    if isinstance(x, dict):
+        return {name: _finite(value) for name, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_finite(value) for value in x]
+    return None if isinstance(x, float) and not np.isfinite(x) else x

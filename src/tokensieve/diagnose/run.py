@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,53 +16,44 @@ import polars.selectors
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
-from tokensieve.diagnose.effects.confirming import (
-    confirm,
-    confirmed_use,
-    rare_candidates,
-    with_confirmed,
-)
+from tokensieve.diagnose.effects.confirming import Trials, confirm, rare_candidates
 from tokensieve.diagnose.effects.forms import FORMS, probe_forms
-from tokensieve.diagnose.effects.measuring import Work, by_document, measure, read
-from tokensieve.diagnose.effects.use import Use, estimated_use
-from tokensieve.diagnose.judgement import agreement
-from tokensieve.diagnose.judgement.learning import (
+from tokensieve.diagnose.effects.measuring import Measured, Use, Work
+from tokensieve.diagnose.judgement.agreement import (
+    Evidence,
     Learning,
+    Parts,
+    Skill,
     behaves,
     learning_of,
+    mean,
+    parts_of,
     random_auc,
-    removal_effect,
-    skill_of,
-    without_claims,
 )
-from tokensieve.diagnose.judgement.passages import DRAWS, most_confident, passages_of
-from tokensieve.diagnose.judgement.status import judge, needed_weights
-from tokensieve.diagnose.opening import UNTRAINED, OpenModel, few, open_subject
+from tokensieve.diagnose.judgement.status import Status, judge, most_confident, needed_weights, passages_of
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
-from tokensieve.diagnose.subjects.documents import Sample, corpus_of
-from tokensieve.diagnose.subjects.pieces import Subject
-from tokensieve.diagnose.subjects.recognise import RecognisedModel, recognise
-from tokensieve.diagnose.subjects.windows import SPLITTER
+from tokensieve.diagnose.subjects.documents import Sample
+from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin, weights_digest
+from tokensieve.diagnose.subjects.recognise import RecognisedModel, TextSubject, recognise
+from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import both
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.text.corpus import Corpus
+from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.pairs import read_pairs
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 
-_PROBED = 64  # documents whose form is changed at most: a twelfth of those that the model reads
+_PROBED = 64, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
+_UNTRAINED = 100, 4  # documents that the untrained model reads, likewise
 _CONFIRMING = 2  # passes to confirm words, for each document read
-_PASSES = (
-    6  # passes for each document in all, for the estimate of time: one to read, two for effects, the others to confirm
-)
-_RATE = 5e10  # operations a second of the machine that `seconds` is about
 
 
 def diagnose(
-    model: Any,
-    tokenizer: Any,
+    model: object,
+    tokenizer: object,
     texts: Sequence[Any],
     labels: Sequence[Any] | None = None,
     settings: DiagnoseSettings | None = None,
@@ -80,14 +74,26 @@ def diagnose(
         options: of `diagnose_corpus`.
 
     Raises:
-        InputError: as `diagnose_corpus`, or a text or label cannot be used.
+        InputError: as `diagnose_corpus`, or a text or label cannot be used, or there are neither labels nor pairs.
     """
-    return diagnose_corpus(model, tokenizer, corpus_of(texts, labels, name), settings, **options)
+    paired = len(texts) > 0 and not isinstance(texts[0], str) and len(texts[0]) == 2
+    if not paired:
+        if labels is None:
+            raise InputError("without labels the documents must be pairs (chosen, rejected): give labels, or pairs")
+        corpus = read_corpus((texts, labels))
+    else:
+        names = ("chosen", "rejected") if labels is None else ("first", "second")
+        sides = pl.DataFrame({side: [str(pair[i]) for pair in texts] for i, side in enumerate(names)})
+        if labels is None:
+            corpus = read_pairs(sides, pairs=names)
+        else:
+            corpus = read_corpus(sides.with_columns(label=pl.Series(labels)), text=list(names), label="label")
+    return diagnose_corpus(model, tokenizer, replace(corpus, name=name), settings, **options)
 
 
 def diagnose_corpus(
-    model: Any,
-    tokenizer: Any,
+    model: object,
+    tokenizer: object,
     corpus: Corpus,
     settings: DiagnoseSettings | None = None,
     *,
@@ -115,72 +121,178 @@ def diagnose_corpus(
             frequent word, a checkpoint of another run, or too little memory.
     """
     settings, tell, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    known, outputs, sample = prepare(model, tokenizer, corpus, settings, classes, mapping, prompted, tell)
-    clock.lap("counting")
-    corpus = sample.corpus
-    with open_subject(known, outputs, sample, settings, tell) as opened:
+    with OpenModel.open(model, tokenizer, corpus, settings, mapping, prompted, classes, tell, clock) as opened:
+        known, sample, outputs = opened.known, opened.sample, opened.outputs
         mark = fingerprint(*sample.identity, known.names, outputs, settings.measuring(), opened.digest)
         work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, tell)
-        _plan_work(work, opened.subject, len(sample.read), settings)
-        measurements = _Measurements(opened, outputs, sample, work, settings, clock)
-    tell("correlations", 0.99)
-    out = measurements.conclude(settings)
-    clock.lap("correlations")
-    outputs = measurements.outputs
-    return Diagnosis(
-        name=corpus.name,
-        model=model_name or known.family,
-        classes=corpus.classes,
-        documents={
-            "all": len(corpus.labels),
-            "read": len(sample.labels),
-            "by class": dict(zip(corpus.classes, sample.counts.class_sizes.tolist(), strict=True)),
-        },
-        settings=settings.measuring(),
-        reading={"family": known.family, **opened.facts, **measurements.facts(), "warning": outputs.warning},
-        notes=[*sample.notes, *known.notes, *filter(None, [outputs.note]), *opened.notes, *measurements.odd()],
-        seconds=clock.seconds,
-        **out,
-    )
+        return _measure(opened, work, settings, model_name or known.family, clock)
 
 
-def prepare(
-    model: Any,
-    tokenizer: Any,
-    corpus: Corpus,
-    settings: DiagnoseSettings,
-    classes: Sequence[str] | None,
-    mapping: Mapping[str, str] | None,
-    prompted: bool,
-    tell: Progress,
-) -> tuple[RecognisedModel, Outputs, Sample]:
-    """What kind of model this is, which of its outputs is which class, and the documents that it reads."""
-    known = recognise(model, tokenizer, classes)
-    part = corpus.test or corpus
-    outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-    if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
-        raise InputError(
-            f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
-        )
-    if known.answer is not None and (len(part.fields) == 2 or prompted):
-        raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
-    most = _documents_to_read(known, part, settings)
-    tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
-    splitter = _splitter(settings, known)
-    sample = Sample.draw(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
-    return known, outputs, sample
+class OpenModel:
+    """A model on its documents, ready to be measured.
+
+    Attributes:
+        known: what kind of model it is.
+        sample: the documents.
+        outputs: which output is which class.
+        subject: the model on its inputs.
+        predict: logits of any texts; (texts, its work, what to call that) → shape (n, M).
+        same: whether the model reads two texts as the same pieces.
+        twin: of some words: measures an untrained model of the same shape. None without.
+        facts: of `Diagnosis.reading`.
+        digest: fingerprint of the weights.
+        notes: what a reader should know.
+    """
+
+    subject: PieceSubject | TextSubject
+    predict: Callable[[list[str], Work, str], Floats]
+    same: Callable[[str, str], bool]
+
+    def __init__(self, known: RecognisedModel, sample: Sample, outputs: Outputs) -> None:
+        self.known, self.sample, self.outputs, self.digest = known, sample, outputs, ""
+        self.twin: Callable[[Outputs, Work, Ints], Measured] | None = None
+        self.notes: list[str] = []
+        lengths = ("truncated_documents", "long_documents", "lost_pieces", "all_pieces")
+        self.facts: dict[str, Any] = {"reads": None, "layers": 0, **dict.fromkeys(lengths, 0)}
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        model: object,
+        tokenizer: object,
+        corpus: Corpus,
+        settings: DiagnoseSettings,
+        mapping: Mapping[str, str] | None,
+        prompted: bool,
+        classes: Sequence[str] | None = None,
+        tell: Progress = silent,
+        clock: Clock | None = None,
+    ) -> Iterator[OpenModel]:
+        """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
+        known, part = recognise(model, tokenizer, classes), corpus.test or corpus
+        outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
+        if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
+            raise InputError(
+                f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
+            )
+        if known.answer is not None and (len(part.fields) == 2 or prompted):
+            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
+        most = settings.max_documents
+        if most is None:
+            # for each document one pass to read, two for effects, the others to confirm
+            passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 6
+            most = max(1000 if settings.seconds is None else 200, int(passes))
+        tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
+        splitter: Tokenizer = SPLITTER
+        if settings.tokenizer == "model":
+            backend = getattr(known.tokenizer, "backend_tokenizer", None)
+            if backend is None:
+                raise InputError(
+                    "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
+                )
+            splitter = PieceTokenizer(backend)
+        elif settings.tokenizer is not None:
+            splitter = PieceTokenizer(settings.tokenizer)
+        sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
+        if clock is not None:
+            clock.lap("counting")
+        out = cls(known, sample, outputs)
+        if known.answer is None:
+            with out._open_pieces(settings, tell):
+                yield out
+            return
+        answer = known.answer
+        out.subject = TextSubject(answer, outputs.width, sample.texts, sample.words, splitter)
+        out.predict, out.same = lambda texts, work, stage: answer(texts), lambda text, other: text == other
+        yield out
+
+    @contextmanager
+    def _open_pieces(self, settings: DiagnoseSettings, tell: Progress) -> Iterator[None]:
+        """A model that reads word pieces."""
+        known, sample, outputs = self.known, self.sample, self.outputs
+        model, tokenizer = known.module or known.reader, known.tokenizer
+        frame = (model.frame if hasattr(model, "frame") else Frame.of)(tokenizer, sample.paired)
+        frame = replace(frame, prompted=sample.prompts is not None)
+        limit, cut = frame.limit(model, tokenizer, settings.max_length), settings.long == "truncate"
+        windows = Windows(tokenizer, sample.inputs, sample.splitter, sample.words, frame, limit, cut, tell)
+        self.facts |= {
+            "truncated_documents": windows.long_documents if cut or sample.paired else 0,
+            "long_documents": windows.long_documents,
+            "lost_pieces": windows.lost_pieces,
+            "all_pieces": windows.all_pieces,
+        }
+
+        @cache
+        def ids(text: str) -> tuple[int, ...]:
+            return tuple(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+        def reads_with(reader: object) -> None:
+            """This is what reads the pieces."""
+            self.subject = PieceSubject(reader, windows, outputs.width)
+            self.same = lambda text, other: ids(text) == ids(other)
+
+            def predict(texts: list[str], work: Work, stage: str) -> Floats:
+                given = pl.Series(texts, dtype=pl.String)
+                inputs = Windows(tokenizer, given, sample.splitter, (), frame, limit, True, silent)
+                subject = PieceSubject(reader, inputs, outputs.width)
+                logits: Floats = work.zeros(f"{stage}/logits", len(texts), outputs.width)
+
+                def step(at: Ints) -> None:
+                    logits[at] = subject.look(at, None)
+
+                work.batches(stage, subject.lengths, step)
+                return logits
+
+            self.predict = predict
+            if not self.subject.differentiable:
+                self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
+
+        if known.reader is not None:
+            reads_with(known.reader)
+            yield
+            return
+        from tokensieve.diagnose.subjects.reader import Reader, prepared
+
+        check_weights(model, known.family)
+        rows = model.get_input_embeddings().num_embeddings
+        if int(windows.pieces.max()) >= rows:
+            raise InputError(
+                f"the tokenizer gives piece {int(windows.pieces.max())}, the model knows {rows:,}: they do not belong together"
+            )
+        pad = next((x for x in (tokenizer.pad_token_id, tokenizer.eos_token_id) if x is not None), 0)
+        with prepared(model, pad):
+            reader = Reader(model, outputs, frame)
+            reads_with(reader)
+            self.facts |= {"reads": reader.reads, "layers": reader.layers}
+            self.digest = weights_digest(model)
+            if not reader.layers:
+                why = (
+                    "gives no attention weights" if reader.reads else "does not show from where it reads its prediction"
+                )
+                self.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
+
+            def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
+                other = untrained_twin(model, settings.seed)
+                with prepared(other, pad):
+                    inputs = windows.of_words(kept).of_documents(sample.order[: _few(_UNTRAINED, len(sample.read))])
+                    subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
+                    out = Measured(subject, outputs, work, "untrained model")
+                    out.read()
+                    out.measure(outputs, np.zeros(len(inputs)))
+                    return out
+
+            self.twin = twin if settings.untrained else None
+            yield
 
 
-def _documents_to_read(known: RecognisedModel, corpus: Corpus, settings: DiagnoseSettings) -> int:
-    """How many documents the model reads at most: as asked, else as many as an estimate of time allows."""
-    if settings.max_documents is not None:
-        return settings.max_documents
-    least = 1000 if settings.seconds is None else 200
-    return max(least, int(_passes(known, corpus.texts, settings, settings.seconds or 300) / _PASSES))
+def _few(most: tuple[int, int], documents: int) -> int:
+    """So many documents at most, or a part of all, at least 24."""
+    return min(most[0], max(documents // most[1], 24))
 
 
-def _passes(known: RecognisedModel, texts: Any, settings: DiagnoseSettings, seconds: float) -> float:
-    """How many documents a model passes over in some seconds on a machine of _RATE operations a second.
+def _passes(known: RecognisedModel, texts: Sequence[str], settings: DiagnoseSettings, seconds: float) -> float:
+    """How many documents a model passes over in some seconds on a machine of 50 billion operations a second.
 
     A pass over T pieces takes 2 P T operations, with P the weights that are not a table of words. Of a model that is no PyTorch
     module nothing is known: it is taken to be slow.
@@ -190,200 +302,173 @@ def _passes(known: RecognisedModel, texts: Any, settings: DiagnoseSettings, seco
     table = known.module.get_input_embeddings().weight
     weights = sum(p.numel() for p in known.module.parameters() if p is not table)
     limit = settings.max_length or min(int(getattr(known.tokenizer, "model_max_length", 512)), 512)
-    pieces = np.mean([min(len(text) / 4 + 2, limit) for text in texts.to_list()[:500]])
-    return float(seconds * _RATE / (2.0 * weights * float(pieces) + 1e6))
+    pieces = np.mean([min(len(text) / 4 + 2, limit) for text in texts])
+    return float(seconds * 5e10 / (2.0 * weights * float(pieces) + 1e6))
 
 
-def _plan_work(work: Work, subject: Subject, documents: int, settings: DiagnoseSettings) -> None:
+def _plan(opened: OpenModel, settings: DiagnoseSettings) -> float:
     """Estimate of all work, in pieces."""
-    pieces = float(subject.lengths.sum())
-    each = pieces / max(documents, 1)
-    passes = 3.0 + _CONFIRMING if subject.differentiable else 1.0 + _CONFIRMING
-    work.pieces = passes * pieces + float(subject.word_lengths.sum())
-    work.pieces += each * few(_PROBED, documents // 12) * (len(FORMS) + 1)
+    subject, n = opened.subject, len(opened.sample.read)
+    pieces, alone = float(subject.lengths.sum()), float(subject.word_lengths.sum())
+    each = pieces / max(n, 1)
+    out = ((3.0 if subject.differentiable else 1.0) + _CONFIRMING) * pieces + alone
+    out += each * _few(_PROBED, n) * (len(FORMS) + 1)
     if not subject.differentiable:
         held = np.bincount(subject.types, minlength=len(subject.word_lengths))
-        work.pieces += each * float(np.minimum(held, settings.deletions).sum())
-    if settings.untrained and subject.differentiable:
-        work.pieces += 3 * each * few(UNTRAINED, documents // 4) + float(subject.word_lengths.sum())
+        out += each * float(np.minimum(held, settings.deletions).sum())
+    elif settings.untrained:
+        out += 3 * each * _few(_UNTRAINED, n) + alone
+    return out
 
 
-class _Measurements:
+def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_name: str, clock: Clock) -> Diagnosis:
     """Every pass through the model and through its untrained twin, and what they mean."""
-
-    def __init__(
-        self, opened: OpenModel, outputs: Outputs, sample: Sample, work: Work, settings: DiagnoseSettings, clock: Clock
-    ) -> None:
-        subject, classes = opened.subject, sample.corpus.classes
-        arrays = read(subject, outputs, work)
-        logits = by_document(arrays["logits"], subject.documents)
-        outputs = outputs.check_order(logits, sample.labels, classes)
-        offset = _decision_offset(np.asarray(outputs.answers(logits)), outputs, sample)
-        measured = measure(subject, outputs, arrays, offset[subject.documents], work)
-        frequent = np.flatnonzero(sample.frequent)
-        kept = np.union1d(frequent, rare_candidates(measured, np.flatnonzero(~sample.frequent)))
-        self.min_documents = settings.min_documents
-        self.screened = int((~sample.frequent).sum())
-        sample, subject, measured = sample.of_words(kept), subject.of_words(kept), measured.of_words(kept)
-        rare = np.flatnonzero(~sample.frequent)
-        if subject.differentiable:
-            picked = np.array(list(most_confident(measured, subject.documents, sample.labels)), dtype=np.int64)
-            if len(picked):
-                subject.integrate(picked, measured.heads[picked], measured.effect, DRAWS)
-        clock.lap("model")
-        found = token_importance(sample.counts)
-        labels = sample.labels[subject.documents]
-        first = estimated_use(measured, labels)
-        # in proportion to the documents, and a minute's worth of a fast model
-        quick = int(min(_passes(opened.known, sample.texts, settings, 60), 6_000))
-        budget = max(_CONFIRMING * len(sample.read), 400, quick)
-        trials = confirm(subject, outputs, measured, first, found, rare, budget, work)
-        clock.lap("confirming words")
-        some = sample.order[: few(_PROBED, len(sample.read) // 12)]
-        texts = sample.inputs.gather(some).to_list()
-        self.forms = probe_forms(
-            lambda given, stage: opened.predict(given, work, stage),
-            opened.same,
-            outputs,
-            texts,
-            offset[some],
-            sample.corpus,
-        )
-        clock.lap("forms of documents")
-        self.twin = None if opened.twin is None else opened.twin(outputs, work, kept)
-        clock.lap("untrained model")
-        self.outputs, self.sample, self.measured, self.found = outputs, sample, measured, found
-        self.first, self.trials, self.rare, self.documents = first, trials, rare, subject.documents
-        self.answers = by_document(measured.decisive, subject.documents)
-
-    def facts(self) -> dict[str, Any]:
-        """Of `Diagnosis.reading`."""
-        special = self.measured.on_special
-        return {
-            "method": self.measured.method,
-            "on_special": [] if special is None else special.tolist(),
-            "windows": len(self.documents),
-            "coverage": self._coverage(),
-        }
-
-    def odd(self) -> list[str]:
-        """What is odd about the answers."""
-        if np.isfinite(self.answers).all() and float(np.ptp(self.answers, axis=0).max()) > 1e-6:
-            return []
-        return ["the model predicts the same for every document, so nothing can be learned from its predictions"]
-
-    def conclude(self, settings: DiagnoseSettings) -> dict[str, Any]:
-        """What the measurements mean: the fields of `Diagnosis` that come from them."""
-        sample, measured, trials, found = self.sample, self.measured, self.trials, self.found
-        labels, groups = sample.labels[self.documents], sample.groups[sample.read]
-        confirmed = confirmed_use(measured, trials, labels, self.documents)
-        use = with_confirmed(self.first, confirmed, trials.words)
-        alive = behaves(measured.answers, self.twin and self.twin[0].answers)
-        uses = judge(measured, use, trials, found, needed_weights(sample.counts), alive)
-        held = measured.windows[trials.chosen]
-        removal = removal_effect(trials.lost, labels[held], self.documents[held])
-        parts = agreement.parts_of(measured, groups[self.documents], sample.n_groups, *self._all_removed(), self.rare)
-        evidence = agreement.gather(sample.counts, sample.groups, sample.n_groups)
-        correlation = agreement.correlations(evidence, parts)
-        untrained = {}
-        if self.twin is not None:
-            other, documents = self.twin
-            nothing = np.empty(0, dtype=np.int64), np.empty((0, measured.value.shape[1]))
-            theirs = agreement.parts_of(other, groups[documents], sample.n_groups, *nothing, self.rare)
-            untrained = agreement.correlations(evidence, theirs)
-        by_chance = agreement.shuffled(sample.counts, parts, settings.seed)
-        luck = random_auc(sample.counts, sample.read, sample.partner, settings.seed)
-        pairs = sample.partner is not None
-        skill = skill_of(self.answers, sample.labels, groups, sample.n_groups, pairs, luck, removal)
-        learning = learning_of(correlation, untrained, by_chance, skill, uses)
-        if self.outputs.warning:
-            learning = Learning.NOT_SHOWN
-        if learning is not Learning.LEARNED:
-            uses = without_claims(uses)
-        return {
-            "skill": skill,
-            "agreement": {
-                "model": correlation,
-                "untrained": untrained,
-                "shuffled": by_chance,
-                "frequency": agreement.of_frequency(evidence, found.documents),
-            },
-            "tokens": _table(found, evidence, parts, measured.value, use, uses),
-            "uses": uses,
-            "forms": self.forms,
-            "learning": learning,
-            "passages": passages_of(measured, self.documents, sample, found.classes, uses),
-        }
-
-    def _coverage(self) -> dict[str, Any]:
-        sample = self.sample
-        frequent = int(sample.frequent.sum())
-        return {
-            "words": frequent,
-            "rescued": [sample.words[s] for s in self.rare],
-            "rare": self.screened - len(self.rare),
-            "distinct": sample.distinct,
-            "min_documents": self.min_documents,
-        }
-
-    def _all_removed(self) -> tuple[Ints, Floats]:
-        """Pairs of which a word was removed, and what was lost: the confirmed ones, and of other words those measured this way."""
-        measured, trials = self.measured, self.trials
-        others = ~np.isin(measured.types[measured.chosen], trials.words)
-        return np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
-
-
-def _splitter(settings: DiagnoseSettings, known: RecognisedModel) -> Tokenizer:
-    if settings.tokenizer is None:
-        return SPLITTER
-    if settings.tokenizer != "model":
-        return PieceTokenizer(settings.tokenizer)
-    backend = getattr(known.tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        raise InputError("--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead")
-    return PieceTokenizer(backend)
-
-
-def _decision_offset(answers: Floats, outputs: Outputs, sample: Sample) -> Floats:
-    """What a decision takes from each document's answer, shape (n,): its partner's answer in a preference pair; of another single
-    output the value that as many answers exceed as documents are of the second class."""
+    known, subject, sample, n = opened.known, opened.subject, opened.sample, len(opened.sample.read)
+    work.pieces = _plan(opened, settings)
+    measured = Measured(subject, opened.outputs, work)
+    measured.read()
+    logits = measured.by_document(measured.logits)
+    outputs = opened.outputs.check_order(logits, sample.labels, sample.corpus.classes)
+    # what a decision takes from each document's answer: its partner's answer in a preference pair; of another single output the
+    # value that as many answers exceed as documents are of the second class
+    answers, offset = np.asarray(outputs.answers(logits)), np.zeros(n)
     if sample.partner is not None:
-        return np.asarray(answers[sample.partner, 0])
-    if outputs.kind is not OutputKind.SINGLE:
-        return np.zeros(len(answers))
-    return np.full(len(answers), np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
+        offset = answers[sample.partner, 0]
+    elif outputs.kind is OutputKind.SINGLE:
+        offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
+    measured.measure(outputs, offset[subject.documents])
+    screened = np.flatnonzero(~sample.frequent)
+    kept = np.union1d(np.flatnonzero(sample.frequent), rare_candidates(measured, screened))
+    sample, measured = sample.of_words(kept), measured.of_words(kept)
+    rare = np.flatnonzero(~sample.frequent)
+    picked = np.array(list(most_confident(measured, sample.labels)), dtype=np.int64)
+    if subject.differentiable and len(picked):
+        # these documents are read one by one: more draws of their effects
+        measured.subject.integrate(picked, measured.heads[picked], measured.effect, 16)
+    clock.lap("model")
+    found, first = token_importance(sample.counts), measured.use(sample.labels[subject.documents])
+    # in proportion to the documents, and a minute's worth of a fast model
+    budget = max(_CONFIRMING * n, 400, int(min(_passes(known, sample.texts.to_list()[:500], settings, 60), 6_000)))
+    trials = confirm(measured, first, found, rare, budget)
+    clock.lap("confirming words")
+    some = sample.order[: _few(_PROBED, n)]
+    predict, texts = opened.predict, sample.inputs.gather(some).to_list()
+    forms = probe_forms(
+        lambda given, stage: predict(given, work, stage), opened.same, outputs, texts, offset[some], sample.corpus
+    )
+    clock.lap("forms of documents")
+    twin = None if opened.twin is None else opened.twin(outputs, work, kept)
+    clock.lap("untrained model")
+    work.progress("correlations", 0.99)
+    judged = _judge(measured, twin, sample, found, first, trials, settings.seed)
+    clock.lap("correlations")
+    special, counts, classes = measured.on_special, sample.counts, sample.corpus.classes
+    coverage = {
+        "words": len(kept) - len(rare),
+        "rescued": [sample.words[s] for s in rare],
+        "rare": len(screened) - len(rare),
+        "distinct": sample.distinct,
+        "min_documents": settings.min_documents,
+    }
+    notes = [*sample.notes, *known.notes, *filter(None, [outputs.note]), *opened.notes]
+    if not (np.isfinite(answers).all() and float(np.ptp(measured.by_document(measured.decisive), axis=0).max()) > 1e-6):
+        notes.append("the model predicts the same for every document, so nothing can be learned from its predictions")
+    return Diagnosis(
+        name=sample.corpus.name,
+        model=model_name,
+        classes=classes,
+        documents={
+            "all": len(sample.corpus.labels),
+            "read": n,
+            "by class": dict(zip(classes, counts.class_sizes.tolist(), strict=True)),
+        },
+        settings=settings.measuring(),
+        reading={
+            "family": known.family,
+            **opened.facts,
+            "method": measured.method,
+            "on_special": [] if special is None else special.tolist(),
+            "windows": len(subject.documents),
+            "coverage": coverage,
+            "warning": outputs.warning,
+        },
+        forms=forms,
+        notes=notes,
+        seconds=clock.seconds,
+        **judged,
+    )
+
+
+def _judge(
+    measured: Measured,
+    twin: Measured | None,
+    sample: Sample,
+    found: Importance,
+    first: Use,
+    trials: Trials,
+    seed: int,
+) -> dict[str, Any]:
+    """What the measurements mean: the fields of `Diagnosis` that come from them."""
+    documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)
+    labels, groups, pairs = sample.labels[documents], sample.groups[sample.read], sample.partner is not None
+    use = trials.use(measured, first, labels)
+    alive = behaves(measured.answers, None if twin is None else twin.answers)
+    uses = judge(measured, use, trials, found, needed_weights(sample.counts), alive)
+    # the words confirmed were removed; of others what was measured this way
+    others = ~np.isin(measured.types[measured.chosen], trials.words)
+    removed = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
+    parts = parts_of(measured, groups[documents], sample.n_groups, *removed, rare)
+    evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
+    correlation, untrained = evidence.correlations(parts), {}
+    if twin is not None:
+        nothing = np.empty(0, dtype=np.int64), np.empty((0, measured.value.shape[1]))
+        theirs = parts_of(twin, groups[twin.subject.documents], sample.n_groups, *nothing, rare)
+        untrained = evidence.correlations(theirs)
+    by_chance = evidence.shuffled(parts, seed)
+    luck = random_auc(sample.counts, sample.read, sample.partner, seed)
+    answers = measured.by_document(measured.decisive)
+    skill = Skill.of(answers, sample.labels, groups, pairs, luck, trials.removal(measured, labels))
+    learning = learning_of(correlation, untrained, by_chance, skill, uses)
+    if measured.outputs.warning:
+        learning = Learning.NOT_SHOWN
+    if learning is not Learning.LEARNED:  # then nothing is said of what a word is used for
+        used = pl.col("status") != str(Status.NOT_SHOWN)
+        uses = uses.with_columns(status=pl.when(used).then(pl.lit(str(Status.OTHER))).otherwise("status"))
+    return {
+        "skill": skill,
+        "agreement": {
+            "model": correlation,
+            "untrained": untrained,
+            "shuffled": by_chance,
+            "frequency": evidence.of_frequency(found.documents),
+        },
+        "tokens": _table(found, evidence, parts, measured.value, use, uses),
+        "uses": uses,
+        "learning": learning,
+        "passages": passages_of(measured, sample, found.classes, uses),
+    }
 
 
 def _table(
-    found: Importance,
-    evidence: agreement.Evidence,
-    parts: agreement.Parts,
-    value: Floats,
-    use: Use,
-    uses: pl.DataFrame,
+    found: Importance, evidence: Evidence, parts: Parts, value: Floats, use: Use, uses: pl.DataFrame
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
-    K = len(found.classes)
 
-    def per_class(values: Floats) -> pl.Series:
-        return pl.Series(both(values).T.ravel(), nan_to_null=True)
+    def column(values: Floats) -> pl.Series:
+        """A row for each class and word, of values for each word, or for each and class."""
+        wide = np.tile(values, (len(found.classes), 1)) if values.ndim == 1 else both(values).T
+        return pl.Series(wide.ravel(), nan_to_null=True)
 
-    def per_word(values: Floats) -> pl.Series:
-        return pl.Series(np.tile(values, K), nan_to_null=True)
-
-    shrunken = agreement.importance(*(part.sum(axis=0) for part in evidence))
-    columns = {"importance": per_class(shrunken), "value": per_class(value)}
-    if "effect" in parts:
-        columns["gradient"] = per_class(agreement.mean(parts["effect"], parts["effects"]))
-    columns["deletion"] = per_class(agreement.mean(parts["deletion"], parts["deletions"]))
-    columns["deleted_from"] = per_word(parts["deletions"].sum(axis=0)[:, 0].astype(np.int64))
-    if "attention" in parts:
-        received = [agreement.mean(sums, parts["held"]) for sums in parts["attention"]]
-        columns["attention"] = per_word(received[-1])
-        columns |= {f"attention_layer_{i + 1}": per_word(layer) for i, layer in enumerate(received[:-1])}
-        which = quadrants(found, np.nan_to_num(received[-1]))
-        columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, K))
-    columns |= {name: per_word(values) for name, values in use.items() if name not in ("inputs", "mean", "use_error")}
+    means = {name: mean(*one) for name, one in parts.items()} | {"value": value}
+    layers = {name: means.pop(name) for name in list(means) if "layer" in name}
+    columns = {"importance": column(evidence.whole)} | {name: column(x) for name, x in means.items()}
+    columns["deleted_from"] = column(parts["deletion"][1].sum(axis=0)[:, 0].astype(np.int64))
+    if "attention" in means:
+        columns["attention"] = columns.pop("attention")
+        columns |= {name: column(x) for name, x in layers.items()}
+        which = quadrants(found, np.nan_to_num(means["attention"]))
+        columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, len(found.classes)))
+    columns |= {name: column(values) for name, values in use.items() if name not in ("inputs", "mean", "use_error")}
     table = found.to_frame().with_columns(**columns)
     table = table.join(uses.select("token", "status"), on="token", how="left", maintain_order="left")
     return table.with_columns(polars.selectors.float().round_sig_figs(DIGITS))

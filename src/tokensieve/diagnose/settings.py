@@ -10,25 +10,6 @@ from tokensieve.options import option
 from tokensieve.text.settings import ReadSettings
 
 
-def label_words_from(written: str, template: str | None = None) -> dict[str, str]:
-    """`negative=terrible,positive=great`, or words that are themselves names: `terrible,great`.
-
-    A word is written with a space before it, unless the template ends in white space.
-
-    Raises:
-        InputError: fewer than two words, or a class or word given twice.
-    """
-    space = "" if template and template[-1].isspace() else " "
-    pairs = [(name.strip(), word.strip()) for name, _, word in (item.rpartition("=") for item in written.split(","))]
-    words = {name or word: space + word for name, word in pairs if word}
-    if len(words) < 2 or len(words) < len(pairs):
-        raise InputError(
-            f"--label-words {written!r} does not give each of two or more classes a word: for example "
-            "negative=terrible,positive=great"
-        )
-    return words
-
-
 @dataclass(frozen=True, kw_only=True)
 class DiagnoseSettings(ReadSettings):
     """Measuring.
@@ -98,7 +79,17 @@ class DiagnoseSettings(ReadSettings):
         if self.template is not None and self.label_words is None:
             raise InputError("--template is for a language model that answers with words: name them with --label-words")
         if isinstance(self.label_words, str):
-            object.__setattr__(self, "label_words", label_words_from(self.label_words, self.template))
+            # `negative=terrible,positive=great`, or words that are themselves names: `terrible,great`; each is written with a
+            # space before it, unless the template ends in white space
+            space = "" if self.template and self.template[-1].isspace() else " "
+            items = [item.rpartition("=") for item in self.label_words.split(",")]
+            words = {name.strip() or word.strip(): space + word.strip() for name, _, word in items if word.strip()}
+            if len(words) < 2 or len(words) < len(items):
+                raise InputError(
+                    f"--label-words {self.label_words!r} does not give each of two or more classes a word: for example "
+                    "negative=terrible,positive=great"
+                )
+            object.__setattr__(self, "label_words", words)
 
     def measuring(self) -> dict[str, Any]:
         """All settings but those of reading the source, for summary.json."""

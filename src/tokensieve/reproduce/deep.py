@@ -112,7 +112,7 @@ class DeepSettings:
 
     def torch_device(self) -> torch.device:
         """The PyTorch device that `device` stands for on this machine."""
-        from tokensieve.diagnose.subjects.weights import find_device
+        from tokensieve.diagnose.subjects.loading import find_device
 
         device: torch.device = find_device(self.device)
         return device

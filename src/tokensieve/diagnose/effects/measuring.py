@@ -4,86 +4,49 @@ Four passes: **reading** (logits, and attention if the model gives any), **words
 answer to its document: by integrated gradients if gradients reach the embeddings, else by removing the word from a bounded,
 seeded number of documents), and later **removing** the words that matter, which are also **inserted** into other documents
 (`tokensieve.diagnose.effects.confirming`).
+
+How much a model **uses** each word: of each word s, over the n inputs X that contain it, with e_X its effect on the answer,
+
+    mean            ē = Σ e_X/n, for two classes signed towards the second, else towards the class predicted
+    use             Σ |e_X|/n, mean magnitude: a word that works by context has a small mean and a large use
+    share           Σ |e_X| over that of all words: the word's fraction of all use
+    flipped         fraction of inputs in which another class is predicted without the word
+    concentration   1 − (Σ |e_X|)²/(n Σ e_X²): 0 if all inputs owe it the same, near 1 if a few owe it everything
+    helps           Σ h_X/n with h_X = e_X if the word speaks for the true class, −e_X if it speaks against it
+
+Sizes are skewed, and Student's interval of their mean then lies too low: it misses the truth above far more often than below. Ours
+inverts Hall's transformation of t (1992, section 2), with γ the skewness of the sample and k = γ/√n:
+
+    g(T) = T + k T²/3 + k² T³/27 + k/6,        g⁻¹(y) = 3/k · (∛(1 + k (y − k/6)) − 1)
+
+    [x̄ − s/√n · g⁻¹(t₀.₉₇₅),  x̄ − s/√n · g⁻¹(t₀.₀₂₅)]
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy import stats
 
 from tokensieve import checkpoint
 from tokensieve.diagnose.subjects.classes import Outputs
-from tokensieve.diagnose.subjects.pieces import Subject
+from tokensieve.diagnose.subjects.recognise import TextSubject
+from tokensieve.diagnose.subjects.windows import PieceSubject
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Floats, Ints
 
-_SAVE_SECONDS = 20.0
-_TOGETHER = 0.8  # of the inputs that contain either of two words contain both: then they are parts of a phrase
-Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a model does with W inputs and |S| word types; H answers, L layers, m pairs.
-
-    Attributes:
-        answers: to each input, shape (W, H).
-        offset: what a decision takes from the answer: the threshold of a single output, the partner's answer in a preference
-            pair, else 0; shape (W,).
-        heads: the answer that `effect` is about: the predicted class's, shape (W,).
-        value: answer to each word alone, shape (|S|, H).
-        types, windows: word type and input of every pair, ordered by input, shape (m,).
-        effect: what the input's answer owes to the word, shape (m,); nan if it was not measured.
-        method: "integrated gradients" or "leave-one-out".
-        chosen, lost: with the latter, the pairs of which the word was removed, shape (D,), and what all answers lost, shape
-            (D, H); else empty.
-        attention: that the word receives, relative to an equal share for every piece of text in the input; each layer and
-            last the rollout, shape (L+1, m); None if the model gives none.
-        on_special: mean share of attention that goes to special tokens, each layer and the rollout, shape (L+1,), or None.
-    """
-
-    answers: Floats
-    offset: Floats
-    heads: Ints
-    value: Floats
-    types: Ints
-    windows: Ints
-    effect: Floats
-    method: str
-    chosen: Ints
-    lost: Floats
-    attention: NDArray[np.float32] | None
-    on_special: Floats | None
-
-    @property
-    def decisive(self) -> Floats:
-        """Answers less their offset, shape (W, H): what `tokensieve.model.attention.decide` takes."""
-        return self.answers - self.offset[:, None]
-
-    def of_words(self, kept: Ints) -> Measured:
-        """The same for some of the words, ascending, which are then numbered from zero."""
-        place = np.full(len(self.value), -1, dtype=np.int64)
-        place[kept] = np.arange(len(kept))
-        there = place[self.types] >= 0
-        number = np.cumsum(there) - 1
-        still = there[self.chosen]
-        return replace(
-            self,
-            value=self.value[kept],
-            types=place[self.types[there]],
-            windows=self.windows[there],
-            effect=self.effect[there],
-            chosen=number[self.chosen[still]],
-            lost=self.lost[still],
-            attention=None if self.attention is None else self.attention[:, there],
-        )
+Use = dict[str, Floats]
+"""The numbers of the module's formulas by name, each of shape (|S|,), nan if a word was not measured: inputs, mean, use,
+use_error (standard), use_low, use_high, share, flipped, concentration, helps, helps_low, helps_high; intervals 95 %."""
+_Arrays = dict[str, NDArray[Any]]
 
 
 class Work:
@@ -111,13 +74,11 @@ class Work:
         self.pieces, self._done = 0.0, 0.0
         self._path, self._mark, self._saved = path, mark, time.monotonic()
         found = None if path is None else checkpoint.load(path, mark)
-        self._arrays: Arrays = {} if found is None else found[0]
+        self._arrays: _Arrays = {} if found is None else found[0]
 
-    def zeros(self, name: str, **shapes: tuple[int, ...]) -> Arrays:
-        """Arrays to be filled, kept under this name: as they were saved, else zero."""
-        for array, shape in shapes.items():
-            self._arrays.setdefault(f"{name}/{array}", np.zeros(shape))
-        return {array: self._arrays[f"{name}/{array}"] for array in shapes}
+    def zeros(self, name: str, *shape: int) -> NDArray[Any]:
+        """An array to be filled, kept under this name: as it was saved, else zero."""
+        return self._arrays.setdefault(name, np.zeros(shape))
 
     def batches(self, stage: str, lengths: Ints, step: Callable[[Ints], None], cost: float = 1.0) -> None:
         """Call `step` with inputs of similar length, the longest first, from where an earlier run stopped.
@@ -129,7 +90,7 @@ class Work:
             cost: of a piece, in forward passes.
         """
         order, n = np.argsort(-lengths, kind="stable"), len(lengths)
-        done = self.zeros(stage, done=(1,))["done"]
+        done = self.zeros(f"{stage}/done", 1)
         before = self._done + cost * float(lengths[order[: int(done[0])]].sum())
         try:
             while (start := int(done[0])) < n:
@@ -138,81 +99,170 @@ class Work:
                 step(at)
                 before += cost * float(lengths[at].sum())
                 done[0] = min(start + self.batch_size, n)
-                self._save()
+                if time.monotonic() - self._saved > 20:
+                    self._save()
         finally:
             self._done = before
-            self._save(now=True)
+            self._save()
 
-    def _save(self, now: bool = False) -> None:
-        """Write the arrays, whole or not at all, every 20 seconds, or now."""
-        if self._path is None or (not now and time.monotonic() - self._saved < _SAVE_SECONDS):
-            return
-        checkpoint.save(self._path, self._mark, self._arrays, {})
-        self._saved = time.monotonic()
+    def _save(self) -> None:
+        if self._path is not None:
+            checkpoint.save(self._path, self._mark, self._arrays, {})
+            self._saved = time.monotonic()
 
 
-def read(subject: Subject, outputs: Outputs, work: Work, name: str = "model") -> Arrays:
-    """First pass: "logits", shape (W, M), and if the model gives attention "attention", shape (L+1, m + 1)."""
-    shapes = {"logits": (len(subject.documents), outputs.width)}
-    if subject.layers:
-        shapes["attention"] = (subject.layers + 1, len(subject.types) + 1)
-    found = work.zeros(f"{name}: reading", **shapes)
-
-    def step(at: Ints) -> None:
-        found["logits"][at] = subject.look(at, found.get("attention"))
-
-    work.batches(f"{name}: reading documents", subject.lengths, step)
-    return found
-
-
-def measure(
-    subject: Subject, outputs: Outputs, first: Arrays, offset: Floats, work: Work, name: str = "model"
-) -> Measured:
-    """The passes after the first, or what is left of them.
+class Measured:
+    """What a model does with W inputs and |S| word types; H answers, L layers, m pairs.
 
     Args:
         subject: the model on its inputs.
         outputs: how logits become answers.
-        first: what `read` gave.
-        offset: what a decision takes from the answers, shape (W,).
         work: how it runs.
         name: of the model, in stages.
+
+    Attributes:
+        types, windows: word type and input of every pair, ordered by input, shape (m,).
+        logits: of each input, shape (W, M), once it was read.
+        attention: that the word receives, relative to an equal share for every piece of text in the input; each layer and
+            last the rollout, shape (L+1, m); None if the model gives none.
+        on_special: mean share of attention that goes to special tokens, each layer and the rollout, shape (L+1,), or None.
+        answers: to each input, shape (W, H).
+        decisive: less what a decision takes from them, shape (W, H): what `tokensieve.model.attention.decide` takes.
+        heads: the answer that `effect` is about: the predicted class's, shape (W,).
+        value: answer to each word alone, shape (|S|, H).
+        effect: what the input's answer owes to the word, shape (m,); nan if it was not measured.
+        method: "integrated gradients" or "leave-one-out".
+        chosen, lost: with the latter, the pairs of which the word was removed, shape (D,), and what all answers lost, shape
+            (D, H); else empty.
     """
-    W, S = len(subject.documents), len(subject.word_lengths)
-    answers = np.asarray(outputs.answers(first["logits"]))
-    heads = np.asarray(answers.argmax(axis=1)) if outputs.heads > 1 else np.zeros(W, dtype=np.int64)
-    found = work.zeros(f"{name}: measured", value=(S, outputs.heads), effect=(len(subject.types),))
 
-    def alone(at: Ints) -> None:
-        found["value"][at] = outputs.answers(subject.alone(at))
+    def __init__(self, subject: PieceSubject | TextSubject, outputs: Outputs, work: Work, name: str = "model") -> None:
+        self.subject, self.outputs, self.work, self.name = subject, outputs, work, name
+        self.types, self.windows = subject.types, subject.windows
 
-    work.batches(f"{name}: words alone", subject.word_lengths, alone)
-    if subject.differentiable:
-        effect, method = found["effect"], "integrated gradients"
-        work.batches(
-            f"{name}: effects", subject.lengths, lambda at: subject.integrate(at, heads[at], found["effect"]), 2.0
-        )
-        chosen, lost = np.empty(0, dtype=np.int64), np.empty((0, outputs.heads))
-    else:
-        chosen = choose(subject.types, np.arange(S), work.removals, work.seed)
-        lost = remove_words(subject, outputs, answers, chosen, work, f"{name}: removing words")
-        effect, method = np.full(len(subject.types), np.nan), "leave-one-out"
-        effect[chosen] = lost[np.arange(len(chosen)), heads[subject.windows[chosen]]]
-    attention = first.get("attention")
-    return Measured(
-        answers=answers,
-        offset=offset,
-        heads=heads,
-        value=found["value"],
-        types=subject.types,
-        windows=subject.windows,
-        effect=effect,
-        method=method,
-        chosen=chosen,
-        lost=lost,
-        attention=None if attention is None else attention[:, :-1],
-        on_special=None if attention is None else attention[:, -1] / max(W, 1),
-    )
+    def read(self) -> None:
+        """The first pass: logits and attention."""
+        subject, name, W = self.subject, self.name, len(self.subject.documents)
+        self.logits: Floats = self.work.zeros(f"{name}: reading/logits", W, self.outputs.width)
+        received = None
+        if subject.layers:
+            received = self.work.zeros(f"{name}: reading/attention", subject.layers + 1, len(self.types) + 1)
+
+        def step(at: Ints) -> None:
+            self.logits[at] = subject.look(at, received)
+
+        self.work.batches(f"{name}: reading documents", subject.lengths, step)
+        self.attention = None if received is None else received[:, :-1]
+        self.on_special = None if received is None else received[:, -1] / max(W, 1)
+
+    def measure(self, outputs: Outputs, offset: Floats) -> None:
+        """The passes after the first, or what is left of them.
+
+        Args:
+            outputs: how logits become answers, once their order is known.
+            offset: what a decision takes from the answers: the threshold of a single output, the partner's answer in a preference
+                pair, else 0; shape (W,).
+        """
+        subject, work, name = self.subject, self.work, self.name
+        self.outputs, self.answers = outputs, np.asarray(outputs.answers(self.logits))
+        self.decisive, H = self.answers - offset[:, None], outputs.heads
+        self.heads = self.answers.argmax(axis=1) if H > 1 else np.zeros(len(offset), dtype=np.int64)
+        self.value = work.zeros(f"{name}: measured/value", len(subject.word_lengths), H)
+        effect = self.effect = work.zeros(f"{name}: measured/effect", len(self.types))
+        self.chosen, self.lost = np.empty(0, dtype=np.int64), np.empty((0, H))
+
+        def alone(at: Ints) -> None:
+            self.value[at] = outputs.answers(subject.alone(at))
+
+        def integrate(at: Ints) -> None:
+            subject.integrate(at, self.heads[at], effect)
+
+        work.batches(f"{name}: words alone", subject.word_lengths, alone)
+        if subject.differentiable:
+            self.method = "integrated gradients"
+            work.batches(f"{name}: effects", subject.lengths, integrate, 2.0)
+            return
+        self.method, self.effect = "leave-one-out", np.full(len(self.types), np.nan)
+        self.chosen = choose(self.types, np.arange(len(self.value)), work.removals, work.seed)
+        windows = self.windows[self.chosen]
+        self.lost = self.remove(self.types[self.chosen], windows, f"{name}: removing words")
+        self.effect[self.chosen] = self.lost[np.arange(len(windows)), self.heads[windows]]
+
+    def of_words(self, kept: Ints) -> Measured:
+        """The same for some of the words, ascending, which are then numbered from zero."""
+        out, place = copy.copy(self), np.full(len(self.value), -1, dtype=np.int64)
+        place[kept] = np.arange(len(kept))
+        there = place[self.types] >= 0
+        still = there[self.chosen]
+        out.subject = self.subject.of_words(kept)
+        out.types, out.windows, out.effect = place[self.types[there]], self.windows[there], self.effect[there]
+        out.value, out.lost = self.value[kept], self.lost[still]
+        out.chosen = (np.cumsum(there) - 1)[self.chosen[still]]
+        out.attention = None if self.attention is None else self.attention[:, there]
+        return out
+
+    def by_document(self, values: Floats) -> Floats:
+        """Mean over each document's windows, shape (n, …)."""
+        documents = self.subject.documents
+        sizes = np.bincount(documents)
+        return np.column_stack([np.bincount(documents, column) / sizes for column in values.T])
+
+    def remove(self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None) -> Floats:
+        """answers − answers without a word, shape (D, H); nan if nothing else is in the input.
+
+        Args:
+            types: word removed from each input, shape (D,).
+            windows: these inputs, shape (D,).
+            stage: what to call it.
+            together: word type → the types that are removed with it, itself included; alone if it is not in there.
+        """
+        lost: Floats = self.work.zeros(f"{stage}/lost", len(types), self.outputs.heads)
+
+        def step(at: Ints) -> None:
+            words = [(together or {}).get(int(s), np.array([s])) for s in types[at]]
+            lost[at] = self.answers[windows[at]] - self.outputs.answers(self.subject.without(words, windows[at]))
+
+        self.work.batches(stage, self.subject.lengths[windows], step)
+        return lost
+
+    def insert(self, types: Ints, windows: Ints, stage: str) -> Floats:
+        """answers with the word − answers, for inputs that do not contain it, shape (P, H).
+
+        Args:
+            types: word inserted into each input, in front of another of its words drawn at random, shape (P,).
+            windows: these inputs, shape (P,).
+            stage: what to call it.
+        """
+        # the place depends on word and input alone, so that two models are asked about the same texts
+        draws = [np.random.default_rng([self.work.seed, 7, s, w]) for s, w in zip(types, windows, strict=True)]
+        places = np.array([rng.random() for rng in draws])
+        gained: Floats = self.work.zeros(f"{stage}/gained", len(types), self.outputs.heads)
+
+        def step(at: Ints) -> None:
+            moved = self.outputs.answers(self.subject.having(types[at], windows[at], places[at]))
+            gained[at] = moved - self.answers[windows[at]]
+
+        self.work.batches(stage, self.subject.lengths[windows], step)
+        return gained
+
+    def use(self, labels: Ints) -> Use:
+        """Use estimated from the effects of all words.
+
+        With K > 2 classes the effect is on the predicted class's answer f_k = z_k − mean_j z_j; taking e from it moves the margin
+        over each other class by e K/(K − 1) on average, by which flips are estimated.
+
+        Args:
+            labels: true class of each input, shape (W,).
+        """
+        w, H, effect = self.windows, self.answers.shape[1], self.effect
+        if H == 1:
+            f = self.decisive[w, 0]
+            flipped, helping = (f > 0) != (f - effect > 0), labels[w] == 1
+        else:
+            top = np.sort(self.decisive, axis=1)
+            flipped, helping = effect * H / (H - 1) > (top[:, -1] - top[:, -2])[w], labels[w] == self.heads[w]
+        helps = np.where(helping, effect, -effect)
+        return use_of(self.types, effect, flipped.astype(float), helps, len(self.value))
 
 
 def choose(types: Ints, words: Ints, per_word: int | Ints, seed: int, apart: Ints | None = None) -> Ints:
@@ -248,69 +298,75 @@ def companions(types: Ints, windows: Ints, words: Ints) -> dict[int, Ints]:
     held = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(words), int(windows.max(initial=0)) + 1))
     alone, both = held.sum(axis=1), (held @ held.T).tocoo()
     either = alone[both.row] + alone[both.col] - both.data
-    same = (both.data >= _TOGETHER * either) & (both.row != both.col)
+    # parts of a phrase: 80 % of the inputs that contain either contain both
+    same = (both.data >= 0.8 * either) & (both.row != both.col)
     out: dict[int, list[int]] = {}
     for row, column in zip(both.row[same], both.col[same], strict=True):
         out.setdefault(int(words[row]), [int(words[row])]).append(int(words[column]))
     return {word: np.array(some) for word, some in out.items()}
 
 
-def remove_words(
-    subject: Subject,
-    outputs: Outputs,
-    answers: Floats,
-    chosen: Ints,
-    work: Work,
-    stage: str,
-    together: Mapping[int, Ints] | None = None,
-) -> Floats:
-    """answers − answers without the word, for some pairs, shape (D, H); nan if nothing else is in the input.
+def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
+    """The module's formulas, from one row per (word, input) pair.
 
     Args:
-        subject: the model on its inputs.
-        outputs: how logits become answers.
-        answers: to each input, shape (W, H).
-        chosen: index of the pairs, shape (D,).
-        work: how it runs.
-        stage: what to call it.
-        together: word type → the types that are removed with it, itself included; alone if it is not in there.
+        types: word of each pair, shape (m,).
+        effect: e_X, shape (m,); nan does not count.
+        flipped: whether the prediction changes, shape (m,).
+        helps: h_X, shape (m,).
+        n_types: |S|.
     """
-    types, windows = subject.types[chosen], subject.windows[chosen]
-    groups = together or {}
-    lost: Floats = work.zeros(stage, lost=(len(chosen), outputs.heads))["lost"]
+    there = np.isfinite(effect)
+    types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
+    n, size = np.bincount(types, minlength=n_types), np.abs(effect)
+    some, root = np.where(n > 0, n, np.nan), np.sqrt(np.maximum(n, 1))
 
-    def step(at: Ints) -> None:
-        words = [groups.get(int(s), np.array([s])) for s in types[at]]
-        lost[at] = answers[windows[at]] - outputs.answers(subject.without(words, windows[at]))
+    def total(x: Floats) -> Floats:
+        return np.bincount(types, x, n_types).astype(np.float64)
 
-    work.batches(stage, subject.lengths[windows], step)
-    return lost
+    def spread(x: Floats, middle: Floats) -> Floats:
+        return np.sqrt(total((x - middle[types]) ** 2) / np.maximum(n - 1, 1))
+
+    sums, squares = total(size), total(size**2)
+    middle, helping = sums / some, total(helps) / some
+    # skewness corrected for the size of the sample; at least zero, since sizes have no other
+    m2, m3 = (total((size - middle[types]) ** i) / np.maximum(n, 1) for i in (2, 3))
+    correction = np.where(n > 2, np.sqrt(n * np.maximum(n - 1.0, 1)) / np.maximum(n - 2, 1), 1.0)
+    alike = m2 <= (1e-9 * np.nan_to_num(middle)) ** 2 + 1e-200  # all values are the same
+    skewness = np.where(alike, 0.0, np.maximum(correction * m3 / np.where(alike, 1.0, m2) ** 1.5, 0.0))
+    low, high = mean_interval(n, middle, spread(size, middle), skewness)
+    half = np.where(n > 1, stats.t.isf(0.025, np.maximum(n - 1, 1)) * spread(helps, helping), np.inf) / root
+    return {
+        "inputs": n.astype(np.float64),
+        "mean": total(effect) / some,
+        "use": middle,
+        "use_error": spread(size, middle) / root,
+        "use_low": np.maximum(low, 0.0),
+        "use_high": high,
+        "share": sums / max(float(sums.sum()), 1e-300),
+        "flipped": total(flipped) / some,
+        "concentration": 1 - sums**2 / np.where(squares > 0, some * squares, np.nan),
+        "helps": helping,
+        "helps_low": helping - half,
+        "helps_high": helping + half,
+    }
 
 
-def insert_words(
-    subject: Subject, outputs: Outputs, answers: Floats, types: Ints, windows: Ints, work: Work, stage: str
-) -> Floats:
-    """answers with the word − answers, for inputs that do not contain it, shape (P, H).
-
-    Args:
-        subject, outputs, answers, work, stage: as in `remove_words`.
-        types: word inserted into each input, in front of another of its words drawn at random, shape (P,).
-        windows: these inputs, shape (P,).
-    """
-    # the place depends on word and input alone, so that two models are asked about the same texts
-    places = np.array(
-        [np.random.default_rng([work.seed, 7, s, w]).random() for s, w in zip(types, windows, strict=True)]
-    )
-    gained: Floats = work.zeros(stage, gained=(len(types), outputs.heads))["gained"]
-
-    def step(at: Ints) -> None:
-        gained[at] = outputs.answers(subject.having(types[at], windows[at], places[at])) - answers[windows[at]]
-
-    work.batches(stage, subject.lengths[windows], step)
-    return gained
+def mean_interval(n: Ints, mean: Floats, spread: Floats, skewness: Floats) -> tuple[Floats, Floats]:
+    """95 % interval of the mean of n values with this standard deviation and skewness, by the module's formula."""
+    root = np.sqrt(np.maximum(n, 1))
+    y, k = stats.t.isf(0.025, np.maximum(n - 1, 1)), skewness / root
+    plain = np.abs(k) < 1e-6
+    k = np.where(plain, 1.0, k)
+    ends = []
+    for sign in (1, -1):
+        t = np.where(plain, sign * y, 3 / k * (np.cbrt(1 + k * (sign * y - k / 6)) - 1))
+        ends.append(np.where(n > 1, mean - t * spread / root, -sign * np.inf))
+    return ends[0], ends[1]
 
 
-def by_document(values: Floats, documents: Ints) -> Floats:
-    """Mean over each document's windows, shape (n, …)."""
-    sizes = np.bincount(documents)
-    return np.column_stack([np.bincount(documents, column) / sizes for column in values.T])
+def holm(p: Floats) -> NDArray[np.bool_]:
+    """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
+    order, out = np.argsort(p, kind="stable"), np.zeros(len(p), dtype=bool)
+    out[order] = np.logical_and.accumulate(p[order] < LEVEL / np.arange(len(p), 0, -1))
+    return out

@@ -1,4 +1,4 @@
-"""Does what the model does with each word agree with what the data says about it? Correlations with intervals.
+"""Does what the model does with each word agree with what the data says about it? And has it learned where the label is?
 
 **Importance** of type s for class k, from occurrences N and class sizes n_k in documents, r_k = N_{s,k}/n_k:
 
@@ -20,15 +20,37 @@ at a time, in importance and measure alike.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy import stats
 
 from tokensieve.diagnose.effects.measuring import Measured
+from tokensieve.diagnose.judgement.status import Status
 from tokensieve.evidence.intervals import Z95
+from tokensieve.model.attention import decide
 from tokensieve.text.counts import Counts, Floats, Ints
+
+MEASURES = {
+    "value_importance": "its prediction for a word alone",
+    "gradient_importance": "the effect of a word in its document (integrated gradients)",
+    "deletion_importance": "the effect of removing a word from its document",
+}
+
+Parts = dict[str, tuple[Floats, Floats]]
+"""What a model does with each word, as sums over G groups of documents and how many values are in each; H answers, L layers:
+
+    value                 its answer to the word alone, (1, |S|, H)
+    gradient              the word's effects, (G, |S|, H); not there if they were not integrated. With K > 2 classes an input
+                          counts for the class predicted
+    deletion              what removing it took, (G, |S|, H), and how often it was removed, (G, |S|, 1)
+    attention             what it received, (G, |S|), rolled out; and attention_layer_<l>; not there if the model gives none
+"""
 
 
 @dataclass(frozen=True)
@@ -51,48 +73,80 @@ class Correlation:
         gap = _fisher(self.rho) - _fisher(other.rho)
         return bool(gap > Z95 * math.hypot(self.error, other.error))
 
-
-Evidence = tuple[Floats, Floats, Floats]
-"""By group of documents: Σ c in the documents of each class, shape (G, |S|, K); Σ c², (G, |S|); documents of each class, (G, K)."""
-Parts = dict[str, Floats]
-"""What a model does with each word, as sums over G groups of documents; H answers, L layers:
-
-    value                 its answer to the word alone, shape (|S|, H)
-    effect, effects       Σ of the word's effects and their number, (G, |S|, H); not there if they were not integrated. With K > 2
-                          classes an input counts for the class predicted
-    deletion, deletions   Σ of what removing it took, (G, |S|, H), and how often, (G, |S|, 1)
-    held                  how often its effect was measured, (G, |S|)
-    attention             Σ of what it received, (L+1, G, |S|); not there if the model gives none
-"""
+    def stands_out(self, by_chance: tuple[float, float] | None, untrained: Correlation | None) -> bool:
+        """Whether it is above zero, above what shuffled labels reach, and above the untrained model's."""
+        beyond = self.low > 0 and self.rho > (by_chance or (0.0, 0.0))[1]
+        return beyond and (untrained is None or not math.isfinite(untrained.rho) or self.above(untrained))
 
 
-def gather(counts: Counts, groups: Ints, n_groups: int) -> Evidence:
-    """Sums of the counts by group and class.
+class Evidence:
+    """What the documents say of each word, as a whole and without each of G groups of documents.
 
     Args:
         counts: n documents over |S| types.
         groups: group of each document, shape (n,), values 0 … G−1.
         n_groups: G.
+
+    Attributes:
+        whole: I_{s,k} of the module's formula, shape (|S|, H): the second class for K = 2, every class for K > 2.
+        left: the same without each group.
     """
-    K = counts.n_classes
-    cell = groups * K + counts.labels
-    one_hot = sp.csr_array((np.ones(len(cell)), (np.arange(len(cell)), cell)), shape=(len(cell), n_groups * K))
-    squared = counts.matrix.copy()
-    squared.data = squared.data**2
-    by_cell = np.asarray((one_hot.T @ counts.matrix).todense()).reshape(n_groups, K, -1)
-    squares = np.asarray((one_hot.T @ squared).todense()).reshape(n_groups, K, -1).sum(axis=1)
-    sizes = np.bincount(cell, minlength=n_groups * K).reshape(n_groups, K).astype(np.float64)
-    return by_cell.transpose(0, 2, 1).astype(np.float64), squares.astype(np.float64), sizes
+
+    def __init__(self, counts: Counts, groups: Ints, n_groups: int) -> None:
+        K = counts.n_classes
+        cell = groups * K + counts.labels
+        one_hot = sp.csr_array((np.ones(len(cell)), (np.arange(len(cell)), cell)), shape=(len(cell), n_groups * K))
+        squared = counts.matrix.copy()
+        squared.data = squared.data**2
+        held, squares = (
+            np.asarray((one_hot.T @ x).todense()).reshape(n_groups, K, -1).astype(np.float64)
+            for x in (counts.matrix, squared)
+        )
+        held, squares = held.transpose(0, 2, 1), squares.sum(axis=1)
+        sizes = np.bincount(cell, minlength=n_groups * K).reshape(n_groups, K).astype(np.float64)
+        self._counts, self._sums = counts, [part.sum(axis=0) for part in (held, squares, sizes)]
+        self.whole = _importance(*self._sums)
+        parts = zip(held, squares, sizes, strict=True)
+        self.left = [_importance(*(x - y for x, y in zip(self._sums, part, strict=True))) for part in parts]
+
+    def correlations(self, parts: Parts) -> dict[str, Correlation]:
+        """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer."""
+        out = {}
+        for name, (sums, weights) in parts.items():
+            if name == "value":
+                means = [sums[0]] * len(self.left)
+            else:
+                means = [mean(sums, weights, leave=g) for g in range(len(sums))]
+            if weights.any():
+                out[f"{name}_importance"] = correlate(self.whole, self.left, mean(sums, weights), means)
+        return out
+
+    def shuffled(self, parts: Parts, seed: int) -> dict[str, tuple[float, float]]:
+        """Middle 95 % of the correlations with the importance of 200 random orders of the labels."""
+        rng, counts, eye = np.random.default_rng(seed), self._counts, np.eye(self._counts.n_classes)
+        sides = {name: mean(*one) for name, one in parts.items() if one[1].any() and "layer" not in name}
+        found: dict[str, list[float]] = {name: [] for name in sides}
+        for _ in range(200):
+            labels = rng.permutation(counts.labels)
+            drawn = _importance(np.asarray(counts.matrix.T @ eye[labels]), *self._sums[1:])
+            for name, measure in sides.items():
+                found[name].append(_pearson(drawn, measure, np.isfinite(measure)))
+        out = {}
+        for name, rhos in found.items():
+            ends = np.nanquantile(rhos, [0.025, 0.975]) if np.isfinite(rhos).any() else [math.nan] * 2
+            out[f"{name}_importance"] = float(ends[0]), float(ends[1])
+        return out
+
+    def of_frequency(self, documents: Ints) -> dict[str, Correlation]:
+        """What a model that only knew how many documents hold each word would reach: the same for every measure of a kind."""
+        flat = documents.astype(np.float64)
+        kinds = {"value": np.repeat(flat[:, None], self.whole.shape[1], axis=1), "attention": flat}
+        n = len(self.left)
+        return {f"{name}_importance": correlate(self.whole, self.left, x, [x] * n) for name, x in kinds.items()}
 
 
-def importance(class_count: Floats, squares: Floats, class_documents: Floats) -> Floats:
-    """I_{s,k} of the module's formula, shape (|S|, H): the second class for K = 2, every class for K > 2.
-
-    Args:
-        class_count: N_{s,k}, shape (|S|, K).
-        squares: Σ_X c_{X,s}², shape (|S|,).
-        class_documents: n_k, shape (K,).
-    """
+def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -> Floats:
+    """The module's formula, from N_{s,k}, shape (|S|, K), Σ_X c_{X,s}², shape (|S|,), and n_k, shape (K,)."""
     count = class_count.sum(axis=1, keepdims=True)
     inside = class_count / np.maximum(class_documents, 1)
     outside = (count - class_count) / np.maximum(class_documents.sum() - class_documents, 1)
@@ -118,57 +172,26 @@ def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost
     cell = groups[measured.windows] * S + measured.types
 
     def sums(x: Floats, at: Ints, *shape: int) -> Floats:
-        return (
-            np.bincount(at, x, n_groups * S * (shape[0] if shape else 1))
-            .reshape(n_groups, S, *shape)
-            .astype(np.float64)
-        )
+        size = n_groups * S * math.prod(shape)
+        return np.bincount(at, x, size).reshape(n_groups, S, *shape).astype(np.float64)
 
     known = np.isfinite(measured.effect) & ~np.isin(measured.types, some)
     e, where = measured.effect[known], cell[known]
     by_head = where * H + measured.heads[measured.windows[known]]
     there = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], some)
-    out_cell = cell[chosen[there]]
-    value = measured.value.copy()
+    removed, value = cell[chosen[there]], measured.value.copy()
     value[some] = np.nan
-    parts = {
-        "value": value,
-        "effects": sums(np.ones(len(e)), by_head, H),
-        "deletion": np.stack([sums(column, out_cell) for column in lost[there].T], axis=-1),
-        "deletions": sums(np.ones(len(out_cell)), out_cell)[..., None],
-        "held": sums(np.ones(len(e)), where),
-    }
+    parts = {"value": (value[None], np.ones((1, S, 1)))}
     if measured.method == "integrated gradients":
-        parts["effect"] = sums(e, by_head, H)
+        parts["gradient"] = sums(e, by_head, H), sums(np.ones(len(e)), by_head, H)
+    deletion = np.stack([sums(column, removed) for column in lost[there].T], axis=-1)
+    parts["deletion"] = deletion, sums(np.ones(len(removed)), removed)[..., None]
     if measured.attention is not None:
-        parts["attention"] = np.stack([sums(layer[known].astype(np.float64), where) for layer in measured.attention])
+        held = sums(np.ones(len(e)), where)
+        received = [(sums(layer[known].astype(np.float64), where), held) for layer in measured.attention]
+        parts["attention"] = received[-1]
+        parts |= {f"attention_layer_{i + 1}": layer for i, layer in enumerate(received[:-1])}
     return parts
-
-
-def correlations(evidence: Evidence, parts: Parts) -> dict[str, Correlation]:
-    """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer.
-
-    Args:
-        evidence: of the documents.
-        parts: the model's sums over the same groups.
-    """
-    whole = importance(*(part.sum(axis=0) for part in evidence))
-    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence[1]))]
-    out = {"value_importance": correlate(whole, left, parts["value"], [parts["value"]] * len(left), True)}
-    pairs: dict[str, tuple[Floats | None, Floats]] = {
-        "gradient_importance": (parts.get("effect"), parts["effects"]),
-        "deletion_importance": (parts["deletion"], parts["deletions"]),
-    }
-    attention = parts.get("attention")
-    if attention is not None:
-        last = len(attention) - 1
-        pairs["attention_importance"] = (attention[last], parts["held"])
-        pairs |= {f"attention_layer_{i + 1}_importance": (attention[i], parts["held"]) for i in range(last)}
-    for name, (sums, weights) in pairs.items():
-        if sums is not None and weights.any():
-            means = [mean(sums, weights, leave=g) for g in range(len(sums))]
-            out[name] = correlate(whole, left, mean(sums, weights), means, signed=sums.ndim == 3)
-    return out
 
 
 def mean(sums: Floats, weights: Floats, leave: int | None = None) -> Floats:
@@ -179,7 +202,7 @@ def mean(sums: Floats, weights: Floats, leave: int | None = None) -> Floats:
     return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0.5))
 
 
-def correlate(whole: Floats, left: list[Floats], measure: Floats, measures: list[Floats], signed: bool) -> Correlation:
+def correlate(whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
     """ρ with its interval.
 
     Args:
@@ -187,74 +210,24 @@ def correlate(whole: Floats, left: list[Floats], measure: Floats, measures: list
         left: importance without each group.
         measure: of all documents, shape (|S|, H), or (|S|,) for one that has no sign.
         measures: the measure without each group.
-        signed: whether signs are compared, or sizes of importance.
     """
-    there = _measured(measure)
-    rho = _pearson(whole, measure, there, signed)
+    there = np.isfinite(measure)
+    rho = _pearson(whole, measure, there)
     parts = zip(left, measures, strict=True)  # a word of one group alone has no number without it
-    z = np.array([_fisher(_pearson(i, m, there & _measured(m), signed)) for i, m in parts])
+    z = np.array([_fisher(_pearson(i, m, there & np.isfinite(m))) for i, m in parts])
     types = int(there.sum())
     if types < 5 or not np.isfinite(rho) or not np.isfinite(z).all():
         return Correlation(rho, math.nan, math.nan, math.nan)
     variance = 1 / (types - 3) + (len(z) - 1) / len(z) * float(np.sum((z - z.mean()) ** 2))
-    error = math.sqrt(variance)
-    centre = _fisher(rho)
+    error, centre = math.sqrt(variance), _fisher(rho)
     return Correlation(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
 
 
-def shuffled(counts: Counts, parts: Parts, seed: int) -> dict[str, tuple[float, float]]:
-    """Middle 95 % of the correlations with the importance of 200 random orders of the labels."""
-    rng = np.random.default_rng(seed)
-    whole = gather(counts, np.zeros(counts.n_documents, dtype=np.int64), 1)
-    sides = _sides(parts)
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    eye = np.eye(counts.n_classes)
-    for _ in range(200):
-        labels = rng.permutation(counts.labels)
-        drawn = importance(np.asarray(counts.matrix.T @ eye[labels]), whole[1][0], whole[2][0])
-        for name, (measure, signed) in sides.items():
-            there = _measured(measure)
-            found[name].append(_pearson(drawn, measure, there, signed))
-    ends = {
-        name: np.nanquantile(rhos, [0.025, 0.975]) if np.isfinite(rhos).any() else [math.nan] * 2
-        for name, rhos in found.items()
-    }
-    return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
-
-
-def of_frequency(evidence: Evidence, documents: Ints) -> dict[str, Correlation]:
-    """What a model that only knew how many documents hold each word would reach: the same for every measure of a kind."""
-    whole = importance(*(part.sum(axis=0) for part in evidence))
-    left = [importance(*(part.sum(axis=0) - part[g] for part in evidence)) for g in range(len(evidence[1]))]
-    flat = documents.astype(np.float64)
-    wide = np.repeat(flat[:, None], whole.shape[1], axis=1)
-    return {
-        "value_importance": correlate(whole, left, wide, [wide] * len(left), True),
-        "attention_importance": correlate(whole, left, flat, [flat] * len(left), False),
-    }
-
-
-def _measured(measure: Floats) -> NDArray[np.bool_]:
-    """Where there is a number."""
-    return np.asarray(np.isfinite(measure))
-
-
-def _sides(parts: Parts) -> dict[str, tuple[Floats, bool]]:
-    out: dict[str, tuple[Floats, bool]] = {"value_importance": (parts["value"], True)}
-    if "effect" in parts:
-        out["gradient_importance"] = (mean(parts["effect"], parts["effects"]), True)
-    if parts["deletions"].any():
-        out["deletion_importance"] = (mean(parts["deletion"], parts["deletions"]), True)
-    if "attention" in parts:
-        out["attention_importance"] = (mean(parts["attention"][-1], parts["held"]), False)
-    return out
-
-
-def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_], signed: bool) -> float:
+def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_]) -> float:
     """Pearson's ρ; without signs a type's importance is its largest size over classes, and the measure is taken in logs."""
-    x = importance[there] if signed else np.abs(importance[there]).max(axis=1, initial=0.0)
-    y = measure[there]
-    y = y if signed else np.log(np.maximum(y, 1e-12))
+    x, y = importance[there], measure[there]
+    if measure.ndim == 1:
+        x, y = np.abs(x).max(axis=1, initial=0.0), np.log(np.maximum(y, 1e-12))
     x, y = x - x.mean(), y - y.mean()
     size = math.sqrt(float(x @ x) * float(y @ y))
     return float(x @ y) / size if size > 0 else math.nan
@@ -262,3 +235,152 @@ def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_], sign
 
 def _fisher(rho: float) -> float:
     return math.atanh(max(min(rho, 1 - 1e-9), -1 + 1e-9)) if math.isfinite(rho) else math.nan
+
+
+class Learning(StrEnum):
+    """Whether a model has learned where the label is; the values are those of `learning` in summary.json."""
+
+    LEARNED = "learned"
+    BARELY = "barely learned, if at all"
+    NOT_SHOWN = "not shown to have learned"
+    OPEN = "cannot be said"
+
+
+@dataclass(frozen=True)
+class Skill:
+    """How well the model answers, with 95 % intervals.
+
+    Attributes:
+        accuracy, accuracy_low, accuracy_high: share of documents (pairs) answered right; Wilson's interval.
+        majority: share of the largest class (of pairs: one half).
+        auc, auc_low, auc_high: area under the ROC curve, mean over classes against the rest; jackknife over groups.
+        auc_random: what random weights of the words reach (`random_auc`).
+        documents: n (of pairs: their number).
+        confusion: documents by true class (row) and prediction (column), shape (K, K).
+        removal: mean loss of the true class's margin when a word that matters is removed, with its 95 % interval.
+    """
+
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    majority: float
+    auc: float
+    auc_low: float
+    auc_high: float
+    auc_random: float
+    documents: int
+    confusion: Ints
+    removal: tuple[float, float, float]
+
+    @property
+    def above_chance(self) -> bool:
+        """Accuracy above the largest class's share, or AUC above one half, at the 5 % level."""
+        return self.accuracy_low > self.majority or self.auc_low > 0.5
+
+    @classmethod
+    def of(
+        cls,
+        answers: Floats,
+        labels: Ints,
+        groups: Ints,
+        pairs: bool,
+        auc_random: float,
+        removal: tuple[float, float, float] = (math.nan,) * 3,
+    ) -> Skill:
+        """Accuracy, AUC and confusion of answers.
+
+        Args:
+            answers: of the documents, less their offset, shape (n, H).
+            labels: true classes, shape (n,).
+            groups: group of each document, shape (n,).
+            pairs: whether documents are the sides of preference pairs, of which one is right.
+            auc_random, removal: as in the class.
+        """
+        K, n, predicted = max(2, answers.shape[1]), len(labels), decide(answers)
+        confusion = np.zeros((K, K), dtype=np.int64)
+        np.add.at(confusion, (labels, predicted), 1)
+        right, majority = int(np.trace(confusion)), float(np.bincount(labels).max() / n)
+        columns = [(answers, labels == 1)] if answers.shape[1] == 1 else []
+        columns = columns or [(answers[:, [k]], labels == k) for k in range(K)]
+
+        def area(kept: NDArray[np.bool_]) -> float:
+            found = [float(_auc(f[kept], inside[kept])[0]) for f, inside in columns]
+            known = [x for x in found if math.isfinite(x)]
+            return float(np.mean(known)) if known else math.nan
+
+        G = int(groups.max()) + 1
+        auc, left = area(labels >= 0), np.array([area(groups != g) for g in range(G)])
+        error = math.sqrt((G - 1) / G * float(np.sum((left - left.mean()) ** 2)))
+        half = Z95 * max(error, 0.5 / n)
+        if pairs:
+            right, n = int(np.sum((predicted == labels)[labels == 1])), n // 2
+        ends = stats.binomtest(right, max(n, 1)).proportion_ci(method="wilson")
+        rate = right / max(n, 1), float(ends.low), float(ends.high)
+        return cls(*rate, majority, auc, max(auc - half, 0.0), min(auc + half, 1.0), auc_random, n, confusion, removal)
+
+
+def _auc(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
+    """Area under the ROC curve of each column of scores, shape (n, m) → (m,); nan without documents of both kinds."""
+    n1, n0 = int(inside.sum()), int((~inside).sum())
+    if not (n1 and n0):
+        return np.full(scores.shape[1], np.nan)
+    return np.asarray((stats.rankdata(scores, axis=0)[inside].sum(axis=0) - n1 * (n1 + 1) / 2) / (n1 * n0))
+
+
+def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
+    """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
+
+    A model that has learned nothing is a fixed function of the texts, and ranks the classes of few texts better or worse than
+    at random: so does this one, which weighs words as an untrained model does, by luck.
+
+    Args:
+        counts: all documents over |S| types.
+        read: those that the model reads, shape (n,).
+        partner: of preference data, the place among those read of each one's partner, shape (n,); else None.
+        seed: of the draws.
+    """
+    rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
+    length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
+    for k in range(1, 2) if counts.n_classes == 2 else range(counts.n_classes):
+        scores = x @ rng.standard_normal((x.shape[1], 200)) / length
+        found.append(_auc(scores if partner is None else scores - scores[partner], labels == k))
+    return float(np.quantile(np.nanmean(found, axis=0), 0.975))
+
+
+def behaves(answers: Floats, untrained: Floats | None) -> bool:
+    """Whether answers differ from document to document by three times as much as those of an untrained model do."""
+    spread = float(answers.std(axis=0).mean())
+    # answers (log-odds) of an untrained model are taken to differ by 0.005 at least
+    usual = 0.05 if untrained is None else max(0.005, float(untrained.std(axis=0).mean()))
+    return spread > 3.0 * usual
+
+
+def learning_of(
+    correlation: dict[str, Correlation],
+    untrained: dict[str, Correlation],
+    by_chance: dict[str, tuple[float, float]],
+    skill: Skill,
+    uses: pl.DataFrame,
+) -> Learning:
+    """Whether the model has learned where the label is.
+
+    It has where it answers better than chance (accuracy or AUC), ranks documents better than random weights of their words do
+    (any fixed function of texts differs from chance a little), *and* its words matter: leaving words out takes from the right
+    answer, or a word is used that carries the label or helps, or what it does with a word agrees with importance (interval above
+    zero, above what shuffled labels reach, and above the untrained model). Barely where all hold but the random weights.
+
+    Args:
+        correlation: of the model.
+        untrained: of its untrained twin, or empty.
+        by_chance: middle 95 % under shuffled labels.
+        skill: how well it answers.
+        uses: the words confirmed.
+    """
+    known = [name for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)]
+    if skill.above_chance and not known and not math.isfinite(skill.removal[0]):
+        return Learning.OPEN
+    passed = any(correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known)
+    helps = uses["status"].is_in([str(Status.CARRIES), str(Status.CONTEXT)]).any()
+    if not skill.above_chance or not (passed or skill.removal[1] > 0 or helps):
+        return Learning.NOT_SHOWN
+    return Learning.LEARNED if skill.auc > skill.auc_random else Learning.BARELY

@@ -25,23 +25,25 @@ from __future__ import annotations
 import math
 import warnings
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import stats
 
+from tokensieve.blocks import Passage
 from tokensieve.diagnose.effects.confirming import FEWEST, Trials
-from tokensieve.diagnose.effects.measuring import Measured
-from tokensieve.diagnose.effects.use import Use
+from tokensieve.diagnose.effects.measuring import Measured, Use, holm
+from tokensieve.diagnose.subjects.documents import Sample
+from tokensieve.diagnose.subjects.windows import SEPARATOR
+from tokensieve.escape import shown
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
+from tokensieve.model.attention import decide
 from tokensieve.text.counts import Counts, Floats, Ints
 
-LEAST = 0.25
-BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
-TIGHT = 0.3  # the data's interval is tight around neutral if it stays within ± this
+_LEAST = 0.25  # of a typical word: use that is shown is above this
+_BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
+_TIGHT = 0.3  # the data's interval is tight around neutral if it stays within ± this
 
 
 class Status(StrEnum):
@@ -74,69 +76,66 @@ def judge(
         behaves: whether answers differ between documents at all; if not, no use is shown.
     """
     words, H = trials.words, trials.lost.shape[1]
-    own = [_finite(trials.lost[measured.types[trials.chosen] == s]) for s in words]
+    own = [trials.lost[measured.types[trials.chosen] == s] for s in words]
+    own = [rows[np.isfinite(rows).all(axis=1)] for rows in own]
     put = [trials.gained[trials.types == s] for s in words]
     rows_of = [a if len(a) >= FEWEST else b for a, b in zip(own, put, strict=True)]
     means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in rows_of]).reshape(len(words), H)
     typical, slope = _scale(measured, use, found, words, means)
     much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
     sizes = [np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)]
-    is_shown = _holm(np.array([_p_above(size, LEAST * typical) for size in sizes])) & behaves
-    table: list[dict[str, Any]] = []
-    for i, s in enumerate(words):
-        rows, middle = rows_of[i], means[i]
+    is_shown = holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & behaves
+    table: list[dict[str, object]] = []
+    for s, rows, middle, proved in zip(words, rows_of, means, is_shown, strict=True):
+        if use["inputs"][s] < FEWEST:
+            continue
         n, k = len(rows), int(middle.argmax()) if H > 1 else int(middle[0] > 0)
         h = k if H > 1 else 0
-        effect, half, margin = abs(float(middle[h])), math.nan, math.inf
+        effect, half, margin, helps = abs(float(middle[h])), math.nan, math.inf, -math.inf
         if n >= FEWEST:
             error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
             t, single = (float(stats.t.isf(level, n - 1)) for level in (LEVEL / 2 / len(words), 0.025))
             half, margin = single * error, t * error
             helps = use["helps"][s] - t / single * (use["helps"][s] - use["helps_low"][s])
-        else:
-            helps = -math.inf
-        ends = found.posterior_interval[0][s, k], found.posterior_interval[1][s, k]
-        low, high = (float(end - found.neutral[k]) for end in ends)
+        ends = float(found.posterior_interval[0][s, k]), float(found.posterior_interval[1][s, k])
+        low, high = (end - float(found.neutral[k]) for end in ends)
         excess = (effect - margin - max(0.0, high) * slope) / typical
         supported = found.q_value[s, k] < LEVEL and found.posterior_difference[s, k] > found.neutral[k]
-        if n < FEWEST or not is_shown[i]:
+        if n < FEWEST or not proved:
             status = Status.NOT_SHOWN
         elif supported:
             status = Status.CARRIES
         elif helps > 0:
             status = Status.CONTEXT
-        elif excess <= LEAST:
+        elif excess <= _LEAST:
             status = Status.OTHER
-        elif max(-low, high) <= TIGHT or high < 0:
-            status = Status.UNSUPPORTED if excess > BEYOND and effect >= much else Status.OTHER
+        elif max(-low, high) <= _TIGHT or high < 0:
+            status = Status.UNSUPPORTED if excess > _BEYOND and effect >= much else Status.OTHER
         else:
             status = Status.RARE
-        need = max(float(needed[s, k]), 0.0)
-        numbers = {name: float(column[s]) for name, column in use.items() if name not in ("inputs", "use_error")}
+        need, used = max(float(needed[s, k]), 0.0), float(use["use"][s])
         table.append(
-            {"token": str(found.tokens[s]), "class": found.classes[k], "status": str(status)}
-            | numbers
-            | {"beyond": max(numbers["use"] - need, 0.0), "needed": need}
+            dict[str, object]({name: float(column[s]) for name, column in use.items()})
+            | {"token": str(found.tokens[s]), "class": found.classes[k], "status": str(status)}
+            | {"beyond": max(used - need, 0.0), "needed": need, "strength": effect / typical, "excess": excess}
             | {"effect": effect, "effect_low": effect - half, "effect_high": effect + half}
-            | {"strength": effect / typical, "excess": excess, "inputs": int(use["inputs"][s])}
-            | {"documents": int(found.documents[s]), "neutral": float(found.neutral[k])}
-            | {"posterior_difference": float(found.posterior_difference[s, k])}
-            | {"posterior_low": float(ends[0]), "posterior_high": float(ends[1])}
-            | {"q_value": float(found.q_value[s, k])}
+            | {
+                "inputs": int(use["inputs"][s]),
+                "documents": int(found.documents[s]),
+                "neutral": float(found.neutral[k]),
+            }
+            | {"posterior_difference": float(found.posterior_difference[s, k]), "q_value": float(found.q_value[s, k])}
+            | {"posterior_low": ends[0], "posterior_high": ends[1]}
         )
-    frame = pl.DataFrame(table, schema=_SCHEMA)
-    frame = frame.filter(pl.col("inputs") >= FEWEST)
-    hidden = pl.col("status") == str(Status.NOT_SHOWN)
-    return frame.sort(hidden, "beyond", "use", "token", descending=[False, True, True, False])
-
-
-_SCHEMA: dict[str, Any] = dict.fromkeys(("token", "class", "status"), pl.String) | {
-    name: pl.Int64 if name in ("inputs", "documents") else pl.Float64
-    for name in (
+    numbers = (
         "use use_low use_high beyond needed share mean flipped concentration helps helps_low helps_high effect effect_low "
         "effect_high strength excess inputs documents posterior_difference posterior_low posterior_high neutral q_value"
-    ).split()
-}
+    )
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(("token", "class", "status"), pl.String)
+    schema |= dict.fromkeys(numbers.split(), pl.Float64) | {"inputs": pl.Int64, "documents": pl.Int64}
+    hidden = pl.col("status") == str(Status.NOT_SHOWN)
+    order = (hidden, "beyond", "use", "token")
+    return pl.DataFrame(table, schema=schema).sort(*order, descending=[False, True, True, False])
 
 
 def needed_weights(counts: Counts) -> Floats:
@@ -173,27 +172,9 @@ def _p_above(sizes: Floats, limit: float) -> float:
     return float(stats.t.sf(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6, n - 1))
 
 
-def _holm(p: Floats) -> NDArray[np.bool_]:
-    """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
-    order = np.argsort(p, kind="stable")
-    passed = np.minimum.accumulate(p[order] < LEVEL / np.arange(len(p), 0, -1)) if len(p) else np.empty(0, dtype=bool)
-    out = np.zeros(len(p), dtype=bool)
-    out[order] = passed
-    return out
-
-
-def _finite(rows: Floats) -> Floats:
-    return np.asarray(rows[np.isfinite(rows).all(axis=1)])
-
-
 def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: Floats) -> tuple[float, float]:
-    """Typical mean of words that predict the label, and mean per unit of posterior difference among them (at least zero).
-
-    Args:
-        measured, use, found: as in `judge`.
-        words: the words confirmed, shape (C,).
-        means: what each class's answer loses without them, shape (C, H).
-    """
+    """Typical mean of words that predict the label, and mean per unit of posterior difference among them (at least zero); `means`
+    is what each class's answer loses without the words confirmed, shape (C, H)."""
     side = found.posterior_difference - found.neutral
     if found.q_value.shape[1] == 2:
         carries = np.isfinite(use["mean"]) & (found.q_value[:, 1] < LEVEL)
@@ -207,3 +188,63 @@ def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: 
     typical = float(np.sqrt(np.mean(size**2))) if len(size) else 0.0
     least = 0.1 * float(measured.answers.std(axis=0).mean())
     return max(typical, least, 1e-12), max(slope, 0.0)
+
+
+def passages_of(measured: Measured, sample: Sample, classes: tuple[str, ...], uses: pl.DataFrame) -> list[Passage]:
+    """Documents predicted correctly and wrongly with most confidence, and some that contain the words most used without support,
+    with the effect of each of their words, for people to read.
+
+    Args:
+        measured: of the model, with effects of all words.
+        sample: the documents read.
+        classes: names.
+        uses: the words confirmed.
+    """
+    documents, picked = measured.subject.documents, most_confident(measured, sample.labels)
+    predicted, (whole, confidence) = decide(measured.decisive), _confidence(measured)
+    for token in uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3]:
+        of_word = measured.windows[measured.types == sample.words.index(token)]
+        of_word = of_word[np.isin(of_word, whole)]
+        first = of_word[np.argsort(-confidence[of_word], kind="stable")][:1]
+        picked |= {int(w): f"contains “{shown(token, 30)}”" for w in first}
+    out = []
+    for w, why in picked.items():
+        here, k = measured.windows == w, int(documents[w])
+        # effects are towards the class predicted; the smallest are not shown
+        sign = -1.0 if measured.answers.shape[1] == 1 and predicted[w] == 0 else 1.0
+        effects = np.nan_to_num(sign * measured.effect[here])
+        effects = np.where(np.abs(effects) > 0.05 * np.abs(effects).max(initial=0.0), effects, 0.0)
+        of_type = {sample.words[s]: float(x) for s, x in zip(measured.types[here], effects, strict=True)}
+        text, at = str(sample.texts[k]), 0
+        pieces: list[tuple[str, float]] = []
+        for start, end, word in sample.splitter.spans(text):
+            if start > 1_600:  # characters
+                text = f"{text[:at]} […]"
+                break
+            pieces += [(text[at:start], 0.0), (text[start:end], of_type.get(word, 0.0))]
+            at = end
+        pieces.append((text[at:], 0.0))
+        note = f"Predicted {shown(classes[int(predicted[w])], 40)}: {why}."
+        joined = [(piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece]
+        row = int(sample.corpus.rows[sample.read[k]])
+        out.append(Passage(tuple(joined), classes[int(sample.labels[k])], row, note))
+    return out
+
+
+def most_confident(measured: Measured, labels: Ints) -> dict[int, str]:
+    """Inputs, whole documents each, that are predicted wrongly and correctly with most confidence, and which of both."""
+    whole, confidence = _confidence(measured)
+    right = decide(measured.decisive) == labels[measured.subject.documents]
+    picked: dict[int, str] = {}
+    for why, kept in (("wrong and confident", ~right), ("correct and confident", right)):
+        some = whole[kept[whole]]
+        picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:2]}
+    return picked
+
+
+def _confidence(measured: Measured) -> tuple[Ints, Floats]:
+    """Inputs that hold all of their document, and how far each answer is from another class's."""
+    f, documents = measured.decisive, measured.subject.documents
+    top = np.sort(f, axis=1)
+    confidence = np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2]
+    return np.flatnonzero(np.bincount(documents)[documents] == 1), np.asarray(confidence)

@@ -20,7 +20,6 @@ from shlex import quote
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest, mannwhitneyu
 
@@ -28,7 +27,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.labels import label_name, listed
 
-CERTAIN = 1e-6  # p-value below which another order is taken to be the right one
+_CERTAIN = 1e-6  # p-value below which another order is taken to be the right one
 
 
 class OutputKind(StrEnum):
@@ -81,18 +80,6 @@ class Outputs:
             return z[:, 1:] - z[:, :1]
         return z if self.kind is OutputKind.SIGMOID else z - z.mean(axis=1, keepdims=True)
 
-    def check_shape(self, logits: Floats, name: str) -> None:
-        """Check that the model gives what its configuration promises.
-
-        Raises:
-            InputError: another number of outputs.
-        """
-        if logits.ndim != 2 or logits.shape[1] != self.width:
-            raise InputError(
-                f"{name} gives outputs of shape {logits.shape[1:]}, its configuration names {self.width}: it is no "
-                "classifier of whole texts"
-            )
-
     @classmethod
     def match(
         cls,
@@ -123,20 +110,27 @@ class Outputs:
             note = f"the model's single output is taken to be larger for {classes[1]!r}"
             return cls((0,), 1, 2, OutputKind.SINGLE, names=names, named=True, note=note)
         if asked:
-            return _as_asked(classes, names, asked, kind, have)
+            given = {label_name(name): str(output) for name, output in asked.items()}
+            places = {**{str(i): i for i in range(M)}, **{name: i for i, name in enumerate(names)}}
+            order = [places.get(given.get(name, "")) for name in classes]
+            whole = [place for place in order if place is not None]
+            if K == 2 and len(given) == len(whole) == 1 and kind is OutputKind.SIGMOID:
+                return cls((whole[0],), M, 2, OutputKind.REST, 1 if order[1] is not None else -1, names)
+            if set(given) != set(classes) or len(set(whole)) != K:
+                raise InputError(
+                    f"{have}: --map must name each class once, as CLASS=OUTPUT, and each output at most once"
+                )
+            return cls(tuple(whole), M, K, kind, names=names)
         folded, mine = ([(label_name(name) or name).casefold() for name in some] for some in (names, classes))
         if len(set(folded)) == M and len(set(mine)) == K:
             found = [folded.index(name) for name in mine if name in folded]
             if len(found) == K:
-                unused = [name for i, name in enumerate(names) if i not in found]
-                note = (
-                    f"only the outputs for the data's classes are compared; unused: {listed(unused)}" if unused else ""
-                )
+                unused = listed([name for i, name in enumerate(names) if i not in found]) if M > K else ""
+                note = f"only the outputs for the data's classes are compared; unused: {unused}" if unused else ""
                 return cls(tuple(found), M, K, kind, names=names, named=True, note=note)
             if len(found) == 1 and K == 2 and kind is OutputKind.SIGMOID:
-                sign = 1 if mine[1] in folded else -1
                 note = f"the output {names[found[0]]!r} is read as a yes or no"
-                return cls((found[0],), M, 2, OutputKind.REST, sign, names, True, note)
+                return cls((found[0],), M, 2, OutputKind.REST, 1 if mine[1] in folded else -1, names, True, note)
         if M < K:
             raise InputError(f"{have}: bring the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
         in_order = cls(tuple(range(K)), M, K, kind, names=names)
@@ -154,7 +148,7 @@ class Outputs:
         The best assignment maximises the trace of the confusion matrix (Hungarian algorithm). It wins if, of the documents that
         only one of the two gets right, it gets right more than half (sign test, p < 1e-6), and at least 5 % of all documents more;
         and if its predictions agree with the labels beyond what their frequencies alone give: a model that always predicts the
-        same class says nothing about the order.
+        same class says nothing about the order. One output is turned if it is larger for the other class (Mann–Whitney's test).
 
         Args:
             logits: of the model, shape (n, M).
@@ -165,65 +159,36 @@ class Outputs:
             InputError: names do not tell, or another order is right far more often; with the `--map` that the predictions support.
         """
         if self.order is not None and self.kind in (OutputKind.REST, OutputKind.SINGLE):
-            return self._check_scale(logits, labels, classes)
+            f = self.answers(logits)[:, 0]
+            if mannwhitneyu(f[labels == 1], f[labels == 0], alternative="less").pvalue >= _CERTAIN:
+                return self
+            if self.kind is OutputKind.SINGLE:
+                note = f"the model's single output is larger for {classes[0]!r}: its sign is turned"
+                return replace(self, sign=-1, note=note)
+            return replace(self, note=f"{self.note}; it is larger for the other class".lstrip("; "))
         predicted = logits.argmax(axis=1)
         confusion = np.zeros((len(classes), logits.shape[1]))
         np.add.at(confusion, (labels, predicted), 1.0)
         _, best = linear_sum_assignment(-confusion)
         right = best[labels] == predicted
-        example = " ".join(
-            f"--map {quote(f'{name}={self.names[output]}')}" for name, output in zip(classes, best, strict=True)
-        )
+        example = " ".join(f"--map {quote(f'{name}={self.names[k]}')}" for name, k in zip(classes, best, strict=True))
         chance = float(confusion.sum(axis=1) @ confusion[:, best].sum(axis=0)) / len(labels) ** 2
-        tells = binomtest(int(right.sum()), len(right), min(chance, 1.0), alternative="greater").pvalue < CERTAIN
+        tells = binomtest(int(right.sum()), len(right), min(chance, 1.0), alternative="greater").pvalue < _CERTAIN
         if self.order is None:
+            rate = f"{right.mean():.1%} correct"
             if tells:
-                raise InputError(
-                    f"{self.note}: the predictions fit {example} ({right.mean():.1%} correct); confirm with it"
-                )
+                raise InputError(f"{self.note}: the predictions fit {example} ({rate}); confirm with it")
             raise InputError(
                 f"{self.note}: say which is which with --map CLASS=OUTPUT for each class; the predictions do not tell (at best "
-                f"{right.mean():.1%} correct)"
+                f"{rate})"
             )
         mine = logits[:, list(self.order)].argmax(axis=1) == labels
-        if not (tells and _wins(right, mine)):
+        gained, lost = int((right & ~mine).sum()), int((mine & ~right).sum())
+        wins = gained - lost > 0.05 * len(right)
+        if not (tells and wins and binomtest(gained, gained + lost, 0.5, alternative="greater").pvalue < _CERTAIN):
             return self
         what = f"{mine.mean():.1%} of the predictions are correct, {right.mean():.1%} with {example}"
         if self.named:
             return replace(self, warning=f"{what}. Are the names in its config.json in the right order?")
         order = self.note or "the outputs are matched as --map says"
         raise InputError(f"{order}, but then only {what}: give the order that is right with --map")
-
-    def _check_scale(self, logits: Floats, labels: Ints, classes: Sequence[str]) -> Outputs:
-        """One output: whether it is larger for the class that it is about."""
-        answers = self.answers(logits)[:, 0]
-        p = mannwhitneyu(answers[labels == 1], answers[labels == 0], alternative="less").pvalue
-        if p >= CERTAIN:
-            return self
-        if self.kind is OutputKind.SINGLE:
-            note = f"the model's single output is larger for {classes[0]!r}: its sign is turned"
-            return replace(self, sign=-1, note=note)
-        return replace(self, note=f"{self.note}; it is larger for the other class".lstrip("; "))
-
-
-def _as_asked(
-    classes: Sequence[str], names: tuple[str, ...], asked: Mapping[str, str], kind: OutputKind, have: str
-) -> Outputs:
-    """The order that --map gives."""
-    given = {label_name(name): str(output) for name, output in asked.items()}
-    places = {**{str(i): i for i in range(len(names))}, **{name: i for i, name in enumerate(names)}}
-    order = [places.get(given.get(name, "")) for name in classes]
-    whole = [place for place in order if place is not None]
-    if len(classes) == 2 and len(given) == len(whole) == 1 and kind is OutputKind.SIGMOID:
-        return Outputs((whole[0],), len(names), 2, OutputKind.REST, 1 if order[1] is not None else -1, names)
-    if set(given) != set(classes) or len(set(whole)) != len(classes):
-        raise InputError(f"{have}: --map must name each class once, as CLASS=OUTPUT, and each output at most once")
-    return Outputs(tuple(whole), len(names), len(classes), kind, names=names)
-
-
-def _wins(right: NDArray[np.bool_], mine: NDArray[np.bool_]) -> bool:
-    """Whether one order is right far more often than another."""
-    gained, lost = int((right & ~mine).sum()), int((mine & ~right).sum())
-    if gained - lost <= 0.05 * len(right):
-        return False
-    return bool(binomtest(gained, gained + lost, 0.5, alternative="greater").pvalue < CERTAIN)

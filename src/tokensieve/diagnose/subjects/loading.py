@@ -1,27 +1,37 @@
-"""Load a transformer and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless allowed.
+"""Load a classifier and its tokenizer from a folder or by name: weights from safetensors only, no foreign code unless allowed.
 
 Whatever is wrong is reported in one line before any document is read.
 """
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from tokensieve.diagnose.subjects.weights import check_weights, find_device, quietly, transformers_library
+import numpy as np
+
+from tokensieve.checkpoint import fingerprint
+from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
+from tokensieve.text.counts import Floats
 
-Words = Mapping[str, str] | None
+_WORDS = "of a language model say which words it answers with: --label-words negative=terrible,positive=great"
+_HEADS = ("classifier.weight", "score.weight", "classifier.out_proj.weight")
+_TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
 
 
 def load(
     source: str,
     trust_remote_code: bool = False,
     device: str = "cpu",
-    label_words: Words = None,
+    label_words: Mapping[str, str] | None = None,
     template: str | None = None,
 ) -> tuple[Any, Any]:
     """Load a model for sequence classification and its tokenizer.
@@ -37,25 +47,39 @@ def load(
         InputError: the library, the folder, the model, its classifier, its tokenizer or the device is missing, weights are
             not in safetensors or not finite, or remote code would be needed and was not allowed.
     """
-    transformers = transformers_library()
+    _require_libraries()
+    place, folder, classifier = find_device(device), Path(source), label_words is None
+    if (folder / "adapter_config.json").exists():
+        model, tokenizer = _load_adapters(source, classifier)
+    else:
+        onnx = min(
+            [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")],
+            key=lambda path: (path.name != "model.onnx", path.name),
+            default=None,
+        )
+        if onnx is not None and (folder / "config.json").exists() and not any(folder.glob("*.safetensors")):
+            if not classifier:
+                raise InputError("--label-words needs a causal language model of transformers, not an ONNX classifier")
+            return _load_onnx(folder, onnx)
+        _check_folder(source)
+        model, tokenizer = _load_transformer(source, trust_remote_code, classifier)
+    if label_words is not None:
+        from tokensieve.diagnose.subjects.reader import LabelWords
+
+        model = LabelWords(model, tokenizer, label_words, template)
+    return model.to(place), tokenizer
+
+
+def _load_transformer(source: str, trust_remote_code: bool, classifier: bool) -> tuple[Any, Any]:
+    """A whole model as `save_pretrained` writes it."""
     import torch
 
-    place = find_device(device)
-    words = None if label_words is None else (label_words, template)
-    folder = Path(source)
-    if (folder / "adapter_config.json").exists():
-        return _load_adapters(source, place, words)
-    onnx = _onnx_file(folder)
-    if onnx is not None and (folder / "config.json").exists() and not any(folder.glob("*.safetensors")):
-        if words is not None:
-            raise InputError("--label-words needs a causal language model of transformers, not an ONNX classifier")
-        return _load_onnx(folder, onnx)
-    _check_folder(source)
-    with quietly():
+    kind = "model for sequence classification" if classifier else "causal language model"
+    with _quietly() as transformers:
         try:
             config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
-            kind = "AutoModelForSequenceClassification" if words is None else "AutoModelForCausalLM"
-            model, found = getattr(transformers, kind).from_pretrained(
+            auto = "AutoModelForSequenceClassification" if classifier else "AutoModelForCausalLM"
+            model, found = getattr(transformers, auto).from_pretrained(
                 source,
                 config=config,
                 trust_remote_code=trust_remote_code,
@@ -65,45 +89,28 @@ def load(
                 output_loading_info=True,
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
-        except InputError:
-            raise
         except Exception as error:  # the library raises a dozen kinds for folders that are not as it expects
-            raise InputError(_reason(source, error, words is None)) from None
+            text = " ".join(str(error).split())
+            why = f"{source!r} cannot be loaded as a {kind} with its tokenizer: {text[:300]}"
+            if "trust_remote_code" in text or "custom code" in text:
+                why = f"{source!r} needs Python code that it brings along: read that code, then allow it with --trust-remote-code"
+            elif isinstance(error, OSError) and not Path(source).exists():
+                why = f"there is no folder {source!r}, and no model of that name could be downloaded: check the name or the network"
+            raise InputError(why) from None
     check_weights(model, source)
-    missing = sorted(found["missing_keys"])
+    missing = ", ".join(sorted(found["missing_keys"])[:3])
     if missing:
-        holds = "classifier" if words is None else "causal language model"
-        way = "name a model that was trained for sequence classification"
-        if words is None and _is_language_model(config):
-            way = "of a language model say which words it answers with: --label-words negative=terrible,positive=great"
-        raise InputError(
-            f"{source!r} holds no trained {holds}: the weights {', '.join(missing[:3])} are missing; {way}"
-        )
-    return _predicting_words(model, tokenizer, words).to(place), tokenizer
+        way, names = "name a model that was trained for sequence classification", config.architectures or []
+        if classifier and any("CausalLM" in name or "LMHead" in name for name in names):
+            way = _WORDS
+        holds = "classifier" if classifier else kind
+        raise InputError(f"{source!r} holds no trained {holds}: the weights {missing} are missing; {way}")
+    return model, tokenizer
 
 
-def _predicting_words(model: Any, tokenizer: Any, words: tuple[Any, str | None] | None) -> Any:
-    """The model; of a language model the classifier that its label words make."""
-    if words is None:
-        return model
-    from tokensieve.diagnose.subjects.label_words import LabelWords
-
-    return LabelWords(model, tokenizer, *words)
-
-
-def _is_language_model(config: Any) -> bool:
-    return any("CausalLM" in name or "LMHead" in name for name in getattr(config, "architectures", None) or [])
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints that a Trainer left in a folder, by step."""
-    found = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdigit() and path.is_dir()]
-    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
-
-
-def _load_adapters(source: str, place: Any, words: tuple[Any, str | None] | None) -> tuple[Any, Any]:
+def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
     """A folder of PEFT adapters, added into the weights of the model that they were trained for."""
-    from tokensieve.diagnose.subjects.recognise import merge_adapters
+    from safetensors import safe_open
 
     folder = Path(source)
     try:
@@ -115,71 +122,130 @@ def _load_adapters(source: str, place: Any, words: tuple[Any, str | None] | None
     if not (folder / "adapter_model.safetensors").exists():
         raise InputError(f"{source!r} holds no adapter_model.safetensors: save the adapters as safetensors")
     base = json.loads(read_regular(folder / "adapter_config.json", links=True)).get("base_model_name_or_path") or ""
-    head = None if words is not None else _adapted_outputs(folder)
-    with quietly() as transformers:
+    auto, given = "AutoPeftModelForCausalLM", {}
+    if classifier:
+        with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
+            heads = [name for name in file.keys() if name.endswith(_HEADS)]  # noqa: SIM118
+            if not heads:
+                raise InputError(
+                    f"{source!r} holds adapters without a classifier (modules_to_save): they were trained for another task; "
+                    f"{_WORDS}"
+                )
+            auto = "AutoPeftModelForSequenceClassification"
+            given = {"num_labels": int(file.get_slice(heads[0]).get_shape()[0])}
+    with _quietly() as transformers:
         try:
-            kind = "AutoPeftModelForCausalLM" if head is None else "AutoPeftModelForSequenceClassification"
-            given = {} if head is None else {"num_labels": head}
-            model = getattr(peft, kind).from_pretrained(source, use_safetensors=True, **given)
-            named = source if _has_tokenizer(folder) else base
-            tokenizer = transformers.AutoTokenizer.from_pretrained(named)
+            model = getattr(peft, auto).from_pretrained(source, use_safetensors=True, **given)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source if _has_tokenizer(folder) else base)
         except Exception as error:  # the libraries raise a dozen kinds
-            why = " ".join(str(error).split())[:200]
             raise InputError(
-                f"the adapters in {source!r} need their base model {base!r}, which cannot be loaded ({why}): put it there, or "
-                "merge the adapters and save the whole model (merge_and_unload, save_pretrained)"
+                f"the adapters in {source!r} need their base model {base!r}, which cannot be loaded "
+                f"({' '.join(str(error).split())[:200]}): put it there, or merge the adapters and save the whole model "
+                "(merge_and_unload, save_pretrained)"
             ) from None
-    whole = merge_adapters(model)
-    check_weights(whole, source)
-    return _predicting_words(whole, tokenizer, words).to(place), tokenizer
+    model = merge_adapters(model)
+    check_weights(model, source)
+    return model, tokenizer
 
 
-def _adapted_outputs(folder: Path) -> int:
-    """Outputs of the classifier that adapters bring along.
+def merge_adapters(model: Any) -> Any:
+    """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is.
 
     Raises:
-        InputError: they bring none.
+        InputError: its adapters change inputs, not weights (prompts, prefixes).
     """
-    from safetensors import safe_open
-
-    with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
-        for name in file.keys():  # noqa: SIM118
-            if name.endswith(("classifier.weight", "score.weight", "classifier.out_proj.weight")):
-                return int(file.get_slice(name).get_shape()[0])
-    raise InputError(
-        f"{str(folder)!r} holds adapters without a classifier (modules_to_save): they were trained for another task; of a "
-        "language model say which words it answers with: --label-words negative=terrible,positive=great"
-    )
+    if not hasattr(model, "merge_and_unload"):
+        kinds = ", ".join(sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()}))
+        raise InputError(
+            f"{kinds} adapters put vectors before the text and cannot be merged into the weights: give a function of texts "
+            "with classes=[…] instead"
+        )
+    try:
+        return copy.deepcopy(model).merge_and_unload()
+    except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
+        raise InputError(
+            f"the adapters cannot be merged into the weights ({' '.join(str(error).split())[:200]}): merge and save the model "
+            "(merge_and_unload, save_pretrained), or give a function of texts with classes=[…]"
+        ) from None
 
 
 def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:
     """A folder with config.json, a tokenizer and one .onnx file (as `optimum` writes it)."""
-    from tokensieve.diagnose.subjects.onnx import OnnxClassifier
-
     config = json.loads(read_regular(folder / "config.json", links=True))
-    names = [
-        name
-        for _, name in sorted(config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"}).items(), key=lambda x: int(x[0]))
-    ]
+    labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     if not _has_tokenizer(folder):
         raise InputError(
             f"{str(folder)!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too"
         )
-    with quietly() as transformers:
+    with _quietly() as transformers:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+    names = [labels[number] for number in sorted(labels, key=int)]
     return OnnxClassifier(file, tokenizer, names, config.get("pad_token_id") or 0), tokenizer
 
 
-def _onnx_file(folder: Path) -> Path | None:
-    """The first .onnx file of a folder or of its folder onnx, model.onnx before others."""
-    found = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
-    return min(found, key=lambda path: (path.name != "model.onnx", path.name), default=None)
+class OnnxClassifier:
+    """A sequence classifier in a .onnx file: logits alone, so that effects are measured by removing words.
+
+    Args:
+        path: the file; its inputs are input_ids and attention_mask (token_type_ids if it has them), its first output the logits.
+        tokenizer: its fast tokenizer.
+        names: of its outputs, in order.
+        pad: piece id that pads.
+
+    Raises:
+        InputError: onnxruntime is not installed, or the file is no such model.
+    """
+
+    read_pieces = True
+    layers, differentiable = 0, False
+
+    def __init__(self, path: str | Path, tokenizer: Any, names: Sequence[str], pad: int = 0) -> None:
+        try:
+            import onnxruntime
+
+            self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except ImportError:
+            raise InputError("reading a .onnx file needs onnxruntime: pip install onnxruntime") from None
+        except Exception as error:  # the library raises many kinds of its own
+            why = " ".join(str(error).split())[:200]
+            raise InputError(f"{str(path)!r} cannot be read as an ONNX model: {why}") from None
+        self._given = {one.name for one in self._session.get_inputs()}
+        if "input_ids" not in self._given:
+            takes = ", ".join(sorted(self._given))
+            raise InputError(f"{str(path)!r} takes {takes}, not input_ids: it reads no word pieces")
+        self.names, self.tokenizer, self._pad = tuple(names), tokenizer, pad
+        self.config = SimpleNamespace(pad_token_id=pad)
+
+    def named_modules(self) -> list[tuple[str, object]]:
+        """None are known."""
+        return []
+
+    def logits(self, batch: Sequence[Input]) -> Floats:
+        """Logits, shape (B, M)."""
+        ids = np.full((len(batch), max(len(one.ids) for one in batch)), self._pad, dtype=np.int64)
+        mask, segments = np.zeros_like(ids), np.zeros_like(ids)
+        for row, one in enumerate(batch):
+            ids[row, : len(one.ids)], mask[row, : len(one.ids)] = one.ids, 1
+            if one.segments is not None:
+                segments[row, : len(one.ids)] = one.segments
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
+        out = self._session.run(None, {name: x for name, x in given.items() if name in self._given})[0]
+        z = np.asarray(out, dtype=np.float64)
+        if z.shape != (len(batch), len(self.names)):
+            raise InputError(
+                f"the ONNX model gives {z.shape} for {len(batch)} inputs and {len(self.names)} names of outputs"
+            )
+        return z
 
 
 def _has_tokenizer(folder: Path) -> bool:
-    return any(
-        (folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
-    )
+    return any((folder / name).exists() for name in _TOKENIZERS)
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints that a Trainer left in a folder, by step."""
+    found = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdigit() and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
 def _check_folder(source: str) -> None:
@@ -189,51 +255,123 @@ def _check_folder(source: str) -> None:
         if folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
             raise InputError(f"there is no folder {source!r}: check the path")
         return
-    if not folder.is_dir():
-        if folder.suffix in (".pkl", ".pickle", ".joblib"):
+    pickles, saved, config = sorted(folder.glob("*.bin")), checkpoints(folder), folder / "config.json"
+    if folder.suffix in (".pkl", ".pickle", ".joblib") and not folder.is_dir():
+        why = " is a pickle, which can run any code: load it in Python, then "
+        why += "tokensieve.diagnose.diagnose(model, None, texts, labels)"
+    elif not folder.is_dir():
+        why = " is a file; name the folder with config.json, model.safetensors (or an .onnx file) and tokenizer.json"
+    elif saved and not config.exists():
+        try:  # the one that the Trainer thought best, if it says so
+            state = json.loads(read_regular(saved[-1] / "trainer_state.json", links=True))
+            best = saved[0].parent / Path(str(state["best_model_checkpoint"])).name
+        except (OSError, ValueError, KeyError):
+            best = saved[-1]
+        best = best if best in saved else saved[-1]
+        why = f" holds no model, but {len(saved)} checkpoints: name one, for example {str(best)!r}"
+    elif not config.exists():
+        why = " holds no model: there is no config.json; save one there with save_pretrained"
+    elif not any(folder.glob("*.safetensors")):
+        what = f"{pickles[0].name} is a pickle, which can run any code" if pickles else "there is no model.safetensors"
+        why = f" holds no weights that can be loaded safely: {what}; save it as safetensors"
+    elif not _has_tokenizer(folder):
+        why = " holds no tokenizer: there is no tokenizer.json; save the tokenizer there too"
+    else:
+        why = ""
+    if config.exists():
+        try:
+            json.loads(read_regular(config, links=True))
+        except (OSError, ValueError) as error:
+            why = f": config.json cannot be read ({error}); save the model again"
+    if why:
+        raise InputError(f"{source!r}{why}")
+
+
+def find_device(name: str) -> Any:
+    """The PyTorch device of this name; "auto" is a GPU if there is one.
+
+    Raises:
+        InputError: PyTorch does not know or cannot reach it, or it computes nothing ("meta").
+    """
+    import torch
+
+    wanted = name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(wanted)
+        reached = device.type in ("cpu", "cuda") and torch.empty(0, device=device) is not None
+    except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
+        reached = False
+    if not reached:
+        raise InputError(f"device {name!r} is not there: choose auto, cpu or cuda")
+    return device
+
+
+def _require_libraries() -> Any:
+    """The module `transformers`, if it and PyTorch are installed."""
+    try:
+        import torch  # noqa: F401
+        import transformers
+    except ImportError:
+        raise InputError(
+            "diagnosing a transformer needs the libraries transformers and torch: pip install 'tokensieve[transformers]'"
+        ) from None
+    return transformers
+
+
+@contextmanager
+def _quietly() -> Iterator[Any]:
+    """The library without its progress bars and advice; what matters is checked here."""
+    transformers = _require_libraries()
+    talk = transformers.utils.logging
+    level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
+    logs = [logging.getLogger(name) for name in ("huggingface_hub", "httpx", "urllib3")]
+    before = [log.level for log in logs]
+    talk.set_verbosity(logging.CRITICAL)
+    talk.disable_progress_bar()
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
+    try:
+        yield transformers
+    finally:
+        talk.set_verbosity(level)
+        for log, loudness in zip(logs, before, strict=True):
+            log.setLevel(loudness)
+        if bars:
+            talk.enable_progress_bar()
+
+
+def check_weights(model: Any, source: str) -> None:
+    """Raise an InputError that names the first parameter with a number that is not finite."""
+    for name, weights in model.named_parameters():
+        bad = int((~weights.isfinite()).sum())
+        if bad:
             raise InputError(
-                f"{source!r} is a pickle, which can run any code: load it in Python, then "
-                "tokensieve.diagnose.diagnose(model, None, texts, labels)"
+                f"{source!r}: {bad:,} of {weights.numel():,} weights in {name} are not finite numbers: the model is broken, "
+                "use an earlier checkpoint"
             )
-        raise InputError(
-            f"{source!r} is a file; name the folder with config.json, model.safetensors (or an .onnx file) and tokenizer.json"
-        )
-    saved = checkpoints(folder)
-    if saved and not (folder / "config.json").exists():
-        raise InputError(
-            f"{source!r} holds no model, but {len(saved)} checkpoints: name one, for example {str(_best(saved))!r}"
-        )
-    if not (folder / "config.json").exists():
-        raise InputError(f"{source!r} holds no model: there is no config.json; save one there with save_pretrained")
-    try:
-        json.loads(read_regular(folder / "config.json", links=True))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{source!r}: config.json cannot be read ({error}); save the model again") from None
-    if not any(folder.glob("*.safetensors")):
-        pickles = [path.name for path in sorted(folder.glob("*.bin"))]
-        why = f"{pickles[0]} is a pickle, which can run any code" if pickles else "there is no model.safetensors"
-        raise InputError(f"{source!r} holds no weights that can be loaded safely: {why}; save it as safetensors")
-    if not _has_tokenizer(folder):
-        raise InputError(f"{source!r} holds no tokenizer: there is no tokenizer.json; save the tokenizer there too")
 
 
-def _best(saved: list[Path]) -> Path:
-    """The checkpoint that the Trainer thought best, if it says so, else the last."""
-    try:
-        state = json.loads(read_regular(saved[-1] / "trainer_state.json", links=True))
-        best = Path(str(state["best_model_checkpoint"])).name
-    except (OSError, ValueError, KeyError):
-        return saved[-1]
-    return next((path for path in saved if path.name == best), saved[-1])
+def untrained_twin(model: Any, seed: int) -> Any:
+    """A model of the same class and configuration with freshly drawn weights, on the same device."""
+    import torch
+
+    if hasattr(model, "untrained"):
+        return model.untrained(seed)
+    with torch.random.fork_rng(), _quietly():
+        torch.manual_seed(seed)
+        config = copy.deepcopy(model.config)
+        config._attn_implementation = "eager"
+        twin = type(model)(config).to(torch.float32)
+    return twin.to(next(model.parameters()).device)
 
 
-def _reason(source: str, error: Exception, classifier: bool) -> str:
-    text = " ".join(str(error).split())
-    if "trust_remote_code" in text or "custom code" in text:
-        return (
-            f"{source!r} needs Python code that it brings along: read that code, then allow it with --trust-remote-code"
-        )
-    if isinstance(error, OSError) and not Path(source).exists():
-        return f"there is no folder {source!r}, and no model of that name could be downloaded: check the name or the network"
-    kind = "model for sequence classification" if classifier else "causal language model"
-    return f"{source!r} cannot be loaded as a {kind} with its tokenizer: {text[:300]}"
+def weights_digest(model: Any) -> str:
+    """Fingerprint of names, types, shapes and bytes of all weights."""
+    import torch
+
+    parts: list[object] = []
+    for name, x in sorted(model.state_dict().items()):
+        if isinstance(x, torch.Tensor):
+            plain = (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous()
+            parts += [name, str(plain.dtype), tuple(plain.shape), plain.flatten().view(torch.uint8).numpy()]
+    return fingerprint(*parts)

@@ -17,8 +17,10 @@ draws, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,13 +28,17 @@ import torch
 from numpy.typing import NDArray
 
 from tokensieve.diagnose.subjects.classes import Outputs
+from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.windows import Frame, Input
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 
-FIRST, LAST, MEAN = "first", "last", "mean"
-RIGHT, LEFT, NONE = "right", "left", "none"
-_SAME = 2e-3  # logits of one input, alone and padded, agree to this fraction of their size (half precision: 5 %)
+_PLACES = re.compile(r"\{(?:text|second)\}")  # in a template
+_UNREADABLE = (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError)
+
+_Back = Callable[[torch.Tensor], torch.Tensor]
+_Step = tuple[torch.Tensor, torch.Tensor, _Back]
+"""One use of the word embeddings: the moved embeddings, e − e_pad, and the way back to the shape of the ids."""
 
 
 class Reader:
@@ -47,30 +53,45 @@ class Reader:
         frame: the special tokens of one input.
 
     Attributes:
-        reads: FIRST, LAST or MEAN; None where that cannot be found.
+        reads: "first", "last" or "mean"; None where that cannot be found.
         layers: L, or 0 where the model gives no attention, or it is not known from where it reads.
         differentiable: whether gradients reach the word embeddings.
         reads_text: whether it reads its answer where a piece of the text is (a decoder without a token at the end): then cutting
             a word out moves another piece there.
-        padding: RIGHT, LEFT, or NONE where padding changes the answer: then inputs of different length are read apart.
+        padding: "right", "left", or "none" where padding changes the answer: then inputs of different length are read apart.
     """
 
     def __init__(self, model: Any, outputs: Outputs, frame: Frame) -> None:
         self._model, self._outputs, self._pad = model, outputs, int(model.config.pad_token_id)
         self._device = next(model.parameters()).device
-        self._tables = _embedding_tables(model)
-        probe = self._probe_inputs(frame)
+        main = model.get_input_embeddings()
+        # an encoder and a decoder may share their word embeddings
+        tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
+        own = getattr(main, "weight", None)
+        self._tables = [x for x in tables if own is not None and x.weight.data_ptr() == own.data_ptr()] or [main]
+        # three inputs of different length that look like text
+        odd = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
+        plain = next((i for i in range(main.num_embeddings - 7) if odd.isdisjoint(range(i, i + 7))), 0)
+        inner = [(np.arange(n) % 7 + plain).tolist() for n in (3, 6, 10)]
+        whole = [[*frame.before, *ids, *(frame.middle or []), *frame.after] for ids in inner]
+        probe = [Input(np.array(ids, dtype=np.int32)) for ids in whole]
+        self.padding = "right"
         self.padding = self._find_padding(probe)
-        self.differentiable = self._has_gradient(probe)
+        half = [np.full(len(one.ids), 0.5) for one in probe]
+        try:
+            found = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
+            self.differentiable = all(np.isfinite(one).all() and np.any(one != 0) for one in found)
+        except (RuntimeError, NotImplementedError, TypeError):  # integer weights, a graph that was cut
+            self.differentiable = False
         self.reads, self._offset, self.layers = self._find_position(probe)
-        self.reads_text = self.differentiable and self.reads == LAST and self._offset >= len(frame.after)
+        self.reads_text = self.differentiable and self.reads == "last" and self._offset >= len(frame.after)
 
     def logits(self, batch: Sequence[Input]) -> Floats:
         """Logits alone, shape (B, M)."""
         with _memory(batch), torch.inference_mode():
             out = np.empty((len(batch), self._outputs.width))
-            for at in self._runs(batch):
-                out[at] = _numbers(self._model(**self._inputs([batch[i] for i in at])).logits)
+            for at, part in self._runs(batch):
+                out[at] = _numbers(self._model(**self._inputs(part)).logits)
             return out
 
     def blanked(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]]) -> Floats:
@@ -82,12 +103,8 @@ class Reader:
         """
         out = np.empty((len(batch), self._outputs.width))
         with _memory(batch), torch.no_grad():
-            for at in self._runs(batch):
-                part = [batch[i] for i in at]
-                inputs = self._inputs(part)
-                share = torch.full(inputs["input_ids"].shape, torch.nan, device=self._device)
-                for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
-                    share[row, place] = torch.from_numpy(np.where(gone[i], 0.0, np.nan)).to(share)
+            for at, part in self._runs(batch):
+                inputs, share = self._inputs(part), self._padded(part, [np.where(gone[i], 0.0, np.nan) for i in at])
                 with self._between(inputs["input_ids"], share):
                     out[at] = _numbers(self._model(**inputs).logits)
         return out
@@ -98,8 +115,7 @@ class Reader:
         logits = np.empty((len(batch), self._outputs.width))
         attention: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(batch)
         with _memory(batch), torch.inference_mode(), _implementation(self._model, "eager"):
-            for at in self._runs(batch):
-                part = [batch[i] for i in at]
+            for at, part in self._runs(batch):
                 out = self._model(**self._inputs(part), output_attentions=True)
                 logits[at] = _numbers(out.logits)
                 received = self._received(out.attentions, part)
@@ -117,13 +133,8 @@ class Reader:
         """
         out: list[Floats] = [np.empty(0)] * len(batch)
         with _memory(batch), torch.enable_grad():
-            for at in self._runs(batch):
-                part = [batch[i] for i in at]
-                inputs = self._inputs(part)
-                drawn = torch.full(inputs["input_ids"].shape, torch.nan, device=self._device)
-                places = self._places(part)
-                for row, (i, place) in enumerate(zip(at, places, strict=True)):
-                    drawn[row, place] = torch.from_numpy(share[i]).to(drawn)
+            for at, part in self._runs(batch):
+                inputs, drawn = self._inputs(part), self._padded(part, [share[i] for i in at])
                 total = torch.zeros_like(drawn)
                 chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
                 with self._between(inputs["input_ids"], drawn) as steps:
@@ -132,44 +143,49 @@ class Reader:
                 for (_, difference, back), gradient in zip(steps, gradients, strict=True):
                     total += back((gradient.float() * difference.float()).sum(-1))
                 effects = _numbers(total)
-                for row, (i, place) in enumerate(zip(at, places, strict=True)):
+                for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
                     out[i] = effects[row, place]
         return out
 
-    def _runs(self, batch: Sequence[Input]) -> list[Ints]:
-        """Inputs that may be read at once: all, or those of equal length."""
-        if self.padding != NONE:
-            return [np.arange(len(batch))]
+    def _runs(self, batch: Sequence[Input]) -> list[tuple[Ints, list[Input]]]:
+        """Inputs that may be read at once, and their places: all, or those of equal length."""
         lengths = np.array([len(one.ids) for one in batch])
-        return [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
-
-    def _inputs(self, batch: Sequence[Input]) -> dict[str, Any]:
-        """Padded on the side that leaves the answer alone, whatever the tokenizer would do."""
-        width = max(len(one.ids) for one in batch)
-        ids = torch.full((len(batch), width), self._pad)
-        mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
-        for row, (one, place) in enumerate(zip(batch, self._places(batch), strict=True)):
-            ids[row, place] = torch.from_numpy(one.ids.astype(np.int64))
-            mask[row, place] = 1
-            if one.segments is not None:
-                segments[row, place] = torch.from_numpy(one.segments.astype(np.int64))
-        given = {"input_ids": ids, "attention_mask": mask}
-        if any(one.segments is not None for one in batch):
-            given["token_type_ids"] = segments
-        return {name: x.to(self._device) for name, x in given.items()}
+        runs: list[Ints] = [np.arange(len(batch))]
+        if self.padding == "none":
+            runs = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+        return [(at, [batch[int(i)] for i in at]) for at in runs]
 
     def _places(self, batch: Sequence[Input]) -> list[slice]:
         """Columns of each input in the padded batch."""
         lengths = [len(one.ids) for one in batch]
         width = max(lengths)
-        return [slice(width - n, width) if self.padding == LEFT else slice(0, n) for n in lengths]
+        return [slice(width - n, width) if self.padding == "left" else slice(0, n) for n in lengths]
+
+    def _padded(self, batch: Sequence[Input], values: Sequence[NDArray[Any]], fill: float = np.nan) -> torch.Tensor:
+        """A row for each input, padded on the side that leaves the answer alone, whatever the tokenizer would do."""
+        kind = torch.float32 if np.isnan(fill) else torch.int64
+        out = torch.full((len(batch), max(len(one.ids) for one in batch)), fill, dtype=kind)
+        for row, (place, value) in enumerate(zip(self._places(batch), values, strict=True)):
+            out[row, place] = torch.from_numpy(value).to(kind)
+        return out.to(self._device)
+
+    def _inputs(self, batch: Sequence[Input]) -> dict[str, torch.Tensor]:
+        """What the model is called with."""
+        given = {
+            "input_ids": self._padded(batch, [one.ids for one in batch], self._pad),
+            "attention_mask": self._padded(batch, [np.ones(len(one.ids)) for one in batch], 0),
+        }
+        if any(one.segments is not None for one in batch):
+            segments = [np.zeros(len(one.ids)) if one.segments is None else one.segments for one in batch]
+            given["token_type_ids"] = self._padded(batch, segments, 0)
+        return given
 
     @contextmanager
     def _between(self, ids: torch.Tensor, share: torch.Tensor) -> Iterator[list[_Step]]:
         """While inside, the text's embeddings are e_pad + share (e − e_pad), and leaves of the graph; share is nan elsewhere."""
         steps: list[_Step] = []
 
-        def move(module: Any, given: Any, out: torch.Tensor) -> torch.Tensor | None:
+        def move(module: Any, given: Sequence[torch.Tensor], out: torch.Tensor) -> torch.Tensor | None:
             found = _aligned(given[0], ids, share)
             if found is None:
                 return None
@@ -189,137 +205,85 @@ class Reader:
                 hook.remove()
 
     def _received(self, attentions: Sequence[torch.Tensor], batch: Sequence[Input]) -> NDArray[np.float32]:
+        """What each piece receives from where the classifier reads, each layer and last the rollout, shape (L+1, B, T)."""
         means = [layer.detach().float().mean(dim=1) for layer in attentions]
-        read = self._position(batch, means[0].shape[-1]).to(means[0])
+        read = torch.zeros(len(batch), means[0].shape[-1])  # weight of each position, rows sum to one
+        for row, place in enumerate(self._places(batch)):
+            if self.reads == "mean":
+                read[row, place] = 1 / (place.stop - place.start)
+            else:
+                at = place.start + self._offset if self.reads == "first" else place.stop - 1 - self._offset
+                read[row, max(at, place.start)] = 1
+        rolled = read = read.to(means[0])
         out = [torch.einsum("bt,bts->bs", read, mean) for mean in means]
-        rolled = read
         for mean in reversed(means):
             rolled = (torch.einsum("bt,bts->bs", rolled, mean) + rolled) / 2
         return torch.stack([*out, rolled]).cpu().numpy()
-
-    def _position(self, batch: Sequence[Input], width: int) -> torch.Tensor:
-        """Weight of each position in what the classifier reads, shape (B, T), rows sum to one."""
-        weight = torch.zeros(len(batch), width)
-        for row, place in enumerate(self._places(batch)):
-            if self.reads == MEAN:
-                weight[row, place] = 1 / (place.stop - place.start)
-            else:
-                at = place.start + self._offset if self.reads == FIRST else place.stop - 1 - self._offset
-                weight[row, max(at, place.start)] = 1
-        return weight
-
-    def _probe_inputs(self, frame: Frame) -> list[Input]:
-        """Three inputs of different length that look like text."""
-        odd = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
-        rows = self._model.get_input_embeddings().num_embeddings
-        plain = next((i for i in range(rows - 7) if odd.isdisjoint(range(i, i + 7))), 0)
-        inner = [np.arange(n) % 7 + plain for n in (3, 6, 10)]
-        whole = [[*frame.before, *ids, *(frame.middle or []), *frame.after] for ids in inner]
-        return [Input(np.array(ids, dtype=np.int32)) for ids in whole]
 
     def _find_padding(self, probe: list[Input]) -> str:
         """The side on which padding leaves the answer alone."""
         half = next(self._model.parameters()).dtype in (torch.float16, torch.bfloat16)
         with torch.inference_mode():
-            self.padding = RIGHT
             found = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
             for one in found:
-                self._outputs.check_shape(one, type(self._model).__name__)
+                if one.ndim != 2 or one.shape[1] != self._outputs.width:
+                    raise InputError(
+                        f"{type(self._model).__name__} gives outputs of shape {one.shape[1:]}, its configuration names "
+                        f"{self._outputs.width}: it is no classifier of whole texts"
+                    )
             alone = np.concatenate(found)
-            size = (0.05 if half else _SAME) * max(float(np.abs(alone).max()), 1e-3)
-            for side in (RIGHT, LEFT):
-                self.padding = side
-                together = _numbers(self._model(**self._inputs(probe)).logits)
-                if np.abs(together - alone).max() <= size:
-                    return side
-        return NONE
-
-    def _has_gradient(self, probe: list[Input]) -> bool:
-        """Whether every occurrence of the word embeddings is found, and has a gradient."""
-        half = [np.full(len(one.ids), 0.5) for one in probe]
-        try:
-            found = self.integrate(probe, half, np.zeros(len(probe), dtype=np.int64))
-        except (RuntimeError, NotImplementedError, TypeError):  # integer weights, a graph that was cut
-            return False
-        return all(np.isfinite(one).all() and np.any(one != 0) for one in found)
+            # logits of one input, alone and padded, agree to this fraction of their size
+            size = (0.05 if half else 2e-3) * max(float(np.abs(alone).max()), 1e-3)
+            for self.padding in ("right", "left"):
+                if np.abs(_numbers(self._model(**self._inputs(probe)).logits) - alone).max() <= size:
+                    return self.padding
+        return "none"
 
     def _find_position(self, probe: list[Input]) -> tuple[str | None, int, int]:
         """Where the gradient of a random mix of the logits meets the last hidden states, and the number of layers."""
-        place = self._places(probe)
-        if self.padding == NONE or not self.differentiable:
-            return None, 0, 0
+        nowhere = None, 0, 0
+        if self.padding == "none" or not self.differentiable:
+            return nowhere
         try:
             ids = self._inputs(probe)
             half = torch.full(ids["input_ids"].shape, 0.5, device=self._device)
-            with (
-                torch.enable_grad(),
-                _implementation(self._model, "eager"),
-                self._between(ids["input_ids"], half),
-            ):
+            with torch.enable_grad(), _implementation(self._model, "eager"), self._between(ids["input_ids"], half):
                 out = self._model(**ids, output_attentions=True, output_hidden_states=True)
                 mix = torch.randn(out.logits.shape[-1], generator=torch.Generator().manual_seed(0)).to(out.logits)
                 (gradient,) = torch.autograd.grad((out.logits * mix).sum(), out.hidden_states[-1])
-        except (
-            RuntimeError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            NotImplementedError,
-        ):  # hidden states that are not kept
-            return None, 0, 0
+        except _UNREADABLE:  # hidden states that are not kept
+            return nowhere
         if gradient.shape[:2] != ids["input_ids"].shape:
-            return None, 0, 0
+            return nowhere
         hit = (gradient.abs().sum(-1) > 0).cpu().numpy()
-        read = [np.flatnonzero(hit[row, at]) for row, at in enumerate(place)]
-        layers = _layers(getattr(out, "attentions", None))
-        lengths = np.array([len(one.ids) for one in probe])
+        read = [np.flatnonzero(hit[row, at]) for row, at in enumerate(self._places(probe))]
+        given = list(getattr(out, "attentions", None) or [])
+        square = all(isinstance(a, torch.Tensor) and a.ndim == 4 and a.shape[-1] == a.shape[-2] for a in given)
+        layers, lengths = len(given) if square else 0, np.array([len(one.ids) for one in probe])
         if all(len(at) == n for at, n in zip(read, lengths, strict=True)):
-            return MEAN, 0, layers
+            return "mean", 0, layers
         if all(len(at) == 1 for at in read):
             first = np.array([at[0] for at in read])
             if np.ptp(first) == 0:
-                return FIRST, int(first[0]), layers
+                return "first", int(first[0]), layers
             if np.ptp(lengths - first) == 0:
-                return LAST, int(lengths[0] - 1 - first[0]), layers
-        return None, 0, 0
+                return "last", int(lengths[0] - 1 - first[0]), layers
+        return nowhere
 
 
-_Step = tuple[torch.Tensor, torch.Tensor, Callable[[torch.Tensor], torch.Tensor]]
-"""One use of the word embeddings: the moved embeddings, e − e_pad, and the way back to the shape of the ids."""
-
-
-def _aligned(
-    seen: Any, ids: torch.Tensor, share: torch.Tensor
-) -> tuple[torch.Tensor, Callable[[torch.Tensor], torch.Tensor]] | None:
+def _aligned(seen: object, ids: torch.Tensor, share: torch.Tensor) -> tuple[torch.Tensor, _Back] | None:
     """The text's shares for ids as a module sees them: as they are, padded further (Longformer), transposed (XLNet), or shifted
     by one for a decoder (BART, T5); None for other ids."""
     if not isinstance(seen, torch.Tensor) or seen.ndim != 2:
         return None
-    rows, width = ids.shape
+    (rows, width), pad = ids.shape, torch.nn.functional.pad
     if seen.shape[0] == rows and seen.shape[1] >= width and torch.equal(seen[:, :width], ids):
-        return torch.nn.functional.pad(share, (0, seen.shape[1] - width), value=torch.nan), lambda x: x[:, :width]
+        return pad(share, (0, seen.shape[1] - width), value=torch.nan), lambda x: x[:, :width]
     if seen.shape == ids.shape and torch.equal(seen[:, 1:], ids[:, :-1]):
-        return torch.nn.functional.pad(share[:, :-1], (1, 0), value=torch.nan), lambda x: torch.nn.functional.pad(
-            x[:, 1:], (0, 1)
-        )
+        return pad(share[:, :-1], (1, 0), value=torch.nan), lambda x: pad(x[:, 1:], (0, 1))
     if seen.shape == (width, rows) and torch.equal(seen.T, ids):
         return share.T, lambda x: x.T
     return None
-
-
-def _embedding_tables(model: Any) -> list[Any]:
-    """Every module that looks words up in the input embeddings (an encoder and a decoder may share them)."""
-    main = model.get_input_embeddings()
-    weight = getattr(main, "weight", None)
-    tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
-    shared = [x for x in tables if weight is not None and x.weight.data_ptr() == weight.data_ptr()]
-    return shared or [main]
-
-
-def _layers(attentions: Any) -> int:
-    given = [] if attentions is None else list(attentions)
-    whole = all(isinstance(a, torch.Tensor) and a.ndim == 4 and a.shape[-1] == a.shape[-2] for a in given)
-    return len(given) if whole else 0
 
 
 def _numbers(x: torch.Tensor) -> Floats:
@@ -332,9 +296,8 @@ def _memory(batch: Sequence[Input]) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        if not isinstance(error, MemoryError) and not any(
-            sign in str(error).lower() for sign in ("out of memory", "allocate memory", "not enough memory")
-        ):
+        signs = ("out of memory", "allocate memory", "not enough memory")
+        if not isinstance(error, MemoryError) and not any(sign in str(error).lower() for sign in signs):
             raise
         raise InputError(
             f"out of memory on {len(batch)} inputs of up to {max(len(one.ids) for one in batch):,} pieces: lower "
@@ -373,3 +336,90 @@ def prepared(model: Any, pad: int) -> Iterator[None]:
         for p, gradient in zip(model.parameters(), gradients, strict=True):
             p.requires_grad_(gradient)
         model.config.pad_token_id = padding
+
+
+class LabelWords(torch.nn.Module):
+    """A causal language model as a classifier: it answers with one of K words.
+
+    The document stands in a template, such as "Review: {text} Sentiment:", and the logit of a class is log P(word | template) of
+    its word as the next piece.
+
+    Args:
+        model: a causal language model of transformers.
+        tokenizer: its fast tokenizer.
+        words: class → the word that answers it, with its leading space if it is written with one (" good").
+        template: text around the document, with {text} in its place; for pairs of texts with {text} and {second}.
+
+    Raises:
+        InputError: the template does not hold {text} once, or two words begin with the same piece.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, words: Mapping[str, str], template: str | None = None) -> None:
+        super().__init__()
+        template = template or "{text}\nLabel:"
+        self._around = _PLACES.split(template)
+        if _PLACES.findall(template) not in (["{text}"], ["{text}", "{second}"]):
+            raise InputError(
+                f"the template {template!r} must hold {{text}} once, where the document goes (and {{second}} behind it for the "
+                "second of two texts)"
+            )
+        self.model, self.config, self.names = model, model.config, tuple(words)
+        self._chosen = [_first_piece(tokenizer, self._around[-1], word) for word in words.values()]
+        if len(set(self._chosen)) < len(words):
+            raise InputError(
+                f"the words {', '.join(map(repr, words.values()))} do not begin with pieces of their own, so that the next piece "
+                "cannot tell them apart: choose others"
+            )
+        self.train(model.training)
+
+    def frame(self, tokenizer: Any, paired: bool) -> Frame:
+        """The template as what stands before, between and after the texts of a document; an InputError if it has places for
+        another number of texts."""
+        if paired != (len(self._around) == 3):
+            have = "{second} needs pairs of texts"
+            have = "pairs of texts need a template with {text} and {second}" if paired else have
+            raise InputError(f"{have}: change --template, or give --text {'once' if paired else 'twice'}")
+        whole = tokenizer("a", return_special_tokens_mask=True)
+        start = whole["input_ids"][:1] if whole["special_tokens_mask"][0] else []
+        before, *middle, after = [_piece_ids(tokenizer, part) for part in self._around]
+        return Frame([*start, *before], after, middle[0] if middle else None)
+
+    def untrained(self, seed: int) -> LabelWords:
+        """The same with freshly drawn weights."""
+        out = LabelWords.__new__(LabelWords)
+        torch.nn.Module.__init__(out)
+        out.model = untrained_twin(self.model, seed)
+        out.config, out.names, out._chosen, out._around = out.model.config, self.names, self._chosen, self._around
+        return out
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """Of the language model."""
+        found: torch.nn.Module = self.model.get_input_embeddings()
+        return found
+
+    def set_attn_implementation(self, kind: str) -> None:
+        """Of the language model."""
+        self.model.set_attn_implementation(kind)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **more: object) -> SimpleNamespace:
+        """Log-probabilities of the words after the last piece that is no padding, as `logits`, shape (B, K)."""
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
+        last = (attention_mask * torch.arange(input_ids.shape[1], device=input_ids.device)).argmax(dim=1)
+        rows = torch.arange(len(last), device=last.device)
+        logits = out.logits[rows, last].float().log_softmax(dim=-1)[:, self._chosen]
+        hidden, attentions = getattr(out, "hidden_states", None), getattr(out, "attentions", None)
+        return SimpleNamespace(logits=logits, hidden_states=hidden, attentions=attentions)
+
+
+def _piece_ids(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"]) if text else []
+
+
+def _first_piece(tokenizer: Any, before: str, word: str) -> int:
+    """The piece that a word begins with behind some text."""
+    start, whole = _piece_ids(tokenizer, before), _piece_ids(tokenizer, before + word)
+    if len(whole) <= len(start) or whole[: len(start)] != start:  # the word changes how the text before it is split
+        start, whole = [], _piece_ids(tokenizer, word)
+    if not whole:
+        raise InputError(f"the tokenizer gives nothing for the word {word!r}: choose another")
+    return whole[len(start)]

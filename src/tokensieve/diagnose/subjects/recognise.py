@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from tokensieve.diagnose.subjects.classes import OutputKind
-from tokensieve.diagnose.subjects.texts import Answer, from_function, from_margins, from_probabilities
+from tokensieve.diagnose.subjects.loading import merge_adapters
 from tokensieve.errors import InputError
+from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.labels import label_name
+from tokensieve.text.tokenizers import Tokenizer
+
+_Answer = Callable[[list[str]], Floats]
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class RecognisedModel:
         kind: how they become answers.
         module, tokenizer: of a model that reads pieces; None for others.
         reader: that reads pieces without being a PyTorch module (ONNX); None for others.
-        answer: of a model that reads texts; None for others.
+        answer: of a model that reads texts: texts → logits, shape (n, M); None for others.
         notes: what a reader should know.
     """
 
@@ -33,7 +39,7 @@ class RecognisedModel:
     module: Any = None
     tokenizer: Any = None
     reader: Any = None
-    answer: Answer | None = None
+    answer: _Answer | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -65,15 +71,17 @@ def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) 
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
         model = merge_adapters(model)
         family = f"{type(model).__name__} with {family}"
-    config = getattr(model, "config", None)
-    if config is not None and hasattr(config, "id2label") and hasattr(model, "get_input_embeddings"):
+    if hasattr(getattr(model, "config", None), "id2label") and hasattr(model, "get_input_embeddings"):
         return _transformer(model, tokenizer, family)
     if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
-        return _estimator(model, family)
+        names = getattr(model, "classes_", None)
+        if names is None:
+            raise InputError(f"{family} has no classes_: fit it first, or set classes_ to the labels of its columns")
+        return RecognisedModel(family, tuple(label_name(value) or "" for value in names), answer=_of_estimator(model))
     if callable(model):
         if not classes:
             raise InputError("a function needs classes=[…], the labels of its columns in order")
-        return RecognisedModel(family, tuple(map(str, classes)), answer=from_function(model, len(classes)))
+        return RecognisedModel(family, tuple(map(str, classes)), answer=_of_function(model, len(classes)))
     if isinstance(model, str):
         raise InputError(f"{model!r} is a name, no model: load it first, diagnose(*load({model!r}), texts, labels)")
     raise InputError(
@@ -85,7 +93,7 @@ def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) 
 def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     import torch
 
-    config = model.config
+    config, kind, notes = model.config, OutputKind.SOFTMAX, []
     names = tuple(str(config.id2label[i]) for i in range(int(config.num_labels)))
     if hasattr(model, "names"):  # LabelWords
         names = tuple(model.names)
@@ -96,13 +104,8 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
         raise InputError(f"{type(model).__name__} is no model for sequence classification: {way}")
     if tokenizer is None:
         raise InputError(f"{family} needs its tokenizer: give both, diagnose(model, tokenizer, texts, labels)")
-    kind = (
-        OutputKind.SIGMOID
-        if getattr(config, "problem_type", None) == "multi_label_classification"
-        else OutputKind.SOFTMAX
-    )
-    notes = []
-    if kind is OutputKind.SIGMOID:
+    if getattr(config, "problem_type", None) == "multi_label_classification":
+        kind = OutputKind.SIGMOID
         notes.append("each output is a yes or no of its own (multi_label_classification): answers are read one by one")
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):
@@ -110,45 +113,137 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     return RecognisedModel(family, names, kind, model, tokenizer, notes=tuple(notes))
 
 
-def _estimator(model: Any, family: str) -> RecognisedModel:
-    names = getattr(model, "classes_", None)
-    if names is None:
-        raise InputError(f"{family} has no classes_: fit it first, or set classes_ to the labels of its columns")
-    names = tuple(label_name(value) or "" for value in names)
-    if hasattr(model, "predict_proba"):
-        return RecognisedModel(family, names, answer=from_probabilities(model))
-    if len(names) == 2:  # one margin, larger for the second
-        return RecognisedModel(family, names, answer=_two_sided(from_margins(model)))
-    return RecognisedModel(family, names, answer=from_margins(model))
+def _of_estimator(model: Any) -> _Answer:
+    """The log-probabilities of `predict_proba`, else the margins of `decision_function`: of two classes one, f, as (−f/2, f/2)."""
+    name = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
+
+    def answer(texts: list[str]) -> Floats:
+        try:
+            z = np.asarray(getattr(model, name)(texts), dtype=np.float64)
+        except (ValueError, TypeError, AttributeError) as error:
+            why = " ".join(str(error).split())[:80]
+            raise InputError(
+                f"{type(model).__name__}.{name} cannot read a list of texts ({why}): give a fitted pipeline that begins with its "
+                "vectorizer"
+            ) from None
+        if name == "predict_proba":
+            return _log(z)
+        z = z.reshape(len(texts), -1)
+        return np.hstack([-z / 2, z / 2]) if len(model.classes_) == 2 else z
+
+    return answer
 
 
-def _two_sided(answer: Answer) -> Answer:
-    """A margin f, shape (n, 1), as logits (−f/2, f/2)."""
-    import numpy as np
+def _of_function(function: Callable[[list[str]], object], classes: int) -> _Answer:
+    """What a function gives for a list of texts: rows of probabilities (that sum to one), else logits; with two classes it may
+    give one number a text for the second, a probability if the first texts' are all in [0, 1], else log-odds."""
+    share: list[bool] = []  # decided once, by the first texts
 
-    def both(texts: list[str]) -> Any:
-        f = answer(texts)
-        return np.hstack([-f / 2, f / 2])
+    def answer(texts: list[str]) -> Floats:
+        given = function(texts)
+        try:
+            z = np.asarray(given, dtype=np.float64)
+        except (ValueError, TypeError):
+            z = np.empty(0)
+        if z.ndim == 0 or len(z) != len(texts):
+            shown = " ".join(repr(given).split())[:80]
+            raise InputError(
+                f"the function must give a row of {classes} numbers for each of {len(texts)} texts, probabilities or log-odds, not "
+                f"{shown}"
+            )
+        one = z.ndim == 1 or z.shape[1:] == (1,)
+        z = z.reshape(len(texts), -1) if z.ndim < 3 else z
+        inside = bool(np.all((z >= 0) & (z <= 1)))
+        if not share:
+            share.append(inside and (one or bool(np.allclose(z.sum(axis=-1), 1, atol=1e-3))))
+        if share[0] and not inside:
+            raise InputError(
+                "the function gave numbers in [0, 1] first and others later: give probabilities, or log-odds, throughout"
+            )
+        if classes == 2 and one:
+            z = np.hstack([1 - z, z]) if share[0] else np.hstack([-z / 2, z / 2])
+        return _log(z) if share[0] else z
 
-    return both
+    return answer
 
 
-def merge_adapters(model: Any) -> Any:
-    """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is.
+def _log(p: Floats) -> Floats:
+    """Probabilities as logits up to a constant, held above log 1e-12."""
+    return np.log(np.maximum(p, 1e-12))
 
-    Raises:
-        InputError: its adapters change inputs, not weights (prompts, prefixes).
+
+class TextSubject:
+    """A classifier on whole documents (`windows.Subject`): a word is removed by cutting all its occurrences out of the text.
+
+    Args:
+        answer: texts → logits, shape (n, M).
+        width: M.
+        texts: the documents.
+        words: the vocabulary.
+        splitter: what a word is.
     """
-    if not hasattr(model, "merge_and_unload"):
-        kinds = ", ".join(sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()}))
-        raise InputError(
-            f"{kinds} adapters put vectors before the text and cannot be merged into the weights: give a function of texts "
-            "with classes=[…] instead"
-        )
-    try:
-        return copy.deepcopy(model).merge_and_unload()
-    except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
-        raise InputError(
-            f"the adapters cannot be merged into the weights ({' '.join(str(error).split())[:200]}): merge and save the model "
-            "(merge_and_unload, save_pretrained), or give a function of texts with classes=[…]"
-        ) from None
+
+    layers, differentiable = 0, False
+
+    def __init__(
+        self, answer: _Answer, width: int, texts: pl.Series, words: tuple[str, ...], splitter: Tokenizer
+    ) -> None:
+        self._answer, self._width, self._words, self._splitter = answer, width, list(words), splitter
+        self._texts: list[str] = texts.to_list()
+        self.documents = np.arange(len(texts))
+        self.lengths = np.array([len(text) for text in self._texts], dtype=np.int64)
+        self.word_lengths = np.array([len(word) for word in words], dtype=np.int64)
+        place = {word: i for i, word in enumerate(words)}
+        self._spans = [
+            [(start, end, place[word]) for start, end, word in splitter.spans(text) if word in place]
+            for text in self._texts
+        ]
+        pairs = [(s, k) for k, spans in enumerate(self._spans) for s in sorted({span[2] for span in spans})]
+        self.types, self.windows = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+    def of_words(self, kept: Ints) -> TextSubject:
+        """The same with some of the words."""
+        words = tuple(self._words[s] for s in kept)
+        return TextSubject(self._answer, self._width, pl.Series(self._texts, dtype=pl.String), words, self._splitter)
+
+    def look(self, at: Ints, attention: object) -> Floats:
+        """Logits of some documents."""
+        return self._logits([self._texts[k] for k in at])
+
+    def alone(self, at: Ints) -> Floats:
+        """Logits of words alone."""
+        return self._logits([self._words[s] for s in at])
+
+    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
+        """There are no gradients here."""
+        raise NotImplementedError
+
+    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of documents without some words each."""
+        texts = []
+        for some, k in zip(words, windows, strict=True):
+            gone, out, at = set(some.tolist()), [], 0
+            for start, end, word in self._spans[k]:
+                if word in gone:
+                    out.append(self._texts[k][at:start])
+                    at = end
+            texts.append("".join([*out, self._texts[k][at:]]))
+        return self._logits(texts)
+
+    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
+        """Logits of documents into each of which one word was put."""
+        texts = []
+        for s, k, place in zip(words, windows, places, strict=True):
+            text, spans = self._texts[k], self._spans[k]
+            at = spans[int(place * len(spans))][0] if spans else 0
+            texts.append(f"{text[:at]}{self._words[s]} {text[at:]}")
+        return self._logits(texts)
+
+    def _logits(self, texts: list[str]) -> Floats:
+        z = self._answer(texts)
+        if z.shape != (len(texts), self._width) or not np.isfinite(z).all():
+            raise InputError(
+                f"the model gave {z.shape} for {len(texts)} texts, or numbers that are not finite: it must give one row of "
+                f"{self._width} probabilities or scores each"
+            )
+        return z

@@ -7,9 +7,10 @@ SEPARATOR between its parts.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,16 +21,16 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
-from tokensieve.text.counts import Ints
+from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 REST, SPECIAL = -1, -2
 SEPARATOR = "\x1f"
 # punctuation too: a model may rely on it
 SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]")
-_SPARE = 64  # pieces kept of those behind a window, which move up when a word is removed
 
-Run = tuple[list[int], NDArray[np.int32], NDArray[np.int32], int]  # special tokens before, ids, types, segment
+_Pieces = NDArray[np.int32]
+_Spans = list[tuple[int, int, str]]
 
 
 class Input(NamedTuple):
@@ -40,8 +41,8 @@ class Input(NamedTuple):
         segments: segment of each piece (0, or 1 for the second of two texts), shape (T,); None where the model knows none.
     """
 
-    ids: NDArray[np.int32]
-    segments: NDArray[np.int32] | None = None
+    ids: _Pieces
+    segments: _Pieces | None = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,7 @@ class Frame:
 
     @classmethod
     def of(cls, tokenizer: Any, paired: bool = False) -> Frame:
-        """The special tokens that the tokenizer puts around a text, or around and between two.
-
-        Raises:
-            InputError: the tokenizer gives no offsets.
-        """
+        """What the tokenizer puts around a text, or around and between two; an InputError if it gives no offsets."""
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
                 f"the tokenizer {type(tokenizer).__name__} gives no character offsets: save a fast one (tokenizer.json) "
@@ -101,12 +98,9 @@ class Frame:
             limits.append(tokenizer.model_max_length)
         positions = getattr(model.config, "max_position_embeddings", None)
         if isinstance(positions, int) and positions > 0:
-            offset = 0
-            for name, module in model.named_modules():
-                padding = getattr(module, "padding_idx", None)
-                if name.endswith("position_embeddings") and padding is not None:
-                    offset = padding + 1
-            limits.append(positions - offset)
+            tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
+            rows = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
+            limits.append(positions - (rows[-1] + 1 if rows else 0))
         limit = min(limits, default=None)
         if limit is not None and limit < self.size + 2:
             raise InputError(
@@ -114,17 +108,27 @@ class Frame:
             )
         return limit
 
-    def around(self, inner: tuple[int, ...]) -> Input:
-        """A word as an input of its own."""
+    def around(self, inner: Sequence[int]) -> Input:
+        """Some pieces as an input of their own."""
         between = self.middle or []
         sides = [*between, *inner] if self.prompted else [*inner, *between]
         ids = [*self.before, *sides, *self.after]
         return Input(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32) if self.segmented else None)
 
 
-@dataclass(frozen=True)
 class Windows:
     """n documents as W ≥ n runs of pieces, each a whole input of the model.
+
+    Args:
+        tokenizer: a fast Hugging Face tokenizer.
+        texts: n documents; pairs with SEPARATOR between their texts.
+        splitter: what a word is.
+        words: the vocabulary; a word's type is its place there.
+        frame: the special tokens of one input.
+        limit: pieces of an input, special tokens included; None for no limit.
+        cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them. Pairs are
+            always cut, the longer text first.
+        progress: called with (stage, fraction done).
 
     Attributes:
         pieces: piece ids of all windows, one after the other, special tokens included, shape (P,).
@@ -132,87 +136,129 @@ class Windows:
         starts: where each window begins, shape (W+1,).
         documents: document of each window, ascending, shape (W,).
         segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
-        spare: of each window the pieces that follow it in its document and their types, nearest first, at most SPARE; those
-            before it where the tokenizer keeps the end. Empty where documents are pairs of texts.
-        keep_end: whether it does.
         inner: for each word type the pieces that it is most often written with.
         forms: these with special tokens around them.
         long_documents: documents longer than one window.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
 
-    pieces: NDArray[np.int32]
-    types: NDArray[np.int32]
-    starts: Ints
-    documents: Ints
-    inner: list[tuple[int, ...]]
-    forms: list[Input]
-    long_documents: int
-    lost_pieces: int
-    all_pieces: int
-    segments: NDArray[np.int32] | None = None
-    spare: tuple[tuple[NDArray[np.int32], NDArray[np.int32]], ...] = ()
-    keep_end: bool = False
+    def __init__(
+        self,
+        tokenizer: Any,
+        texts: pl.Series,
+        splitter: Tokenizer,
+        words: tuple[str, ...],
+        frame: Frame,
+        limit: int | None,
+        cut: bool,
+        progress: Progress,
+    ) -> None:
+        room = None if limit is None else limit - frame.size
+        self._keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
+        place = {word: i for i, word in enumerate(words)}
+        written: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
+        made: list[tuple[_Pieces, _Pieces, _Pieces]] = []
+        documents: list[int] = []
+        # of each window the pieces that follow it in its document and their types, nearest first; those before it where the
+        # tokenizer keeps the end. They move up when a word is removed. None where documents are pairs of texts.
+        self._spare: list[tuple[_Pieces, _Pieces]] = []
+        self.long_documents = self.lost_pieces = self.all_pieces = 0
+        nothing = np.empty(0, dtype=np.int32)
+        chunk_size = 256
+        for start in range(0, len(texts), chunk_size):
+            chunk = texts[start : start + chunk_size].to_list()
+            encoded = _encoded(tokenizer, chunk, frame.middle is not None)
+            for k, ((ids, offsets, seconds), spans) in enumerate(zip(encoded, _spans(splitter, chunk), strict=True)):
+                types = _types(offsets, spans, place, ids, written)
+                n = len(ids)
+                self.all_pieces += n
+                if frame.middle is not None:
+                    types[: seconds * frame.prompted] = SPECIAL
+                    first, second = _shorten(seconds, n - seconds, room)
+                    self.long_documents += first + second < n
+                    self.lost_pieces += n - first - second
+                    b = slice(seconds, seconds + second)
+                    runs = [(frame.before, ids[:first], types[:first], 0), (frame.middle, nothing, nothing, 0)]
+                    made.append(_joined([*runs, ([], ids[b], types[b], 1), (frame.after, nothing, nothing, 1)]))
+                    documents.append(start + k)
+                    continue
+                parts = [(0, n)] if room is None or n <= room else [(a, min(a + room, n)) for a in range(0, n, room)]
+                self.long_documents += len(parts) > 1
+                if cut and len(parts) > 1:
+                    parts = [(n - (room or 0), n) if self._keep_end else parts[0]]
+                    self.lost_pieces += n - (parts[0][1] - parts[0][0])
+                for a, z in parts:
+                    runs = [(frame.before, ids[a:z], types[a:z], 0), (frame.after, nothing, nothing, 0)]
+                    made.append(_joined(runs))
+                    documents.append(start + k)
+                    # so many move up at most
+                    near = np.arange(a - 1, max(a - 65, -1), -1) if self._keep_end else np.arange(z, min(z + 64, n))
+                    self._spare.append((ids[near], types[near]))
+            progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
+        # of equally frequent spellings the first seen
+        self.inner = [seen.most_common(1)[0][0] if seen else () for seen in written]
+        self.forms = [frame.around(one) for one in self.inner]
+        self.pieces, self.types, segments = (np.concatenate([one[i] for one in made]) for i in range(3))
+        self.segments = segments if frame.segmented else None
+        self.starts = np.cumsum([0, *(len(one[0]) for one in made)])
+        self.documents = np.asarray(documents)
 
     def __len__(self) -> int:
         return len(self.documents)
 
+    def at(self, window: int) -> slice:
+        """The pieces of one window."""
+        return slice(self.starts[window], self.starts[window + 1])
+
     def input(self, window: int) -> Input:
         """One window."""
-        at = slice(self.starts[window], self.starts[window + 1])
+        at = self.at(window)
         return Input(self.pieces[at], None if self.segments is None else self.segments[at])
 
     def of_documents(self, documents: Ints) -> Windows:
         """The windows of some documents."""
-        kept = np.isin(self.documents, documents)
-        pieces = np.repeat(kept, np.diff(self.starts))
-        return replace(
-            self,
-            pieces=self.pieces[pieces],
-            types=self.types[pieces],
-            documents=self.documents[kept],
-            starts=np.r_[0, np.cumsum(np.diff(self.starts)[kept])],
-            segments=None if self.segments is None else self.segments[pieces],
-            spare=tuple(one for one, there in zip(self.spare, kept, strict=False) if there),
-        )
+        out, kept = copy.copy(self), np.isin(self.documents, documents)
+        lengths = np.diff(self.starts)
+        pieces = np.repeat(kept, lengths)
+        out.pieces, out.types, out.documents = self.pieces[pieces], self.types[pieces], self.documents[kept]
+        out.starts = np.r_[0, np.cumsum(lengths[kept])]
+        out.segments = None if self.segments is None else self.segments[pieces]
+        out._spare = [one for one, there in zip(self._spare, kept, strict=False) if there]
+        return out
 
     def of_words(self, words: Ints) -> Windows:
         """The same with a smaller vocabulary: some of the word types, ascending; the pieces of others become REST."""
-        place = np.full(len(self.inner), REST, dtype=np.int32)
+        out, place = copy.copy(self), np.full(len(self.inner), REST, dtype=np.int32)
         place[words] = np.arange(len(words))
 
-        def renamed(types: NDArray[np.int32]) -> NDArray[np.int32]:
+        def renamed(types: _Pieces) -> _Pieces:
             return np.where(types >= 0, place[np.maximum(types, 0)], types).astype(np.int32)
 
-        return replace(
-            self,
-            types=renamed(self.types),
-            inner=[self.inner[s] for s in words],
-            forms=[self.forms[s] for s in words],
-            spare=tuple((ids, renamed(types)) for ids, types in self.spare),
-        )
+        out.types, out._spare = renamed(self.types), [(ids, renamed(types)) for ids, types in self._spare]
+        out.inner, out.forms = [self.inner[s] for s in words], [self.forms[s] for s in words]
+        return out
 
     def without(self, window: int, words: Ints) -> Input:
         """One window after leaving out every occurrence of some word types; what follows in a longer document moves up, as it
         would if the words were cut out of the text, so that the input stays as long as it was."""
-        at = slice(self.starts[window], self.starts[window + 1])
+        at = self.at(window)
         types = self.types[at]
         kept = ~np.isin(types, words)
         left = self.pieces[at][kept]
         if self.segments is not None:
             return Input(left, self.segments[at][kept])
         missing, text = len(types) - len(left), np.flatnonzero(types != SPECIAL)
-        if not missing or not self.spare:
+        if not missing or not self._spare:
             return Input(left)
-        pieces, kinds = self.spare[window]
+        pieces, kinds = self._spare[window]
         more = pieces[~np.isin(kinds, words)][:missing]
-        place = kept[: text[0] if self.keep_end else text[-1] + 1].sum()
-        return Input(np.insert(left, place, more[::-1] if self.keep_end else more))
+        place = kept[: text[0] if self._keep_end else text[-1] + 1].sum()
+        return Input(np.insert(left, place, more[::-1] if self._keep_end else more))
 
     def having(self, window: int, word: int, place: float) -> Input:
         """One window after putting a word before another, the one at a share `place` of its words. What no longer fits into the
         longest window falls away: in front of the last piece, from which some models read, or at the beginning."""
-        at = slice(self.starts[window], self.starts[window + 1])
+        at = self.at(window)
         pieces, types = self.pieces[at], self.types[at]
         segments = np.zeros(len(pieces), dtype=np.int32) if self.segments is None else self.segments[at]
         words = np.flatnonzero((types >= 0) & (types != np.r_[SPECIAL, types[:-1]]))
@@ -223,103 +269,19 @@ class Windows:
         segments = np.insert(segments, where, np.full(len(new), segments[where]))
         over = max(len(pieces) - int(np.diff(self.starts).max()), 0)
         old = np.flatnonzero((types != SPECIAL) & (types != word))
-        gone = old[:over] if self.keep_end else old[max(len(old) - 1 - over, 0) : -1]
-        left = np.delete(pieces, gone)
-        return Input(left, None if self.segments is None else np.delete(segments, gone))
-
-    @classmethod
-    def encode(
-        cls,
-        tokenizer: Any,
-        texts: pl.Series,
-        splitter: Tokenizer,
-        words: tuple[str, ...],
-        frame: Frame,
-        limit: int | None,
-        cut: bool,
-        progress: Progress,
-    ) -> Windows:
-        """Encode every text, with the word type of every piece.
-
-        Args:
-            tokenizer: a fast Hugging Face tokenizer.
-            texts: n documents; pairs with SEPARATOR between their texts.
-            splitter: what a word is.
-            words: the vocabulary; a word's type is its place there.
-            frame: the special tokens of one input.
-            limit: pieces of an input, special tokens included; None for no limit.
-            cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them. Pairs are
-                always cut, the longer text first.
-            progress: called with (stage, fraction done).
-        """
-        room = None if limit is None else limit - frame.size
-        keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
-        place = {word: i for i, word in enumerate(words)}
-        forms: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
-        made: list[list[Run]] = []
-        documents, spare = [], []
-        long = lost = total = 0
-        empty = np.empty(0, dtype=np.int32)
-        chunk_size = 256
-        for start in range(0, len(texts), chunk_size):
-            chunk = texts[start : start + chunk_size].to_list()
-            spans = _spans(splitter, chunk)
-            for k, (ids, offsets, seconds) in enumerate(_encoded(tokenizer, chunk, frame.middle is not None)):
-                types = _types(offsets, spans[k], place, ids, forms)
-                total += len(ids)
-                if frame.middle is not None:
-                    types[: seconds * frame.prompted] = SPECIAL
-                    first, second = _shorten(seconds, len(ids) - seconds, room)
-                    long += first + second < len(ids)
-                    lost += len(ids) - first - second
-                    b = slice(seconds, seconds + second)
-                    left = [(frame.before, ids[:first], types[:first], 0), (frame.middle, empty, empty, 0)]
-                    made.append([*left, ([], ids[b], types[b], 1), (frame.after, empty, empty, 1)])
-                    documents.append(start + k)
-                    continue
-                parts = _parts(len(ids), room)
-                long += len(parts) > 1
-                if cut and len(parts) > 1:
-                    parts = [(len(ids) - (room or 0), len(ids)) if keep_end else parts[0]]
-                    lost += len(ids) - (parts[0][1] - parts[0][0])
-                for a, z in parts:
-                    made.append([(frame.before, ids[a:z], types[a:z], 0), (frame.after, empty, empty, 0)])
-                    documents.append(start + k)
-                    after = np.arange(z, min(z + _SPARE, len(ids)))
-                    near = np.arange(a - 1, max(a - 1 - _SPARE, -1), -1) if keep_end else after
-                    spare.append((ids[near], types[near]))
-            progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
-        # of equally frequent spellings the first seen
-        inner = [seen.most_common(1)[0][0] if seen else () for seen in forms]
-        pieces, types, segments = (np.concatenate([one[i] for one in map(_joined, made)]) for i in range(3))
-        lengths = [sum(len(special) + len(ids) for special, ids, _, _ in runs) for runs in made]
-        return cls(
-            pieces=pieces,
-            types=types,
-            starts=np.cumsum([0, *lengths]),
-            documents=np.asarray(documents),
-            inner=inner,
-            forms=[frame.around(one) for one in inner],
-            long_documents=long,
-            lost_pieces=lost,
-            all_pieces=total,
-            segments=segments if frame.segmented else None,
-            spare=tuple(spare),
-            keep_end=keep_end,
-        )
+        gone = old[:over] if self._keep_end else old[max(len(old) - 1 - over, 0) : -1]
+        return Input(np.delete(pieces, gone), None if self.segments is None else np.delete(segments, gone))
 
 
-def _joined(runs: list[Run]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Ids, types and segments of one window, special tokens included."""
+def _joined(runs: Sequence[tuple[list[int], _Pieces, _Pieces, int]]) -> tuple[_Pieces, _Pieces, _Pieces]:
+    """Ids, types and segments of one window, from runs of special tokens with the ids, types and segment of what follows them."""
     ids = np.concatenate([np.array([*special, *ids], dtype=np.int32) for special, ids, _, _ in runs])
     types = np.concatenate([np.r_[np.full(len(special), SPECIAL), types] for special, _, types, _ in runs])
     segments = np.concatenate([np.full(len(special) + len(ids), s) for special, ids, _, s in runs])
     return ids, types.astype(np.int32), segments.astype(np.int32)
 
 
-def _encoded(
-    tokenizer: Any, chunk: list[str], paired: bool
-) -> Iterator[tuple[NDArray[np.int32], list[tuple[int, int]], int]]:
+def _encoded(tokenizer: Any, chunk: list[str], paired: bool) -> Iterator[tuple[_Pieces, list[tuple[int, int]], int]]:
     """Of each text its piece ids, their offsets, and where the pieces of the second of two texts begin."""
     sides = [text.partition(SEPARATOR)[::2] for text in chunk] if paired else [(text, "") for text in chunk]
     ask = partial(tokenizer, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
@@ -333,11 +295,11 @@ def _encoded(
         yield np.asarray(ids, dtype=np.int32), offsets, seconds
 
 
-def _spans(splitter: Tokenizer, texts: list[str]) -> list[list[tuple[int, int, str]]]:
+def _spans(splitter: Tokenizer, texts: list[str]) -> list[_Spans]:
     """Each text's words with their place; all texts in one call where no word reaches across lines."""
     if splitter != SPLITTER:
         return [splitter.spans(text) for text in texts]
-    out: list[list[tuple[int, int, str]]] = []
+    out: list[_Spans] = []
     found, at = iter([*splitter.spans("\n".join(texts)), (sum(map(len, texts)) + len(texts), 0, "")]), 0
     start, end, word = next(found)
     for text in texts:
@@ -361,11 +323,11 @@ def _shorten(first: int, second: int, room: int | None) -> tuple[int, int]:
 
 def _types(
     offsets: list[tuple[int, int]],
-    spans: list[tuple[int, int, str]],
+    spans: _Spans,
     place: dict[str, int],
-    ids: NDArray[np.int32],
-    forms: list[Counter[tuple[int, ...]]],
-) -> NDArray[np.int32]:
+    ids: _Pieces,
+    written: list[Counter[tuple[int, ...]]],
+) -> _Pieces:
     """Word type of each piece, shape (pieces,); counts how each word is written on the way."""
     out = np.full(len(ids), REST, dtype=np.int32)
     if not spans or not len(ids):
@@ -380,12 +342,97 @@ def _types(
     cuts = [0, *(np.flatnonzero(np.diff(which[at])) + 1).tolist(), len(at)]
     mine, types = ids[at].tolist(), out[at].tolist()
     for a, z in pairwise(cuts if len(at) else []):
-        forms[types[a]][tuple(mine[a:z])] += 1
+        written[types[a]][tuple(mine[a:z])] += 1
     return out
 
 
-def _parts(length: int, room: int | None) -> list[tuple[int, int]]:
-    """Consecutive windows of at most `room` pieces; one, empty, for an empty text."""
-    if room is None or length <= room:
-        return [(0, length)]
-    return [(a, min(a + room, length)) for a in range(0, length, room)]
+class PieceSubject:
+    """A model on its inputs: W windows, |S| word types, m distinct (word type, input) pairs ordered by input, then by type.
+
+    Args:
+        reader: the model (`tokensieve.diagnose.subjects.reader.Reader`, or another with `logits`).
+        windows: its inputs.
+        width: M, its outputs.
+
+    Attributes:
+        documents, lengths: document (ascending) and length of each input, shape (W,).
+        word_lengths: length of each word alone, shape (|S|,).
+        types, windows: word type and input of each pair, shape (m,).
+        layers, differentiable: as of a `Reader`.
+    """
+
+    def __init__(self, reader: Any, windows: Windows, width: int) -> None:
+        self._reader, self._windows, self._width = reader, windows, width
+        self.documents, self.lengths = windows.documents, np.diff(windows.starts)
+        self.word_lengths = np.array([len(form.ids) for form in windows.forms], dtype=np.int64)
+        self.layers, self.differentiable = int(reader.layers), bool(reader.differentiable)
+        there, S = windows.types >= 0, max(len(windows.forms), 1)
+        of_piece = np.repeat(np.arange(len(windows)), self.lengths)
+        key = of_piece[there] * S + windows.types[there]
+        key, place, self._pieces = np.unique(key, return_inverse=True, return_counts=True)
+        self.types, self.windows = key % S, key // S
+        self._first = np.searchsorted(self.windows, np.arange(len(windows) + 1))
+        self._pair = np.full(len(windows.types), -1, dtype=np.int64)
+        self._pair[there] = place
+        rng = np.random.default_rng(0)  # a share for every word of a document, whatever the batches
+        self._share = np.where(self._pair >= 0, rng.random(len(key) + 1)[self._pair], rng.random(len(self._pair)))
+
+    def of_words(self, kept: Ints) -> PieceSubject:
+        """The same with some of the words."""
+        return PieceSubject(self._reader, self._windows.of_words(kept), self._width)
+
+    def look(self, at: Ints, attention: NDArray[np.float32] | None) -> Floats:
+        """Logits of some inputs, shape (n, M); fills what their pairs receive of attention, shape (L+1, m + 1), relative to an
+        equal share for every piece of text, and in the last column adds the share that goes to special tokens."""
+        batch = [self._windows.input(w) for w in at]
+        if attention is None:
+            return np.asarray(self._reader.logits(batch))
+        logits, received = self._reader.look(batch)
+        for w, one in zip(at, received, strict=True):
+            here = self._windows.at(w)
+            text = self._windows.types[here] >= REST
+            pair, first, last = self._pair[here], self._first[w], self._first[w + 1]
+            mine, fair = pair >= 0, self._pieces[first:last] / max(int(text.sum()), 1)
+            on_text = one[:, text].astype(np.float64).sum(axis=1)
+            attention[:, -1] += 1.0 - on_text
+            for layer, row in enumerate(one):
+                share = np.bincount(pair[mine] - first, row[mine].astype(np.float64), last - first)
+                attention[layer, first:last] = share / max(on_text[layer], 1e-30) / fair
+        return np.asarray(logits)
+
+    def alone(self, at: Ints) -> Floats:
+        """Logits of some words as whole inputs, shape (n, M)."""
+        return np.asarray(self._reader.logits([self._windows.forms[s] for s in at]))
+
+    def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
+        """Fill the effect of each pair of some inputs on one answer of each, the mean over so many draws, evenly apart."""
+        here = [self._windows.at(w) for w in at]
+        batch = [self._windows.input(w) for w in at]
+        for draw in range(draws):
+            moved = [(self._share[one] + draw / draws) % 1 for one in here]
+            share = [np.where(self._windows.types[one] >= REST, t, np.nan) for one, t in zip(here, moved, strict=True)]
+            for w, one, pieces in zip(at, here, self._reader.integrate(batch, share, heads), strict=True):
+                first, last = self._first[w], self._first[w + 1]
+                mine = self._pair[one] >= 0
+                found = np.bincount(self._pair[one][mine] - first, pieces[mine], last - first) / draws
+                effect[first:last] = found + (effect[first:last] if draw else 0.0)
+
+    def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
+        """Logits of inputs without some words each, shape (n, M); nan if nothing else is in them. Padding takes their place if
+        the model reads its answer from a piece of the text, since cutting would move another piece there."""
+        out = np.full((len(windows), self._width), np.nan)
+        if getattr(self._reader, "reads_text", False):
+            gone = [np.isin(self._windows.types[self._windows.at(w)], s) for w, s in zip(windows, words, strict=True)]
+            out[:] = self._reader.blanked([self._windows.input(w) for w in windows], gone)
+            out[[bool(one.all()) for one in gone]] = np.nan
+            return out
+        batch = [self._windows.without(w, some) for some, w in zip(words, windows, strict=True)]
+        whole = np.array([len(one.ids) > 0 for one in batch], dtype=bool)
+        if whole.any():
+            out[whole] = self._reader.logits([one for one in batch if len(one.ids)])
+        return out
+
+    def having(self, words: Ints, windows: Ints, places: Floats) -> Floats:
+        """Logits of inputs into each of which one word was inserted, at that fraction of its words, shape (n, M)."""
+        batch = [self._windows.having(w, int(s), x) for s, w, x in zip(words, windows, places, strict=True)]
+        return np.asarray(self._reader.logits(batch), dtype=np.float64)
