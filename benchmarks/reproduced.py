@@ -80,7 +80,7 @@ def table(studies: list[Reproduction]) -> str:
 
 
 def seen(result: ExperimentResult) -> tuple[str, str]:
-    return wording._we_see(result), wording._verdict_cell(result)
+    return result.in_words(), wording._verdict_cell(result)
 
 
 def anchor(result: ExperimentResult) -> str:

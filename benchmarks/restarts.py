@@ -18,8 +18,7 @@ from pathlib import Path
 from machine import DATA, described, store
 from tokensieve.progress import silent
 from tokensieve.reproduce import deep
-from tokensieve.reproduce.bench import Bench
-from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.bench import Bench, Data
 from tokensieve.reproduce.experiment import select_experiments
 
 RESULTS = Path(__file__).resolve().parent / "results" / "restarts.json"

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from machine import DATA, described
-from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.bench import Data
 from tokensieve.reproduce.deep import DeepSettings, fit_deep
 from tokensieve.reproduce.measures import PAPER, beside_the_paper, bins, shape_measurements, token_table
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from machine import DATA, described
 from tokensieve.model.embeddings import TrainingSettings, initialise, train_embeddings
-from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.bench import Data
 from tokensieve.text.counts import Counts
 
 

@@ -13,9 +13,9 @@ from tokensieve.progress import silent
 
 torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
-from diagnose_models import build, framed, kind_of, train_tokenizer
 from tokenizers import Tokenizer
 
+from diagnose_models import build, framed, kind_of, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose.subjects.windows import REST, SPECIAL, Frame, Windows
 from tokensieve.errors import InputError

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 import torch
 import transformers as tf
-from diagnose_models import build, planted_reviews, save
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from calls import fast_first
+from diagnose_models import build, planted_reviews, save
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, LabelWords, diagnose, load
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.windows import SEPARATOR, SPECIAL, SPLITTER, Frame, Windows

@@ -103,8 +103,8 @@ def study() -> Reproduction:
     known = experiment._load_experiments()
     table = pl.DataFrame({"x": [0.5, None], "name": ["a", "b"]})
     measured = (Measurement("first", 1.0, 0.5, paper=2.0, ceiling=0.95), Measurement("second", float("nan"), high=1.0))
-    runs = tuple(SeedRun("ours", measured, {"other": table}, (Measurement("a", 0.875),), seed) for seed in (1, 2))
-    one = ExperimentResult(known["two-layer"], {"default": runs, "residual": (SeedRun("", (), problem="broke"),)})
+    runs = tuple(SeedRun(measured, {"other": table}, (Measurement("a", 0.875),), seed) for seed in (1, 2))
+    one = ExperimentResult(known["two-layer"], {"default": runs, "residual": (SeedRun((), problem="broke"),)})
     late = ExperimentResult(known["mlp"], problem="needs PyTorch")
     settings = {"scale": "quick", "seeds": "1 2", "seed": 1}
     return Reproduction((one, late), settings, "9.9", "2030-01-01 10:00", {"total": 3.5})

@@ -36,7 +36,7 @@ def experiment(calls: list[Any], name: str = "first", value: float = 1.0, **chan
             Measurement("stated", 7.0 * bench.seed),
         )
         accuracy = (Measurement("test accuracy", 0.8 + bench.seed / 100),)
-        return SeedRun("ours", checks, {"tokens": tokens, "lines": lines}, accuracy)
+        return SeedRun(checks, {"tokens": tokens, "lines": lines}, accuracy)
 
     wanted = {"quick": {"d": 4}, "paper": {"d": 8}}
     made = Experiment(name, "title", "claim", "paper", "{0}", "criterion", wanted, {"quick": 1, "paper": 2}, run)
@@ -73,10 +73,10 @@ def test_runs_are_taken_over_exactly_and_only_where_they_fit(tmp_path: Path) -> 
 
 def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> None:
     def by_seed(bench: Bench) -> SeedRun:
-        return SeedRun("ours", (Measurement("one", float(bench.seed), high=2.0), Measurement("two", 1.0, 0.5)))
+        return SeedRun((Measurement("one", float(bench.seed), high=2.0), Measurement("two", 1.0, 0.5)))
 
     [result] = go(tmp_path, experiment([], run=by_seed), seeds=5)
-    assert result.verdict == "reproduced" and result.met() == 3
+    assert result.verdict == "reproduced" and result.met().found == 3
     n, p, z = 5, 3 / 5, 1.959964
     centre, half = (
         (p + z * z / 2 / n) / (1 + z * z / n),
@@ -92,7 +92,10 @@ def test_verdicts_are_shares_of_seeds_with_wilsons_interval(tmp_path: Path) -> N
     )
     assert row["checks"][0] == {"name": "one", "value": 2.0, "asked": "at most 2", "paper": None, "ceiling": None, "passed": False,
                                 "values": [0, 1, 2, 3, 4], "passed_seeds": 3}  # fmt: skip
-    assert result.figures_in_words() == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
+    assert (
+        replace(result, experiment=replace(result.experiment, sees="{9}")).in_words()
+        == "one 2.000 [0.000, 4.000]; two 1.000 [1.000, 1.000]"
+    )
     assert [seed["passed"] for seed in row["readings"][0]["seeds"]] == [True] * 3 + [False] * 2
     [even] = go(tmp_path / "even", experiment([], run=by_seed), seed=2, seeds=2)
     assert even.verdict == "not reproduced", "half of the seeds are not most"
@@ -160,7 +163,7 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
 
     def proceed(bench: Bench) -> SeedRun:
         assert (bench.folder / "state.npz").read_bytes() == b"half"
-        return SeedRun("ours", (Measurement("one", 1.0, 0.5),))
+        return SeedRun((Measurement("one", 1.0, 0.5),))
 
     results = go(tmp_path, first, replace(second, run=proceed))
     assert [r.verdict for r in results] == ["reproduced"] * 2 and calls == [("first", 0)]
@@ -173,7 +176,7 @@ def test_experiments_that_cannot_run_say_why_and_the_others_run(
     def refuse(bench: Bench) -> SeedRun:
         if bench.seed in (0, 1):
             raise InputError("row 3 is damaged")
-        return SeedRun("ours", (Measurement("one", 1.0, 0.5),))
+        return SeedRun((Measurement("one", 1.0, 0.5),))
 
     monkeypatch.setattr("tokensieve.reproduce.run.importlib.util.find_spec", lambda name: None)
     calls: list[Any] = []
@@ -189,7 +192,7 @@ def test_experiments_that_cannot_run_say_why_and_the_others_run(
     go(tmp_path, experiment(calls, "deep", torch=True, run=experiment(calls, "deep").run))
     assert calls[-1] == ("deep", 0), "what was not run is tried again"
     [partly] = go(tmp_path, experiment(calls, "bad", run=refuse), seeds=3)
-    assert partly.verdict == "not reproduced" and partly.met() == 1, "failures are counted"
+    assert partly.verdict == "not reproduced" and partly.met().found == 1, "failures are counted"
 
 
 def test_time_left_is_told(tmp_path: Path) -> None:
@@ -229,7 +232,7 @@ def bins_and_lines(bench: Bench) -> SeedRun:
     tokens = pl.DataFrame(
         {"token": ["a", "b"], "posterior_difference": [0.1, -0.2], "value": [1.0, 2], "score": [0.0, 1]}
     )
-    return SeedRun("ours", (Measurement("one", 1.0, 0.5),), {"bins-imdb": bins, "tokens-imdb": tokens})
+    return SeedRun((Measurement("one", 1.0, 0.5),), {"bins-imdb": bins, "tokens-imdb": tokens})
 
 
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:

@@ -1,28 +1,25 @@
-"""What an experiment works with: its data, its settings, and the models it trains."""
+"""What an experiment works with: the real data, its settings, and the models it trains."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from tokensieve.checkpoint import fingerprint
+from tokensieve.errors import InputError
 from tokensieve.model.embeddings import Start, Training, TrainingSettings, initialise, train_embeddings
 from tokensieve.progress import Progress, part
-from tokensieve.reproduce.data import Data, Split
 from tokensieve.reproduce.experiment import Values
-from tokensieve.reproduce.measures import (
-    PAPER,
-    Measurement,
-    bins,
-    shape_measurements,
-    spread_measurements,
-    token_table,
-)
-from tokensieve.reproduce.result import SeedRun
+from tokensieve.reproduce.measures import PAPER, Measurement, bins, shape_measurements, spread_measurements, token_table
+from tokensieve.text.corpus import Corpus, read_corpus
+from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.tokenizers import WordTokenizer
+from tokensieve.text.vocabulary import TokenStream, learn_vocabulary, tokenize
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
@@ -30,6 +27,127 @@ if TYPE_CHECKING:
     Trained = Training | DeepTraining
 
 TITLES = {"imdb": "IMDB", "yelp": "Yelp"}
+Split = tuple[Counts, Counts, Counts]  # training, validation, test; all over the types seen in training
+_FILES = {"imdb": ("imdb_train.parquet", "imdb_test.parquet"), "yelp": ("yelp.parquet",)}
+_HOW_TO_GET = {
+    "imdb": "get the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), write imdb_train.parquet and "
+    "imdb_test.parquet with the columns text and label (positive or negative)",
+    "yelp": "get a sample of the Yelp Open Dataset (business.yelp.com/data/resources/open-dataset), write yelp.parquet with the "
+    "columns text and stars (1 to 5)",
+}
+_GROUPS = {
+    "polarity": {"negative": "12", "positive": "45"},
+    "joined 2-3": {"1 star": "1", "2-3 stars": "23", "4 stars": "4", "5 stars": "5"},
+    "joined 3-4": {"1 star": "1", "2 stars": "2", "3-4 stars": "34", "5 stars": "5"},
+    "without 3": {"1 star": "1", "2 stars": "2", "4 stars": "4", "5 stars": "5"},
+}  # class → the ratings in it
+
+
+class Data:
+    """A folder of data files, and what was already read from it.
+
+    Attributes:
+        folder: where the files lie; None if nobody named one.
+        limit: at most this many documents of each data set, for trials; None for all.
+    """
+
+    def __init__(self, folder: Path | None, limit: int | None = None) -> None:
+        self.folder, self.limit = folder, limit
+        self._read: dict[str, tuple[Corpus, TokenStream]] = {}
+
+    def missing(self, name: str) -> str:
+        """Why a data set cannot be read and how to get it; empty where it can."""
+        lacking = [file for file in _FILES[name] if self.folder is None or not (self.folder / file).is_file()]
+        if not lacking:
+            return ""
+        where = "no data folder is named"
+        if self.folder is not None:
+            where = f"there is no {lacking[0]} in {str(self.folder)!r}"
+        return f"{where}; {_HOW_TO_GET[name]}, and name the folder with --data or TOKENSIEVE_DATA"
+
+    def mark(self, name: str) -> str:
+        """A digest of a data set's files: what tells one state of the data from another; empty where there is none."""
+        files = [(self.folder or Path()) / file for file in _FILES[name]]
+        return "" if self.missing(name) else fingerprint(*(np.fromfile(file, np.uint8) for file in files))
+
+    def imdb(self, types: int, documents: int | None = None, seed: int = 0) -> Split:
+        """IMDB as it is split: 25,000 reviews to learn from (a tenth of them for validation) and 25,000 to test.
+
+        Args:
+            types: how many token types are kept: those that occur in most training documents.
+            documents: how many of the learning part, and of the test part, drawn by the seed; None for all.
+            seed: of the draw.
+        """
+        (train, learn), (test, held) = (
+            self._tokens("imdb", f"imdb_{part}.parquet", "label") for part in ("train", "test")
+        )
+        rng = np.random.default_rng(seed)
+        chosen, held_out = (self._draw(corpus.labels, documents, rng) for corpus in (train, test))
+        cut = round(len(chosen) * 0.1)
+        count = _counter(learn, chosen[cut:], types, train.classes)
+        first, second = (count(learn, train.labels, rows) for rows in (chosen[cut:], chosen[:cut]))
+        return first, second, count(held, test.labels, held_out)
+
+    def yelp(self, types: int, documents: int | None = None, groups: str = "polarity", seed: int = 0) -> Split:
+        """Yelp with equally large classes: reviews drawn from the larger ones, a fifth to test, a tenth of the rest to validate.
+
+        Two classes: 1–2 stars against 4–5 stars, 3 left out. Four, of five ratings: two are joined or one is left out; the
+        paper does not say how it came to four.
+
+        Args:
+            types: how many token types are kept: those that occur in most training documents.
+            documents: how many in all, drawn by the seed; None for as many as equal classes allow.
+            groups: a name of `_GROUPS`.
+            seed: of the draw.
+        """
+        corpus, stream = self._tokens("yelp", "yelp.parquet", "stars")
+        into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
+        labels = np.array([into.get(corpus.classes[y], -1) for y in corpus.labels], dtype=np.int64)
+        classes = tuple(_GROUPS[groups])
+        chosen = self._draw(labels, documents, np.random.default_rng(seed), len(classes))
+        test = round(len(chosen) * 0.2)
+        validation = test + round((len(chosen) - test) * 0.1)
+        count = _counter(stream, chosen[validation:], types, classes)
+        parts = (chosen[validation:], chosen[test:validation], chosen[:test])
+        first, second, third = (count(stream, labels, rows) for rows in parts)
+        return first, second, third
+
+    def _draw(self, labels: Ints, documents: int | None, rng: np.random.Generator, classes: int = 2) -> Ints:
+        """Equally many documents of each class, in random order, so that every stretch of them is a random sample."""
+        members = [rng.permutation(np.flatnonzero(labels == k)) for k in range(classes)]
+        most = [n // classes for n in (documents, self.limit) if n is not None]
+        each = min(*map(len, members), *most)
+        return np.stack([m[:each] for m in members], axis=1).ravel()
+
+    def _tokens(self, name: str, file: str, label: str) -> tuple[Corpus, TokenStream]:
+        if file not in self._read:
+            if lacking := self.missing(name):
+                raise InputError(lacking)
+            corpus = read_corpus((self.folder or Path()) / file, text="text", label=label)
+            assert isinstance(corpus.texts, pl.Series), "read into memory"
+            self._read[file] = corpus, tokenize(corpus.texts, WordTokenizer())
+        return self._read[file]
+
+
+def _counter(
+    stream: TokenStream, rows: Ints, types: int, classes: tuple[str, ...]
+) -> Callable[[TokenStream, Ints, Ints], Counts]:
+    """Counts of documents over the `types` types that occur in most of the training rows."""
+    vocabulary = learn_vocabulary(_part(stream, rows), WordTokenizer())
+    frequency = np.bincount(vocabulary.count(_part(stream, rows))[0].indices, minlength=vocabulary.n_types)
+    kept = np.sort(np.argsort(-frequency, kind="stable")[:types])
+    small = replace(vocabulary, words=tuple(np.asarray(vocabulary.words, dtype=object)[kept]))
+    return lambda other, labels, which: Counts(
+        small.count(_part(other, which))[0], labels[which], classes, small.tokens
+    )
+
+
+def _part(stream: TokenStream, rows: Ints) -> TokenStream:
+    """Some documents of a stream."""
+    lengths = np.diff(stream.starts)[rows]
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = np.repeat(stream.starts[rows] - starts[:-1], lengths)
+    return TokenStream(stream.ids[offsets + np.arange(starts[-1])], starts, stream.words)
 
 
 class Bench:
@@ -57,6 +175,11 @@ class Bench:
         seed = int(self.settings.get("data_seed", self.seed))
         return (self.data.imdb if name == "imdb" else self.data.yelp)(seed=seed, **self.settings[name])
 
+    def start(self, counts: Counts, d: int | None = None) -> Start:
+        """The paper's random start, of the settings' d unless another is given."""
+        outputs = 1 if counts.n_classes == 2 else counts.n_classes
+        return initialise(counts.n_types, d or self.settings["d"], outputs, self.start_seed)
+
     def fit(self, split: Split, label: str, tell: Progress, start: Start | None = None, **changes: Any) -> Training:
         """Train the one-layer model, resumable; the trajectory measures validation and test too.
 
@@ -67,15 +190,17 @@ class Bench:
             start: where it starts; by default the paper's random start.
             changes: to the `TrainingSettings`.
         """
-        counts, steps = split[0], self.settings["steps"]
-        outputs = 1 if counts.n_classes == 2 else counts.n_classes
-        start = start or initialise(counts.n_types, self.settings["d"], outputs, self.start_seed)
-        how: dict[str, Any] = {"learning_rate": self.settings["learning_rate"], "steps": steps, "seed": self.seed}
+        steps = self.settings["steps"]
+        how = {"learning_rate": self.settings["learning_rate"], "steps": steps, "seed": self.seed}
         how |= {"record_every": max(1, steps // 20)} | changes
         others = {"validation": split[1], "test": split[2]}
-        shown = _labelled(tell, label)
         return train_embeddings(
-            counts, start, TrainingSettings(**how), others, self.folder / f"{label}.safetensors", shown
+            split[0],
+            start or self.start(split[0]),
+            TrainingSettings(**how),
+            others,
+            self.folder / f"{label}.safetensors",
+            lambda stage, share: tell(f"{label}: {stage}", share),
         )
 
     def fit_deep(self, kind: str, name: str, tell: Progress) -> tuple[Split, DeepTraining]:
@@ -88,28 +213,9 @@ class Bench:
         settings = DeepSettings(kind, seed=self.start_seed, **{name: self.settings[name] for name in given})
         others = {"validation": split[1], "test": test}
         checkpoint = self.folder / f"{kind}-{name}.safetensors"
-        return split, fit_deep(split[0], settings, others, _labelled(tell, name), checkpoint)
-
-    def shapes_on_both(self, train: Callable[[str, Progress], tuple[Split, Trained]]) -> SeedRun:
-        """Train on IMDB and on Yelp, and measure both shapes.
-
-        Args:
-            train: a data set's name and a progress → its documents and what was trained on them.
-        """
-        measured: list[Measurement] = []
-        accuracy: list[Measurement] = []
-        said: list[str] = []
-        tables: dict[str, pl.DataFrame] = {}
-        for k, (name, title) in enumerate(TITLES.items()):
-            split, found = train(name, self.part(k / 2, (k + 1) / 2))
-            tokens, table = self.read(split, found)
-            these = self.shapes(table, split, found, title)
-            measured += these
-            accuracy += self.accuracies(found, title)
-            tables |= {f"bins-{name}": table, f"tokens-{name}": tokens, f"trajectory-{name}": found.trajectory}
-            said.append(f"{title} {these[0].value:.3f} and {these[1].value:.3f}, {self.accuracy_in_words(found)}")
-        ours = "Spearman of E_sᵀv and of E_sᵀp: " + "; ".join(said)
-        return SeedRun(ours, tuple(measured), tables, tuple(accuracy))
+        return split, fit_deep(
+            split[0], settings, others, lambda stage, share: tell(f"{name}: {stage}", share), checkpoint
+        )
 
     def read(self, split: Split, run: Trained, at: int = -1) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Tokens, and bins of the paper's own edges, of one record of a run with two classes; by default the end."""
@@ -122,24 +228,8 @@ class Bench:
         at_best = shape_measurements(early, f"{where}, at the least validation loss", judged=False)
         return [*shape_measurements(table, where), *at_best, *spread_measurements(table, where)]
 
-    def accuracies(self, run: Trained, where: str) -> list[Measurement]:
+    def accuracies(self, run: Trained, where: str) -> tuple[Measurement, Measurement]:
         """Test accuracy where the validation loss is least, and at the end."""
         best, end = (run.trajectory["test_accuracy"][at] for at in (run.best(), -1))
-        names = ("test accuracy at the least validation loss", "test accuracy at the end")
-        return [Measurement(f"{where}: {name}", value) for name, value in zip(names, (best, end), strict=True)]
-
-    def accuracy_in_words(self, run: Trained) -> str:
-        """Test accuracy where the validation loss is least and at the end, and the training accuracy and loss."""
-        best, end = (run.trajectory.row(at, named=True) for at in (run.best(), -1))
-        return (
-            f"test accuracy {best['test_accuracy']:.1%} at step {best['step']} (least validation loss), "
-            f"{end['test_accuracy']:.1%} at the end (step {end['step']}); training {end['train_accuracy']:.1%}, "
-            f"loss {end['train_loss']:.3f}"
-        )
-
-
-def _labelled(tell: Progress, label: str) -> Progress:
-    def shown(stage: str, share: float) -> None:
-        tell(f"{label}: {stage}", share)
-
-    return shown
+        name = f"{where}: test accuracy at the"
+        return Measurement(f"{name} least validation loss", best), Measurement(f"{name} end", end)

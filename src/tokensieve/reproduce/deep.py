@@ -35,6 +35,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve import checkpoint as disk
+from tokensieve.diagnose.subjects.loading import find_device
 from tokensieve.errors import InputError
 from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress, silent
@@ -98,24 +99,11 @@ class DeepSettings:
         for name, choices in known.items():
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} {getattr(self, name)!r} is unknown: choose one of {', '.join(choices)}")
-        positive = (
-            "d",
-            "epochs",
-            "batch_size",
-            "learning_rate",
-            *(["start_std"] if self.start_std is not None else []),
-        )
-        for name in positive:
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise InputError(f"{name} must be a positive number, not {getattr(self, name)!r}")
-        self.torch_device()
-
-    def torch_device(self) -> torch.device:
-        """The PyTorch device that `device` stands for on this machine."""
-        from tokensieve.diagnose.subjects.loading import find_device
-
-        device: torch.device = find_device(self.device)
-        return device
+        for name in ("d", "epochs", "batch_size", "learning_rate", "start_std"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise InputError(f"{name} must be a positive number, not {value!r}")
+        find_device(self.device)
 
 
 @dataclass(frozen=True)
@@ -147,10 +135,8 @@ class _DeepState:
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
         self.parameters = _start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings)
         make = torch.optim.AdamW if settings.optimizer == "adam" else torch.optim.SGD
-        decay = settings.weight_decay
-        self.optimizer: torch.optim.Optimizer = make(
-            list(self.parameters.values()), lr=settings.learning_rate, weight_decay=decay, fused=True
-        )
+        leaves, decay = list(self.parameters.values()), settings.weight_decay
+        self.optimizer = make(leaves, lr=settings.learning_rate, weight_decay=decay, fused=True)
         self.rows: list[dict[str, float | None]] = []
         self.scores: list[Floats] = []
         self.values: list[Floats] = []
@@ -159,12 +145,7 @@ class _DeepState:
         self, settings: DeepSettings, others: Mapping[str, Counts], loss: float | None, accuracy: float | None
     ) -> None:
         norm = float(_score_vector(settings.kind, self.parameters).norm())
-        row: dict[str, float | None] = {
-            "step": len(self.rows),
-            "norm_p": norm,
-            "train_loss": loss,
-            "train_accuracy": accuracy,
-        }
+        row = {"step": len(self.rows), "norm_p": norm, "train_loss": loss, "train_accuracy": accuracy}
         for name, part in others.items():
             found = _pass(settings, self.parameters, part, np.arange(part.n_documents), False)
             row |= {f"{name}_loss": found[0], f"{name}_accuracy": found[1]}
@@ -175,9 +156,10 @@ class _DeepState:
 
     def finished(self, settings: DeepSettings) -> bool:
         done = len(self.rows) - 1
-        if done >= settings.epochs or settings.patience is None:
+        if settings.patience is None:
             return done >= settings.epochs
-        return done - int(np.argmin([float(row["validation_loss"] or 0.0) for row in self.rows])) >= settings.patience
+        best = int(np.argmin([float(row["validation_loss"] or 0.0) for row in self.rows]))
+        return done >= settings.epochs or done - best >= settings.patience
 
     def save(self, path: Path, mark: str) -> None:
         moments = self.optimizer.state_dict()["state"]
@@ -238,7 +220,7 @@ def fit_deep(
             raise InputError(f"the {name} part has no documents: deep models need at least one")
         if part.n_types != counts.n_types or part.classes != counts.classes:
             raise InputError(f"the {name} part has other token types or classes than the train part: count both alike")
-    mark = disk.fingerprint(settings, settings.torch_device().type, counts, *others.items())
+    mark = disk.fingerprint(settings, find_device(settings.device).type, counts, *others.items())
     state = _DeepState(counts, settings)
     if checkpoint is None or not state.resume(checkpoint, mark):
         state.record(settings, others, None, None)
@@ -312,12 +294,11 @@ def _start(n_types: int, outputs: int, settings: DeepSettings) -> _Parameters:
     E, p, v = initialise(n_types, d, outputs, settings.seed)
     scale = 1.0 if settings.start_std is None else settings.start_std * math.sqrt(d)
     arrays = {"E": E * scale, "p": p, "v": v.reshape(d, outputs)}
-    own: dict[str, tuple[tuple[str, ...], int]] = {"key-query": (("W1", "W2"), 1), "mlp": (("W",), 2)}
-    names, variance = own.get(settings.kind, ((), 0))
     rng = np.random.default_rng([settings.seed, d])
-    arrays |= {name: rng.standard_normal((d, d)) * math.sqrt(variance / d) for name in names}
+    for name in {"key-query": ("W1", "W2"), "mlp": ("W",)}.get(settings.kind, ()):
+        arrays[name] = rng.standard_normal((d, d)) * math.sqrt((2 if name == "W" else 1) / d)
     precision = getattr(torch, settings.dtype)
-    return {name: torch.tensor(x, dtype=precision, device=settings.torch_device()) for name, x in arrays.items()}
+    return {name: torch.tensor(x, dtype=precision, device=find_device(settings.device)) for name, x in arrays.items()}
 
 
 def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Ints]:
@@ -328,7 +309,7 @@ def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Int
     """
     sizes = np.diff(counts.matrix.indptr)[documents].astype(np.int64)
     order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
-    budget = CPU_BUDGET if settings.torch_device().type == "cpu" else GPU_BUDGET
+    budget = CPU_BUDGET if find_device(settings.device).type == "cpu" else GPU_BUDGET
     found, first = [], 0
     while first < len(order):
         m = int(sizes[order[first]])

@@ -7,7 +7,6 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,19 +122,20 @@ class Experiment:
     def why(self, reading: str) -> str:
         """What a reading of this name changes, and whether it was thought of before the runs."""
         [found] = [one for one in self.readings if one["name"] == reading]
-        return str(found["why"]) + (
-            " (added after figures of the default reading had been seen)" if "later" in found else ""
-        )
+        later = " (added after figures of the default reading had been seen)" if "later" in found else ""
+        return f"{found['why']}{later}"
 
 
 def _load_experiments() -> dict[str, Experiment]:
-    """The experiments in the paper's order; each is measured by the `run` of the module of its name."""
-    text = files("tokensieve.reproduce").joinpath("experiments.toml").read_text(encoding="utf-8")
+    """The experiments in the paper's order."""
+    from tokensieve.reproduce import figures, reviews
+
     found = {}
-    for id, said in tomllib.loads(text).items():
+    for id, said in tomllib.loads(
+        files("tokensieve.reproduce").joinpath("experiments.toml").read_text("utf-8")
+    ).items():
         said |= {name: tuple(said.get(name, ())) for name in ("needs", "readings", "notes")}
-        run = import_module(f"tokensieve.reproduce.{id.replace('-', '_')}").run
-        found[id] = Experiment(id=id, run=run, **said)
+        found[id] = Experiment(id=id, run=(figures.RUNS | reviews.RUNS)[id], **said)
     return found
 
 
@@ -152,10 +152,8 @@ def select_experiments(names: Sequence[str], readings: Sequence[str] = ()) -> li
             meant = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(f"there is no experiment {name!r}: {meant}(there are: {', '.join(known)})")
     chosen = [experiment for id, experiment in known.items() if not names or id in names]
-    their_readings = {reading["name"]: None for experiment in chosen for reading in experiment.readings}
+    theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
     for name in readings:
-        if name != "all" and name not in their_readings:
-            raise InputError(
-                f"there is no reading {name!r} of these experiments (there are: all, {', '.join(their_readings)})"
-            )
+        if name not in theirs:
+            raise InputError(f"there is no reading {name!r} of these experiments (there are: {', '.join(theirs)})")
     return chosen

@@ -50,18 +50,15 @@ class Measurement(NamedTuple):
     @property
     def passed(self) -> bool:
         """Whether the figure lies within its bounds."""
-        low = -math.inf if self.low is None else self.low
-        high = math.inf if self.high is None else self.high
-        return not self.judged or low <= self.value <= high
+        above = self.low is None or self.value >= self.low
+        return above and (self.high is None or self.value <= self.high)
 
     @property
     def bounds(self) -> str:
         """The bounds in words."""
-        if self.low is not None and self.high is not None:
-            return f"{self.low:.3g} to {self.high:.3g}"
         if self.low is None:
             return "stated" if self.high is None else f"at most {self.high:.3g}"
-        return f"at least {self.low:.3g}"
+        return f"at least {self.low:.3g}" if self.high is None else f"{self.low:.3g} to {self.high:.3g}"
 
 
 def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
@@ -95,12 +92,8 @@ def bins(tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataF
         theirs: a table of `PAPER`, whose own bins are then used; else 20 equal bins of [−1, 1]. Types beyond the outer edges
             count in the outer bins.
     """
-    if theirs is None:
-        edges = np.linspace(-1, 1, 21)
-        centres = (edges[:-1] + edges[1:]) / 2
-    else:
-        centres = theirs["x"].to_numpy()
-        edges = bin_edges(centres)
+    edges = np.linspace(-1, 1, 21) if theirs is None else bin_edges(theirs["x"].to_numpy())
+    centres = (edges[:-1] + edges[1:]) / 2 if theirs is None else theirs["x"].to_numpy()
     where = np.digitize(tokens[x].to_numpy(), edges[1:-1])
     types = np.bincount(where, minlength=len(centres))
     full, inside = types > 0, np.maximum(types, 1)

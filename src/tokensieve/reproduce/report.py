@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
@@ -45,7 +43,7 @@ def compose_report(study: Reproduction) -> Report:
     longer = " Run it at the paper's sizes with --scale paper." if scale == "quick" else ""
     lead = f"Scale {scale}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}.{trial}{longer}"
     rows = [
-        (result.id, subscripts(_paper_shows(result.experiment)), subscripts(_we_see(result)), _verdict_cell(result))
+        (result.id, subscripts(_paper_shows(result.experiment)), subscripts(result.in_words()), _verdict_cell(result))
         for result in study.results
     ]
     heads = ("Experiment", "The paper shows", "We see", "Verdict")
@@ -96,18 +94,6 @@ def _paper_shows(experiment: Experiment) -> str:
     return experiment.claim if experiment.paper.endswith(("without numbers", "no figures")) else experiment.paper
 
 
-def _we_see(result: ExperimentResult, reading: str = DEFAULT) -> str:
-    """The experiment's sentence with our medians over seeds; the problem where nothing was run."""
-    if not result.finished(reading):
-        return result.problem or result.runs[reading][0].problem
-    shown = [values for one, values, _ in result.over_seeds(reading) if one.judged or one.prominent]
-    try:
-        said = result.experiment.sees.format(*(float(np.median(values)) for values in shown))
-        return re.sub(r"(?<!\w)-(?=\d)", "−", said)
-    except IndexError:
-        return result.figures_in_words(reading)
-
-
 def _verdict_cell(result: ExperimentResult) -> str:
     if result.verdict == NOT_RUN:
         return NOT_RUN
@@ -118,8 +104,8 @@ def _verdict_cell(result: ExperimentResult) -> str:
 
 
 def _met(result: ExperimentResult, reading: str = DEFAULT) -> str:
-    of = len(result.runs[reading])
-    return f"{result.met(reading)} of {of} seed{'s' * (of != 1)}"
+    met = result.met(reading)
+    return f"{met.counted} seed{'s' * (met.of != 1)}"
 
 
 def _section(result: ExperimentResult) -> Section:
@@ -130,10 +116,10 @@ def _section(result: ExperimentResult) -> Section:
         said.append(Text(f"Not run: {result.problem}.", "warning"))
         return Section(e.title, tuple(said), anchor=e.id, only=("html", "markdown"))
     verdict = result.verdict_in_words
-    said.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {_we_see(result)}."), style))  # type: ignore[arg-type]
+    said.append(Text(subscripts(f"{verdict[0].upper()}{verdict[1:]}. We see {result.in_words()}."), style))  # type: ignore[arg-type]
     name = str(result.explained_by)
-    if result.verdict == EXPLAINED and _we_see(result, name) != _we_see(result):
-        said.append(Text(subscripts(f"Under reading “{name}” we see {_we_see(result, name)}.")))
+    if result.verdict == EXPLAINED and result.in_words(name) != result.in_words():
+        said.append(Text(subscripts(f"Under reading “{name}” we see {result.in_words(name)}.")))
     said.append(Text(subscripts(f"Criterion: {e.criterion}.")))
     blocks: list[Block] = [*said, *_pictures(result), _figures(result)]
     if len(result.runs) > 1:
@@ -173,7 +159,7 @@ def _reviewers(study: Reproduction) -> Section:
         result = by_id.get(one.get("experiment", ""))
         if result is None and "ours" not in one:
             continue
-        ours = one.get("ours") or (f"{_verdict_cell(result)}: {_we_see(result)}" if result else "")
+        ours = one.get("ours") or (f"{_verdict_cell(result)}: {result.in_words()}" if result else "")
         rows.append((one["who"], one["question"], one["answer"], one.get("experiment"), subscripts(ours)))
     heads = ("Reviewer", "Asked", "The authors' answer, in our words", "Our experiment", "Our result")
     return Section(
@@ -206,7 +192,7 @@ def _pictures(result: ExperimentResult) -> list[Picture]:
         if any("paper" in panel for row in rows for panel in row):
             caption += "; orange: the paper's means, on the right axis"
     title = result.experiment.title
-    description = subscripts(f"{title}. {_we_see(result)}.")
+    description = subscripts(f"{title}. {result.in_words()}.")
     return [Picture(result.id, "reproduce-panels", {"rows": rows}, title, caption, description, wide=True)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from scipy.stats import binomtest
 
+from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, Values
 from tokensieve.reproduce.measures import Measurement
@@ -29,7 +30,6 @@ class SeedRun:
     """What one run of an experiment measured, under one reading with one seed.
 
     Attributes:
-        ours: the result in a sentence.
         measurements: the figures that decide the verdict, and those reported beside them; the same names for every seed.
         tables: name → table; "bins…" and "tokens…" where bins and token types are measured.
         accuracy: test accuracies, at the least validation loss and at the end of training.
@@ -39,7 +39,6 @@ class SeedRun:
         problem: why it failed; empty where it did not.
     """
 
-    ours: str
     measurements: tuple[Measurement, ...]
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     accuracy: tuple[Measurement, ...] = ()
@@ -53,15 +52,6 @@ class SeedRun:
     def passed(self) -> bool:
         """Whether every measurement lies within its bounds; a run that failed does not pass."""
         return not self.problem and all(one.passed for one in self.measurements)
-
-    def to_dict(self) -> dict[str, object]:
-        """The run's row in the summary."""
-        row: dict[str, object] = {"seed": self.seed, "passed": self.passed, "seconds": self.seconds}
-        row |= {"megabytes": self.megabytes, "problem": self.problem}
-        if not self.problem:
-            row["ours"] = self.ours
-            row["figures"] = {one.name: _finite(one.value) for one in (*self.measurements, *self.accuracy)}
-        return row
 
 
 @dataclass(frozen=True)
@@ -87,38 +77,37 @@ class ExperimentResult:
         """The runs of a reading that did not fail."""
         return [run for run in self.runs.get(reading, ()) if not run.problem]
 
-    def met(self, reading: str = DEFAULT) -> int:
-        """Seeds in which every measurement of a reading passes."""
-        return sum(run.passed for run in self.runs[reading])
+    def met(self, reading: str = DEFAULT) -> Share:
+        """Seeds in which every measurement of a reading passes, of all."""
+        return Share.count(sum(run.passed for run in self.runs[reading]), len(self.runs[reading]))
 
     @property
     def explained_by(self) -> str | None:
         """The first other reading that is reproduced in more than half of the seeds."""
-        return next((name for name in list(self.runs)[1:] if 2 * self.met(name) > len(self.runs[name])), None)
+        return next((name for name in list(self.runs)[1:] if self.met(name).value > 0.5), None)
 
     @property
     def verdict(self) -> str:
         """By the default reading; "explained" where another is reproduced in most seeds and the default is not."""
         if not self.finished():
             return NOT_RUN
-        if 2 * self.met() > len(self.runs[DEFAULT]):
+        if self.met().value > 0.5:
             return REPRODUCED
         return EXPLAINED if self.explained_by else NOT_REPRODUCED
 
     @property
     def verdict_in_words(self) -> str:
-        """The verdict, with the seeds in which it holds."""
+        """The verdict, with the seeds in which it holds: "reproduced in 4 of 5 seeds (95% CI 38% to 96%)"."""
+
+        def seeds(reading: str) -> str:
+            met = self.met(reading)
+            return f"in {met.counted} seed{'s' * (met.of != 1)} (95% CI {met.low:.0%} to {met.high:.0%})"
+
         if self.verdict == EXPLAINED:
             name = str(self.explained_by)
-            first = f"reproduced under reading “{name}” ({self.experiment.why(name)}) {self.seeds_in_words(name)}"
-            return f"{first}; as first read {self.seeds_in_words()}"
-        return f"{self.verdict} {self.seeds_in_words()}" if self.finished() else NOT_RUN
-
-    def seeds_in_words(self, reading: str = DEFAULT) -> str:
-        """In how many seeds a reading is reproduced, with Wilson's 95% interval: "in 4 of 5 seeds (95% CI 38% to 96%)"."""
-        met, of = self.met(reading), len(self.runs[reading])
-        found = binomtest(met, of).proportion_ci(method="wilson")
-        return f"in {met} of {of} seed{'s' * (of != 1)} (95% CI {found.low:.0%} to {found.high:.0%})"
+            why = self.experiment.why(name)
+            return f"reproduced under reading “{name}” ({why}) {seeds(name)}; as first read {seeds(DEFAULT)}"
+        return f"{self.verdict} {seeds(DEFAULT)}" if self.finished() else NOT_RUN
 
     def over_seeds(self, reading: str = DEFAULT, accuracy: bool = False) -> list[tuple[Measurement, list[float], int]]:
         """Each figure of a reading: as in the first seed, its value in every seed, and in how many seeds it passes."""
@@ -130,13 +119,16 @@ class ExperimentResult:
             out.append((one, [x.value for x in these], sum(x.passed for x in these)))
         return out
 
-    def figures_in_words(self, reading: str = DEFAULT) -> str:
-        """The judged and the prominent figures: median and range over seeds, or the sentence of the only one."""
-        done = self.finished(reading)
-        if len(done) == 1 and reading == DEFAULT:
-            return done[0].ours
-        figures = self.over_seeds(reading)
-        return "; ".join(f"{m.name} {self.spread(values)}" for m, values, _ in figures if m.judged or m.prominent)
+    def in_words(self, reading: str = DEFAULT) -> str:
+        """What we see in a sentence, the experiment's own with medians over seeds; the problem where nothing was run."""
+        if not self.finished(reading):
+            return self.problem or self.runs[reading][0].problem
+        shown = [(one, values) for one, values, _ in self.over_seeds(reading) if one.judged or one.prominent]
+        try:
+            said = self.experiment.sees.format(*(float(np.median(values)) for _, values in shown))
+        except IndexError:
+            return "; ".join(f"{one.name} {self.spread(values)}" for one, values in shown)
+        return re.sub(r"(?<!\w)-(?=\d)", "−", said)
 
     @staticmethod
     def spread(values: Sequence[float]) -> str:
@@ -148,7 +140,7 @@ class ExperimentResult:
     def tables(self) -> dict[str, pl.DataFrame]:
         """Tables over seeds of the default reading (see `_join_seeds`), without those of token types."""
         done = self.finished()
-        names = [name for name in (done[0].tables if done else {}) if "token" not in done[0].tables[name].columns]
+        names = [name for name, table in (done[0].tables if done else {}).items() if "token" not in table.columns]
         return {name: _join_seeds([(run.seed, run.tables[name]) for run in done], name) for name in names}
 
     @property
@@ -161,15 +153,21 @@ class ExperimentResult:
         e, done = self.experiment, self.finished()
         readings = []
         for name, runs in self.runs.items():
-            found = binomtest(self.met(name), len(runs)).proportion_ci(method="wilson")
-            row = {"reading": name, "met": self.met(name), "of": len(runs), "interval": (found.low, found.high)}
-            readings.append(row | {"seeds": [run.to_dict() for run in runs]})
-        megabytes = max((run.megabytes for runs in self.runs.values() for run in runs), default=0.0)
+            met, seeds = self.met(name), []
+            for run in runs:
+                row: dict[str, object] = {"seed": run.seed, "passed": run.passed, "seconds": run.seconds}
+                row |= {"megabytes": run.megabytes, "problem": run.problem}
+                if not run.problem:
+                    row["ours"] = ExperimentResult(e, {name: (run,)}).in_words(name)
+                    row["figures"] = {one.name: _finite(one.value) for one in (*run.measurements, *run.accuracy)}
+                seeds.append(row)
+            interval = met.low, met.high
+            readings.append({"reading": name, "met": met.found, "of": met.of, "interval": interval, "seeds": seeds})
         return {
             "id": e.id,
             "claim": e.claim,
             "paper": e.paper,
-            "ours": self.figures_in_words() if done else "",
+            "ours": self.in_words() if done else "",
             "verdict": self.verdict,
             "seconds": self.seconds,
             "criterion": e.criterion,
@@ -178,7 +176,7 @@ class ExperimentResult:
             "settings": dict(done[0].settings) if done else {},
             "criterion_fixed": FIXED,
             "verdict_in_words": self.verdict_in_words,
-            "megabytes": megabytes,
+            "megabytes": max((run.megabytes for runs in self.runs.values() for run in runs), default=0.0),
             "accuracy": [_figure_row(*row) for row in self.over_seeds(accuracy=True)],
             "readings": readings,
         }
@@ -233,9 +231,8 @@ class Reproduction:
 
     def files(self) -> dict[str, Content]:
         """summary.json, and tables/EXPERIMENT-NAME.csv over seeds; those of token types stay with their runs."""
-        found: dict[str, Content] = {
-            "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-        }
+        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        found: dict[str, Content] = {"summary.json": summary}
         for result in self.results:
             found |= {f"tables/{result.id}-{name}.csv": csv_table(table) for name, table in result.tables.items()}
         return found
@@ -262,16 +259,14 @@ def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFra
 
 def _figure_row(one: Measurement, values: list[float], passed: int) -> dict[str, object]:
     """A figure's row in the summary; `value` is the median over seeds."""
-    return {
+    row: dict[str, object] = {
         "name": one.name,
         "value": _finite(float(np.median(values))),
         "asked": one.bounds,
         "paper": one.paper,
-        "ceiling": one.ceiling,
-        "passed": passed == len(values),
-        "values": [_finite(x) for x in values],
-        "passed_seeds": passed,
     }
+    row |= {"ceiling": one.ceiling, "passed": passed == len(values), "values": [_finite(x) for x in values]}
+    return row | {"passed_seeds": passed}
 
 
 def _finite(x: float) -> float | None:

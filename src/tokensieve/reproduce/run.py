@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from joblib import Parallel, delayed, parallel_config
@@ -23,8 +22,7 @@ from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.files import Content, csv_table, parsed, read_regular, write_all
 from tokensieve.progress import Progress, silent
-from tokensieve.reproduce.bench import Bench
-from tokensieve.reproduce.data import Data
+from tokensieve.reproduce.bench import Bench, Data
 from tokensieve.reproduce.experiment import DEFAULT, Experiment, ReproduceSettings
 from tokensieve.reproduce.measures import Measurement
 from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
@@ -58,22 +56,19 @@ class _Task:
         try:
             found = self.experiment.run(Bench(_data(self.options), self.settings, self.seed, tell, self.states))
         except InputError as error:  # of one data set, one setting or one seed: the other runs go on
-            found = SeedRun("", (), problem=str(error))
+            found = SeedRun((), problem=str(error))
         shutil.rmtree(self.states)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
         seconds = time.perf_counter() - start
         found = replace(found, seed=self.seed, settings=self.settings, seconds=seconds, megabytes=peak)
         if not found.problem:
-            self._keep(found)
+            kept = {"mark": self.mark, "seconds": seconds, "megabytes": peak, "measurements": found.measurements}
+            kept |= {"accuracy": found.accuracy, "tables": list(found.tables)}
+            files: dict[str, Content] = {f"{name}.csv": csv_table(table) for name, table in found.tables.items()}
+            files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
+            self.place.mkdir(parents=True, exist_ok=True)
+            write_all(self.place, files)
         return self, found
-
-    def _keep(self, found: SeedRun) -> None:
-        kept = {"mark": self.mark, "seconds": found.seconds, "megabytes": found.megabytes, "ours": found.ours}
-        kept |= {"measurements": found.measurements, "accuracy": found.accuracy, "tables": list(found.tables)}
-        files: dict[str, Content] = {f"{name}.csv": csv_table(table) for name, table in found.tables.items()}
-        files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
-        self.place.mkdir(parents=True, exist_ok=True)
-        write_all(self.place, files)
 
     def kept(self) -> SeedRun | None:
         """An earlier run, if it is of the same experiment with the same settings and data."""
@@ -83,8 +78,7 @@ class _Task:
                 return None
             tables = {name: _table(self.place / f"{name}.csv") for name in kept["tables"]}
             measured, accuracy = (tuple(Measurement(*row) for row in kept[of]) for of in ("measurements", "accuracy"))
-            seconds, megabytes = kept["seconds"], kept["megabytes"]
-            return SeedRun(kept["ours"], measured, tables, accuracy, self.seed, self.settings, seconds, megabytes)
+            return SeedRun(measured, tables, accuracy, self.seed, self.settings, kept["seconds"], kept["megabytes"])
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
             return None
 
@@ -110,7 +104,10 @@ def reproduce(
     """
     began = time.perf_counter()
     problems = {e.id: _problem(e, settings) for e in experiments}
-    tasks = [task for e in experiments if not problems[e.id] for task in _tasks(e, settings, out)]
+    tasks = []
+    for e in (e for e in experiments if not problems[e.id]):
+        names = [one["name"] for one in e.readings if {one["name"], "all"} & set(settings.readings)]
+        tasks += [_Task(e, name, seed, settings, out) for name in (DEFAULT, *names) for seed in settings.all_seeds]
     runs: dict[str, SeedRun] = {}
     for task in tasks:
         if (earlier := task.kept()) is not None:
@@ -125,28 +122,19 @@ def reproduce(
     unfinished = out / "unfinished"
     if unfinished.is_dir() and not any(unfinished.iterdir()):
         unfinished.rmdir()
-    results = tuple(_result(e, [t for t in tasks if t.experiment is e], runs, problems[e.id]) for e in experiments)
-    said: dict[str, Any] = {"scale": settings.scale, "experiments": " ".join(e.id for e in experiments)}
+    results = []
+    for e in experiments:
+        found: dict[str, tuple[SeedRun, ...]] = {}
+        for task in (task for task in tasks if task.experiment is e):
+            found[task.reading] = (*found.get(task.reading, ()), runs[task.mark])
+        results.append(ExperimentResult(e, found, problems[e.id] or found[DEFAULT][0].problem))
+    said: dict[str, object] = {"scale": settings.scale, "experiments": " ".join(e.id for e in experiments)}
     said |= {"data": str(settings.data_folder or "none"), "seeds": " ".join(map(str, settings.all_seeds))}
     said |= {"readings": " ".join(settings.readings)} if settings.readings else {}
     said |= {} if settings.documents is None else {"documents_at_most": str(settings.documents)}
     said |= {"seed": settings.seed, "this_run_seconds": f"{time.perf_counter() - began:.0f}"}
     seconds = {"experiments": sum(result.seconds for result in results)}
-    return Reproduction(results, said, __version__, time.strftime("%Y-%m-%d %H:%M"), seconds)
-
-
-def _tasks(experiment: Experiment, settings: ReproduceSettings, out: Path) -> list[_Task]:
-    """Each run of an experiment, the default reading first."""
-    asked = settings.readings
-    names = [one["name"] for one in experiment.readings if one["name"] in asked or "all" in asked]
-    return [_Task(experiment, name, seed, settings, out) for name in (DEFAULT, *names) for seed in settings.all_seeds]
-
-
-def _result(experiment: Experiment, tasks: Sequence[_Task], runs: dict[str, SeedRun], problem: str) -> ExperimentResult:
-    by_reading: dict[str, tuple[SeedRun, ...]] = {}
-    for task in tasks:
-        by_reading[task.reading] = (*by_reading.get(task.reading, ()), runs[task.mark])
-    return ExperimentResult(experiment, by_reading, problem or by_reading[DEFAULT][0].problem)
+    return Reproduction(tuple(results), said, __version__, time.strftime("%Y-%m-%d %H:%M"), seconds)
 
 
 def _work_through(
