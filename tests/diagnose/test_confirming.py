@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from diagnose_models import framed, train_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diagnose_models import framed, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose.effects import confirming
