@@ -64,4 +64,3 @@ def test_the_curve_ends_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert curve["accuracy"][-1] == np.mean(decide(model.decide(test.matrix)) == test.labels)
     monkeypatch.setattr("tokensieve.auditing.score.CHEAP", 0)
     assert learning_curve(train, test, model, settings).is_empty()
-    assert learning_curve(train, test, model, settings, always=True).height == 4

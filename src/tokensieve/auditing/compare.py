@@ -87,25 +87,23 @@ class Saved:
             InputError: it is no folder of an audit, or its files are damaged.
         """
         path, where = Path(folder), repr(str(folder)[-80:])
+        names = ["summary.json", "tokens.csv", *["findings.json"] * (path / "findings.json").exists()]
         try:
-            summary, table = (read_regular(path / name) for name in ("summary.json", "tokens.csv"))
-            findings = (
-                read_regular(path / "findings.json") if (path / "findings.json").exists() else b'{"findings": []}'
-            )
+            written = {name: read_regular(path / name) for name in names}
         except (FileNotFoundError, NotADirectoryError) as problem:
-            missing = Path(str(problem.filename)).name
-            message = f"{where} is no folder of an audit: {missing} is missing; `tokensieve audit` writes one"
-            raise InputError(message) from None
+            missing = f"{Path(str(problem.filename)).name} is missing; `tokensieve audit` writes one"
+            raise InputError(f"{where} is no folder of an audit: {missing}") from None
         except OSError as problem:
             raise InputError(f"{where} cannot be read: {problem.strerror or problem}") from None
-        content = []
-        for name, written in (("summary.json", summary), ("findings.json", findings)):
+        content: dict[str, Any] = {"findings.json": {"findings": []}}
+        for name in names[::2]:
             try:
-                content.append(parsed(written))
+                content[name] = parsed(written[name])
             except (ValueError, RecursionError) as problem:
-                raise InputError(f"{where} is damaged: {name}: {str(problem)[:100]}: run the audit again") from None
-        listed = content[1].get("findings") if isinstance(content[1], dict) else None
-        return cls._checked(where, content[0], _table(where, table), listed)
+                raise _damaged(where, f"{name}: {str(problem)[:100]}") from None
+        tokens, findings = _table(where, written["tokens.csv"]), content["findings.json"]
+        listed = findings.get("findings") if isinstance(findings, dict) else None
+        return cls._checked(where, content["summary.json"], tokens, listed)
 
     @classmethod
     def _checked(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
@@ -123,28 +121,29 @@ class Saved:
                 and all(isinstance(name, str) for name in classes)
                 and all(type(n) is int and isinstance(kind, str) for kind, n in kinds.items())
             )
-            if good:
-                share = Share.count(round(accuracy * test), test)
-                low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
-                share = replace(share, value=float(accuracy), low=low, high=high)
-                good = 0 <= low <= accuracy + 1e-9 and accuracy - 1e-9 <= high <= 1
+            share = Share.count(round(accuracy * test), test) if good else Share.count(0, 0)
+            low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
         except (LookupError, TypeError, AttributeError) as problem:
             raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
         except ValueError:  # an interval that is none
             good = False
-        if not good:
-            raise InputError(f"{where} is damaged: summary.json holds numbers that no audit has: run the audit again")
+        if not good or not 0 <= low <= accuracy + 1e-9 or not accuracy - 1e-9 <= high <= 1:
+            raise _damaged(where, "summary.json holds numbers that no audit has")
         if not set(tokens["class"]) <= set(classes):
-            message = "tokens.csv names a class that summary.json does not"
-            raise InputError(f"{where} is damaged: {message}: run the audit again")
+            raise _damaged(where, "tokens.csv names a class that summary.json does not")
         try:  # 0.2 wrote neither title nor headline
             first = [(one["kind"], one.get("title"), one.get("headline"), one["level"]) for one in findings[:3]]
         except (LookupError, TypeError, AttributeError) as problem:
-            raise InputError(f"{where} is damaged: findings.json: {problem!s:.100}: run the audit again") from None
-        headlines = tuple(
+            raise _damaged(where, f"findings.json: {problem!s:.100}") from None
+        cards = tuple(
             (str(title or kind), str(head or title or kind), str(level)) for kind, title, head, level in first
         )
-        return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), headlines)
+        share = replace(share, value=float(accuracy), low=low, high=high)
+        return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), cards)
+
+
+def _damaged(where: str, what: str) -> InputError:
+    return InputError(f"{where} is damaged: {what}: run the audit again")
 
 
 def _table(where: str, content: bytes) -> pl.DataFrame:
@@ -153,15 +152,14 @@ def _table(where: str, content: bytes) -> pl.DataFrame:
     Raises:
         InputError: a column is missing, a cell is no number, or a row occurs twice.
     """
-    damaged = f"{where} is damaged: tokens.csv"
     try:
         frame = pl.read_csv(io.BytesIO(content), infer_schema=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as problem:
         reason = (str(problem).splitlines() or ["no table"])[0]
-        raise InputError(f"{damaged} cannot be read ({reason[:100]}): run the audit again") from None
+        raise _damaged(where, f"tokens.csv cannot be read ({reason[:100]})") from None
     lacking = [name for name in ("token", "class", "documents", *NUMBERS) if name not in frame.columns]
     if lacking:
-        raise InputError(f"{damaged} has no column {lacking[0]!r}: run the audit again")
+        raise _damaged(where, f"tokens.csv has no column {lacking[0]!r}")
     frame = frame.select(
         pl.col("token", "class").fill_null("").str.strip_prefix("'"),  # which keeps a cell from being a formula
         pl.col("documents").cast(pl.Int64, strict=False),
@@ -171,9 +169,9 @@ def _table(where: str, content: bytes) -> pl.DataFrame:
     fine &= (pl.col("effect_low") <= pl.col("effect_high")) & pl.col("documents").is_between(0, MOST_DOCUMENTS)
     bad = frame.select((~fine.fill_null(False)).arg_true()).to_series()
     if len(bad):
-        raise InputError(f"{damaged}: row {bad[0] + 1} holds what is no number of an audit: run the audit again")
+        raise _damaged(where, f"tokens.csv: row {bad[0] + 1} holds what is no number of an audit")
     if frame.select("token", "class").is_duplicated().any():
-        raise InputError(f"{damaged} names a token twice for one class: run the audit again")
+        raise _damaged(where, "tokens.csv names a token twice for one class")
     return frame
 
 
@@ -348,32 +346,15 @@ def differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
     e, f = effects[0][0], effects[1][0]
     predicts = [both[f"q_value{suffix}"].fill_null(1.0).to_numpy() < LEVEL for suffix in ("", "_after")]
     always = predicts[0] & predicts[1]
-    kinds = [
-        ~predicts[0] & predicts[1],
-        predicts[0] & ~predicts[1],
-        always & (e * f < 0),
-        always & (abs(f) > abs(e)),
-        always,
-    ]
+    kinds = [~predicts[0] & predicts[1], predicts[0] & ~predicts[1]]  # in the order of CHANGES
+    kinds += [always & (e * f < 0), always & (abs(f) > abs(e)), always]
     q = false_discovery_control(p) if len(p) else p
-    columns = {
-        "token": both["token"],
-        "class": both["class"],
-        "change": pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String),
-        "effect_before": both["effect"],
-        "effect_after": both["effect_after"],
-        "difference": delta,
-        "difference_low": low,
-        "difference_high": high,
-        "p_value": p,
-        "q_value": q,
-        "documents_before": both["documents"],
-        "documents_after": both["documents_after"],
-        "posterior_before": both["posterior_difference"],
-        "posterior_after": both["posterior_difference_after"],
-        "value_before": both["value"],
-        "value_after": both["value_after"],
-    }
+    change = pl.Series(np.where(q < LEVEL, np.select(kinds, list(CHANGES), ""), ""), dtype=pl.String)
+    columns: dict[str, object] = {"token": both["token"], "class": both["class"], "change": change}
+    columns |= {"effect_before": both["effect"], "effect_after": both["effect_after"]}
+    columns |= {"difference": delta, "difference_low": low, "difference_high": high, "p_value": p, "q_value": q}
+    for name, column in (("documents", "documents"), ("posterior", "posterior_difference"), ("value", "value")):
+        columns |= {f"{name}_before": both[column], f"{name}_after": both[f"{column}_after"]}
     order = [pl.col("change") == "", -pl.col("difference").abs(), "token", "class"]
     return pl.DataFrame(columns).sort(order).with_columns(pl.selectors.float().round_sig_figs(6))
 
@@ -458,12 +439,14 @@ def _verdict(found: AuditComparison) -> str:
     accuracy = f"Accuracy {'rose' if d.value > 0 else 'fell'} from {before} to {after}."
     if d.low <= 0 <= d.high:
         accuracy = f"Accuracy {before} → {after}; the difference is within chance."
-    sizes = n["vanished"], n["appeared"], n["sign"], n["stronger"] + n["weaker"]
-    one = "is gone", "is new", "now predicts the other class", "changed in strength"
-    many = "are gone", "are new", "now predict the other class", "changed in strength"
     parts = [
-        f"{plural(size, 'predictive token')} {single if size == 1 else several}"
-        for size, single, several in zip(sizes, one, many, strict=True)
+        f"{plural(size, 'predictive token')} {one if size == 1 else many}"
+        for size, one, many in (
+            (n["vanished"], "is gone", "are gone"),
+            (n["appeared"], "is new", "are new"),
+            (n["sign"], "now predicts the other class", "now predict the other class"),
+            (n["stronger"] + n["weaker"], "changed in strength", "changed in strength"),
+        )
         if size
     ]
     if not parts:

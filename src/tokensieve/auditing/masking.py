@@ -159,39 +159,28 @@ class _Seam:
 
     def _drop(self, digits: bool) -> bool:
         """Drop one orphaned mark or pair; False where there is none."""
-        a, b = self._sides()
-        left = self.kept[-1 - len(a)] if len(a) < len(self.kept) else ""
-        right = self.text[self.at + len(b) : self.at + len(b) + 1]
-        if PAIRS.get(left) == right != "" or (left == right and left in QUOTES and not a and not b):
-            return self._remove(len(a) + 1, len(b) + 1)
-        return self._glued(left, right, a, b, digits) or self._orphaned(left, right, a, b)
-
-    def _glued(self, left: str, right: str, a: str, b: str, digits: bool) -> bool:
-        """Marks that touch the cut: signs, units, and what bound it to its neighbours."""
+        a, b, left, right = self._sides()
         before = self.kept[-2] if len(self.kept) > 1 else ""
         after = self.text[self.at + 1 : self.at + 2]
+        if PAIRS.get(left) == right != "" or (left == right and left in QUOTES and not a and not b):
+            return self._remove(len(a) + 1, len(b) + 1)
+        # marks that touch the cut: signs, units, and what bound it to its neighbours
         if not a and left in SIGNS and not before.isalnum():
             return self._remove(1, 0)
-        if not b and right in UNITS and right and not after.isalnum():
-            return self._remove(0, 1)
         inside = not a and left.isalnum()
-        if not b and right in JOINING | DECIMAL and right and after.isalnum() and not inside:
+        unit = right in UNITS and not after.isalnum()
+        if not b and (unit or (right in JOINING | DECIMAL and after.isalnum() and not inside)):
             return self._remove(0, 1)
         ends = bool(b) or right == "" or right in BETWEEN | ENDING | CLOSING | QUOTES
         bound = left in JOINING or (left in DECIMAL and before.isdigit() and digits)
-        if not a and left and bound and before.isalnum() and ends:
+        if not a and bound and before.isalnum() and ends:
             return self._remove(1, 0)
-        return False
-
-    def _orphaned(self, left: str, right: str, a: str, b: str) -> bool:
-        """Separators and full stops with nothing on one side."""
+        # separators and full stops with nothing on one side
         starts = left == "" or left in PAIRS or left in ENDING or "\n" in a
-        if right and "\n" not in b and not _EMOTICON.match(self.text, self.at + len(b)):
-            if right in BETWEEN and (starts or left in BETWEEN):
-                return self._remove(0, len(b) + 1)
-            if right in ENDING and starts:
-                return self._remove(0, len(b) + 1)
-        if left and left in BETWEEN and "\n" not in a:
+        orphan = (right in BETWEEN and (starts or left in BETWEEN)) or (right in ENDING and starts)
+        if orphan and "\n" not in b and not _EMOTICON.match(self.text, self.at + len(b)):
+            return self._remove(0, len(b) + 1)
+        if left in BETWEEN and "\n" not in a:
             closed = right == "" or right in CLOSING or "\n" in b or (right in ENDING and "\n" not in b)
             return closed and self._remove(len(a) + 1, 0)
         return False
@@ -201,21 +190,18 @@ class _Seam:
         self.at += right
         return True
 
-    def _sides(self) -> tuple[str, str]:
-        """White space on either side."""
-        i = len(self.kept)
+    def _sides(self) -> tuple[str, str, str, str]:
+        """White space on either side, and the mark behind it."""
+        i, j = len(self.kept), self.at
         while i and self.kept[i - 1].isspace():
             i -= 1
-        j = self.at
         while j < len(self.text) and self.text[j].isspace():
             j += 1
-        return "".join(self.kept[i:]), self.text[self.at : j]
+        return "".join(self.kept[i:]), self.text[self.at : j], self.kept[i - 1] if i else "", self.text[j : j + 1]
 
     def _space(self) -> None:
         """One white space where there were two, none before a mark or at an end; line breaks stay."""
-        a, b = self._sides()
-        left = self.kept[-1 - len(a)] if len(a) < len(self.kept) else ""
-        right = self.text[self.at + len(b) : self.at + len(b) + 1]
+        a, b, left, right = self._sides()
         if not left or not right:
             between = b if left else a
         elif "\n" in a or "\n" in b:

@@ -55,33 +55,18 @@ _COLUMNS = (
     Column("Data and model", "text", marks=MARKS),
 )
 # the columns of an audit's tables, for readers of a page
-TERMS = (
-    (
-        "Effect",
-        "How much more a token is used in the class than elsewhere: the mean over documents of the sign of the class times the "
-        "token's fraction of the document, corrected for unequal classes. The interval counts documents, not occurrences.",
-    ),
-    (
-        "Posterior difference",
-        "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / all occurrences, from "
-        "−1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
-    ),
-    (
-        "q",
-        "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
-    ),
-    ("Score", "What attention is made of: a document's attention is the softmax of its tokens' scores."),
-    ("Value", "What a token adds to the logit when attended to; above zero it is evidence for the class."),
-    (
-        "Attention",
-        "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
-    ),
-    (
-        "Data and model",
-        "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than average attention. "
-        "Without evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
-    ),
-)
+TERMS = {
+    "Effect": "How much more a token is used in the class than elsewhere: the mean over documents of the sign of the class times "
+    "the token's fraction of the document, corrected for unequal classes. The interval counts documents, not occurrences.",
+    "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / "
+    "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
+    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
+    "Score": "What attention is made of: a document's attention is the softmax of its tokens' scores.",
+    "Value": "What a token adds to the logit when attended to; above zero it is evidence for the class.",
+    "Attention": "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
+    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than "
+    "average attention. Without evidence: its interval is tight around zero for every class. Too rare to tell: neither.",
+}
 
 
 def audit_report(audit: Audit) -> Report:
@@ -139,7 +124,9 @@ def audit_report(audit: Audit) -> Report:
             _disagreements(audit),
             Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
             _data(audit),
-            Section("How to read the numbers", (Terms(TERMS),), anchor="columns", folded=True, only=PAGE),
+            Section(
+                "How to read the numbers", (Terms(tuple(TERMS.items())),), anchor="columns", folded=True, only=PAGE
+            ),
         ),
         about={
             "version": audit.version,
@@ -311,21 +298,17 @@ def _findings(audit: Audit) -> Section:
         blocks.append(Text(f"Over the limit {audit.settings.budget}: {', '.join(what)}.{rows}", style="bad"))
     found = audit.findings
     blocks += [_card(audit, finding, i) for i, finding in enumerate(found[:ON_PAGE])]
-    limits: tuple[tuple[int, tuple[Medium, ...]], ...] = ((IN_TERMINAL, ("terminal",)), (ON_PAGE, PAGE))
-    for most, only in limits:
-        if len(found) > most:
-            more = len(found) - most
-            text = f"{plural(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
-            blocks.append(Text(text, style="note", only=only))
+    in_terminal: tuple[Medium, ...] = ("terminal",)
+    for more, only in ((len(found) - IN_TERMINAL, in_terminal), (len(found) - ON_PAGE, PAGE)):
+        text = f"{plural(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
+        blocks += [Text(text, style="note", only=only)] * (more > 0)
+    text = (
+        "None of the checks found anything to act on. That does not prove that there is nothing: read the strongest predictors "
+        "with someone who knows the data."
+    )
     if found:
         text = "Every document of every finding is listed by row in findings.csv."
-        blocks.append(Text(text, style="note", only=PAGE))
-    else:
-        text = (
-            "None of the checks found anything to act on. That does not prove that there is nothing: read the strongest "
-            "predictors with someone who knows the data."
-        )
-        blocks.append(Text(text, only=PAGE))
+    blocks.append(Text(text, style="note" if found else "plain", only=PAGE))
     return Section("Findings, most serious first" if found else "Findings", tuple(blocks), anchor="found")
 
 

@@ -199,18 +199,16 @@ class ModelCard:
         return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]
 
 
-def learning_curve(
-    train: Counts, test: Counts, model: Model, settings: TrainSettings, always: bool = False
-) -> pl.DataFrame:
-    """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents, as many passes each.
+def learning_curve(train: Counts, test: Counts, model: Model, settings: TrainSettings) -> pl.DataFrame:
+    """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents, as many passes each;
+    empty where that takes long.
 
     Args:
         train, test: counts of the same types.
         model: trained on all of `train`.
         settings: with which it was.
-        always: also where it takes long; otherwise the curve of large data is empty.
     """
-    if not always and train.matrix.nnz > CHEAP:
+    if train.matrix.nnz > CHEAP:
         return _accuracies([], [])
     order, models = np.random.default_rng(settings.seed).permutation(train.n_documents), {train.n_documents: model}
     for fraction in (1 / 2, 1 / 4, 1 / 8):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share
 from tokensieve.auditing.findings import quoted
@@ -71,13 +69,10 @@ class Alone(Check):
 
     def _accuracy(self, types: Ints, data: AuditData) -> Share | None:
         """Test accuracy of the same model of these types alone; None without any."""
-        train, test = data.train.counts, data.test.counts
-        if not 1 < len(types) < train.n_types:
+        n = data.train.counts.n_documents
+        if not 1 < len(types) < data.train.counts.n_types:
             return None
-        part, held = (
-            replace(c, matrix=sp.csr_array(c.matrix[:, types]), tokens=np.asarray(c.tokens, dtype=object)[types])
-            for c in (train, test)
-        )
-        model = refit(part, data.learned.model, train.n_documents, data.settings)
+        held = data.test.with_types(types)
+        model = refit(data.train.with_types(types), data.learned.model, n, data.settings)
         f = data.task.decide(model, held.matrix)
         return Share.over(data.task.correct(f, held), data.task.units(data.test.corpus))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import AuditData, Check, Finding, Share
-from tokensieve.auditing.findings import quoted
+from tokensieve.auditing.findings import holders, quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import merged
 from tokensieve.evidence.intervals import LEVEL
@@ -46,7 +46,7 @@ class Drift(Check):
             return
         first = str(table["token"][0])
         at = int(np.flatnonzero(whole[0].tokens == first)[0])
-        held = [np.unique(c.matrix[:, [at]].nonzero()[0]) for c in whole]
+        held = [holders(c, np.array([at]))[0] for c in whole]
         evidence = {
             side: Share.over(np.isin(np.arange(c.n_documents), rows), of)
             for side, c, rows, of in zip(SIDES, whole, held, groups, strict=True)

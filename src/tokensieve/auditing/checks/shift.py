@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share, named
-from tokensieve.auditing.findings import form_clause, plural
+from tokensieve.auditing.findings import form_clause, holders, plural
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent
 
@@ -45,7 +45,7 @@ class Shift(Check):
         difference, _, s, k = rows[0]
         label = train.classes[k]
         inside_share = Share.count(int(found.class_documents[s][k]), int(sizes[k]))
-        held = np.flatnonzero(np.asarray(train.matrix[:, [s]].sum(axis=1)).ravel() > 0)
+        held = holders(train, np.array([s]))[0]
         held = held[train.labels[held] == k]
         tokens = tuple(dict.fromkeys(str(train.tokens[row[2]]) for row in rows))
         more = len(tokens) - 1

@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
+from scipy.special import rel_entr
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share, named
@@ -133,17 +134,10 @@ def information(documents: Floats, inside: Floats, size: float, n: int) -> Float
         size: documents of the class.
         n: documents.
     """
-    cells = [
-        (inside, documents, size),
-        (documents - inside, documents, n - size),
-        (size - inside, n - documents, size),
-        (n - size - documents + inside, n - documents, n - size),
-    ]
-    total = np.zeros(len(documents))
-    for both, row, column in cells:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total += np.where(both > 0, both / n * np.log2(both * n / (row * column)), 0.0)
-    return total
+    both = np.array([inside, documents - inside, size - inside, n - size - documents + inside]) / n
+    rows = np.array([documents, documents, n - documents, n - documents]) / n
+    columns = np.array([size, n - size, size, n - size])[:, None] / n
+    return np.asarray(rel_entr(both, rows * columns).sum(axis=0) / np.log(2))
 
 
 class Shortcut(Check):
@@ -266,14 +260,17 @@ class Shortcut(Check):
         out: list[_Candidate] = []
         for k, size in enumerate(train.class_sizes.tolist()):
             rows = table[k * types + start : k * types + stop]
-            column = {
-                name: rows[name].to_numpy().astype(float) for name in rows.columns if rows[name].dtype.is_numeric()
-            }
+            names = ("documents", "class_documents", "posterior_low", "effect", "q_value")
+            documents, inside, low, effect, q = (rows[name].to_numpy().astype(float) for name in names)
             neutral = 2 * size / n - 1
-            way = (column["posterior_low"] - neutral) / (1 - neutral)
-            bits = information(column["documents"], column["class_documents"], size, n)
-            fits = (column["class_documents"] >= max(FLOOR, self.coverage * size)) & (column["q_value"] < LEVEL)
-            fits &= (column["effect"] > 0) & (column["documents"] <= self.common * n)
+            way = (low - neutral) / (1 - neutral)
+            bits = information(documents, inside, size, n)
+            fits = (
+                (inside >= max(FLOOR, self.coverage * size))
+                & (documents <= self.common * n)
+                & (q < LEVEL)
+                & (effect > 0)
+            )
             told = np.zeros(stop - start, dtype=bool)
             told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[: self.informative]] = True
             told &= (bits >= self.bits) & (way > self.less_pure)
@@ -388,9 +385,8 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
     rate = f"{right} of those are {f'of class {named(label)}{base}' if label else 'predicted correctly by them'}"
     if len(tokens) > 3:
-        return (
-            f"{share} of documents contain one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}; {rate}"
-        )
+        some = f"one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}"
+        return f"{share} of documents contain {some}; {rate}"
     if is_formatting(tokens[0]):
         return f"{share} of documents {form_clause(tokens[0])}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import AuditData, Check, Finding, Share, named
-from tokensieve.auditing.findings import quoted, rows_of
+from tokensieve.auditing.findings import holders, quoted, rows_of
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.wording import count, percent
@@ -47,7 +47,7 @@ class Unstable(Check):
         order = np.lexsort((-most, types, -found.q_statistic[types, classes].round(6)))
         tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
         first, k = int(types[order[0]]), int(classes[order[0]])
-        held = np.flatnonzero(np.asarray(train.counts.matrix[:, [first]].sum(axis=1)).ravel() > 0)
+        held = holders(train.counts, np.array([first]))[0]
         evidence = {}
         inside = train.counts.labels == k
         usable = [name for name, x in zip(found.names, found.within, strict=True) if x is not None]
