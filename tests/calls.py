@@ -21,7 +21,7 @@ Run = Callable[..., tuple[int, str, str]]
 def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: Any) -> pl.Series:
     """The text of every row of a source, whatever its labels."""
     table = open_source(source, SourceSettings(**how), labelled=False).held_out
-    return read_rows(table, text)[0]["text"].fill_null("")
+    return read_rows(table, text)["text"].fill_null("")
 
 
 def joined(fields: Sequence[str], parts: Sequence[str | None]) -> str | None:

@@ -102,7 +102,7 @@ def test_missing_values_in_lists_of_numpy_and_pandas() -> None:
     texts, labels = data["body"].to_list(), data["stars"].to_list()
     for nothing in (np.nan, float("nan"), None, pandas.NA, pandas.NaT):
         corpus = read_corpus(([*texts, nothing, "x"], [*labels, "bad", nothing]))
-        assert (corpus.intake.missing_text, corpus.intake.missing_label) == (1, 1)
+        assert (corpus.intake.counts["missing_text"], corpus.intake.counts["missing_label"]) == (1, 1)
     with pytest.raises(ValueError, match=r"label 2 is missing: leave its text out"):
         AttentionClassifier().fit(texts[:2] * 5, [0.0, 1.0, np.nan, *[0.0] * 7])
     with pytest.raises(ValueError, match=r"label 1 is missing"):

@@ -124,6 +124,6 @@ def test_a_damaged_memory_is_no_memory(model: Path, run: Run, tmp_path: Path, su
 
 def test_labels_and_kept_columns_beside_several_fields() -> None:
     table = open_source(pl.DataFrame({"title": ["a"], "body": ["b"], "id": [4], "y": [1.0]})).train
-    found, _ = read_rows(table, ["title", "body"], "y", ["id"])
+    found = read_rows(table, ["title", "body"], "y", ["id"])
     assert found["text"].to_list() == ["⟦title⟧ a\n⟦body⟧ b"]
     assert found["label"].to_list() == ["1"] and found["kept"].struct.field("id").to_list() == ["4"]

@@ -133,7 +133,7 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(here:
     assert learned.sizes.sum(axis=1).tolist() == [N, 0] and learned.partitions == partitions
     assert learned.bytes_per_round == 16 * one.scores_.size
     steps = -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
-    assert learned.model.n_steps_ == steps and learned.intake.missing_text == 0
+    assert learned.model.n_steps_ == steps and learned.intake.counts["missing_text"] == 0
     assert 1 <= learned.rounds <= 8 and min(learned.validation) == learned.validation[learned.rounds - 1]
 
 
@@ -351,7 +351,7 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         learned = learn_on(here, tmp_path / "a.csv", TrainSettings(by=by, text="text", label="label"))
         train, test = learned.sizes.sum(axis=1)
         assert 0.1 < test / (train + test) < 0.3 and train + test == N - 2
-        assert learned.intake.test_overlap == 0 or by
+        assert learned.intake.counts["test_overlap"] == 0 or by
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_missing_and_empty_parts() -> None:
     )
     corpus = read_corpus(frame, text=list(FIELDS), label="y")
     assert corpus.rows.tolist() == [1, 2, 5, 6]
-    assert (corpus.intake.missing_text, corpus.intake.empty) == (1, 1)
+    assert (corpus.intake.counts["missing_text"], corpus.intake.counts["empty"]) == (1, 1)
     assert read_texts(frame, text=FIELDS).to_list()[1] == "⟦title⟧ \n⟦body⟧ b"
     for wrong, message in (
         (frame.with_columns(body=pl.lit(3)), "row 1: column 'body' holds int values"),

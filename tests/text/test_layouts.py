@@ -84,7 +84,10 @@ def test_ties_are_half_of_each_order() -> None:
     assert corpus.texts.to_list() == ["x 1", "y 1", "x 2", "y 2", "y 2", "x 2", "x 3", "y 3", "y 3", "x 3"]
     assert corpus.weights is not None and corpus.weights.tolist() == [1, 1, *[0.5] * 8]
     assert "the first answer ('a') wins 100.0% of 1 pairs" in " ".join(corpus.intake.lines())
-    assert corpus.intake.counts["ties"] == 2 and corpus.intake.duplicates == corpus.intake.conflicts == 0
+    assert (
+        corpus.intake.counts["ties"] == 2
+        and corpus.intake.counts["duplicates"] == corpus.intake.counts["conflicts"] == 0
+    )
     dropped = read_corpus(
         frame.vstack(frame[:1].with_columns(a=pl.lit("z"))), pairs=Pairs("a", "b", winner="w", ties="drop")
     )
@@ -130,12 +133,11 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
 
 def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, a thousandth of their size."""
-    from tokensieve.text import formats, plain_text
+    from tokensieve.text import formats
 
-    for module in (formats, plain_text):
-        monkeypatch.setattr(module, "LARGE", 500_000)
-        monkeypatch.setattr(module, "LONGEST", 2_000_000)
-        monkeypatch.setattr(module, "BLOCK", 2**16)
+    monkeypatch.setattr(formats, "LARGE", 500_000)
+    monkeypatch.setattr(formats, "LONGEST", 2_000_000)
+    monkeypatch.setattr(formats, "BLOCK", 2**16)
     rows = [{"text": "a b " * 500 + str(i % 3), "label": "xy"[i % 2]} for i in range(4_000)]
     whole = csv_of(rows)
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(whole))

@@ -130,7 +130,7 @@ def test_hostile_texts_survive_every_format(tmp_path: Path, kind: str, texts: li
     corpus = read_corpus(source)
     assert corpus.texts.to_list() == clean
     assert corpus.classes == ("<b>", "=a")
-    assert corpus.intake.replaced_surrogates == (
+    assert corpus.intake.counts["replaced_surrogates"] == (
         sum(a != b for a, b in zip(texts, clean, strict=True)) if can_hold else 0
     )
     assert read_texts(source).to_list() == clean
@@ -211,7 +211,7 @@ def test_the_layout_of_acl_imdb(tmp_path: Path) -> None:
     assert corpus.test is not None
     assert corpus.texts.to_list() == ["bad a", "bad b", "good a", "good b"]
     assert corpus.test.texts.to_list() == ["bad a", "good c"] and corpus.test.labels.tolist() == [0, 1]
-    assert corpus.intake.ignored == {"unsup": 2} and corpus.intake.test_overlap == 1
+    assert corpus.intake.ignored == {"unsup": 2} and corpus.intake.counts["test_overlap"] == 1
     assert any("unsup" in line and line.endswith("2") for line in corpus.intake.lines())
     alone = read_corpus(folder / "train", test=folder)
     assert alone.test is not None and alone.test.texts.to_list() == corpus.test.texts.to_list()
@@ -439,7 +439,7 @@ def test_named_data_set_from_local_files(hub: Path) -> None:
     assert corpus.test is not None
     assert corpus.classes == ("neg", "pos") and corpus.labels.tolist() == [0, 1, 0, 1]
     assert corpus.texts.to_list() == [f"train {i}" for i in range(4)] and corpus.test.labels.tolist() == [1, 0]
-    assert corpus.test.intake.missing_label == 1
+    assert corpus.test.intake.counts["missing_label"] == 1
     assert corpus.intake.ignored == {"unsupervised": 3}
     make_folder(hub / "imdb", {"a/1.txt": "1", "a/2.txt": "2", "b/1.txt": "3", "b/2.txt": "4"})
     assert read_corpus("imdb").classes == ("a", "b")

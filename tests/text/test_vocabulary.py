@@ -18,12 +18,12 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 import tokensieve.text.vocabulary
 from tokensieve.errors import InputError
+from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import (
     PieceTokenizer,
     Tokenizer,
     WordTokenizer,
     read_stop_words,
-    text_series,
     tokenizer_from_dict,
 )
 from tokensieve.text.vocabulary import TokenStream, Vocabulary, count_texts, learn_vocabulary, tokenize

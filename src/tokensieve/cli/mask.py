@@ -193,7 +193,7 @@ def _wrong(source: str, rows: list[_Row], wrong: Mapping[str, frozenset[int]], p
 
 def _texts(source: str, rows: list[_Row], column: str) -> pl.Series:
     """The texts of a column, null where a row has none."""
-    from tokensieve.text.tokenizers import text_series
+    from tokensieve.text.table import text_series
 
     values = [row.get(column) for _, _, row in rows]
     for i, value in enumerate(values, 1):

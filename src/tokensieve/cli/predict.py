@@ -47,7 +47,7 @@ def _predict(
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import score_lines, show_score
     from tokensieve.text.columns import TEXT_NAMES
-    from tokensieve.text.documents import IDS, read_rows
+    from tokensieve.text.documents import read_rows
     from tokensieve.text.sources import open_source
 
     if out:
@@ -67,16 +67,16 @@ def _predict(
     given = label is not None
     if not given and known in table.columns and known not in text:
         label = known
-    wanted = [name for name in table.columns if name.lower() in IDS] if keep is None else keep
+    wanted = [name for name in table.columns if name.lower() in ("id", "_id", "uid", "uuid")] if keep is None else keep
     kept = [name for name in dict.fromkeys(wanted) if sides or name != label]
     found, lines = None, list[str]()
     if sides:
-        first, rows = read_rows(table, sides[0])[0], read_rows(table, sides[1], keep=kept)[0]
+        first, rows = read_rows(table, sides[0]), read_rows(table, sides[1], keep=kept)
         frame = answer_pairs(classifier, first["text"].fill_null(""), rows["text"].fill_null(""), sides)
         lines, score = score_lines(frame, sides)
         summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
     else:
-        rows = read_rows(table, text or None, label, kept)[0]
+        rows = read_rows(table, text or None, label, kept)
         frame, found = _classified(classifier, rows, final if label is not None else None)
         if given and found is None:
             raise InputError(

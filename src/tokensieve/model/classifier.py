@@ -29,7 +29,8 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.documents import checked_weights
 from tokensieve.text.labels import missing
 from tokensieve.text.split import unit_index
-from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer, text_series
+from tokensieve.text.table import text_series
+from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, count_texts
 
 UNSAVED = "tokenizer", "class_weight"  # parameters that a stored model does not keep

@@ -278,17 +278,10 @@ def _sides(
     if how.by is not None:  # documents are sent to the partition of their group
         divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
         frames.parts = [part for some in divided for part in some.regrouped("group", pl.concat).parts]
-    duplicates, conflicts, conflicting, overlap = frames.each(_keys).regrouped("key", _repeats).sum().result()
-    intake = Intake(
-        counts=dict(counts),
-        kept=sum(learned.values()),
-        columns=(" + ".join(reader[1]), reader[2]),
-        dropped=dict(dropped),
-        duplicates=duplicates,
-        conflicts=conflicts,
-        conflicting_documents=conflicting,
-        test_overlap=overlap,
-    )
+    repeats = frames.each(_keys).regrouped("key", _repeats).sum().result()
+    reasons = "kept", "duplicates", "conflicts", "conflicting_documents", "test_overlap"
+    counts.update(dict(zip(reasons, (sum(learned.values()), *repeats), strict=True)))
+    intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
     train, test = (
         Partitions(client, some).each(_side, test, tokenizer.to_dict())
         for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
@@ -332,8 +325,8 @@ def _read(
         texts, label = [table.position(text, "text") for text in texts], table.position(label, "label")
         more = {"group": settings.by, "part": settings.split}
         named = {kind: table.position(column, kind) for kind, column in more.items() if column is not None}
-        found = collect(table, texts, label, settings, having=settings.having, more=named)[0]
-        frame, final = found.finish()[0], destinations(settings.group or {}, settings.drop)
+        frame, _, counts = collect(table, texts, label, settings, more=named)[0]
+        final = destinations(settings.group or {}, settings.drop)
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
             frame = frame.with_columns(group=pl.col("group").fill_null(own))
@@ -360,7 +353,7 @@ def _read(
     frame = frame.filter(pl.col("label").is_not_null()).select(kept)
     dropped = Counter(dict(gone.value_counts().iter_rows()))
     sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
-    return frame, (Counter[str]() if rule is True else found.counts, dropped, sizes)
+    return frame, (Counter[str]() if rule is True else counts, dropped, sizes)
 
 
 def _digest(value: str | bytes, seed: int) -> int:

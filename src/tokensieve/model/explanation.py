@@ -26,7 +26,7 @@ from tokensieve.model.attention import (
     with_sink,
 )
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.tokenizers import text_series
+from tokensieve.text.table import text_series
 from tokensieve.text.vocabulary import tokenize
 
 SINK = "⟨sink⟩"

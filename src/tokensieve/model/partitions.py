@@ -14,8 +14,7 @@ from typing import IO
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import file_table, kind_of
-from tokensieve.text.plain_text import reading
+from tokensieve.text.formats import file_table, kind_of, reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder

@@ -1,14 +1,16 @@
-"""Which column holds the text, which the label: as named, else by well-known names, else by how the values look."""
+"""Which column holds the text, which the label: as named, else by well-known names, else by how the values look.
+
+Also columns with several labels for each document, of which each is a question of its own, and columns of preference data.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Any
+from typing import TypeVar
 
 import polars as pl
 
@@ -16,38 +18,15 @@ from tokensieve.errors import InputError
 from tokensieve.text.labels import label_name, listed, missing
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
-from tokensieve.text.table import SourceTable, Values, chat_text
+from tokensieve.text.table import Sample, SourceTable, Values, as_list, chat_text
 
-TEXT_NAMES = (
-    "text",
-    "review",
-    "sentence",
-    "document",
-    "content",
-    "body",
-    "message",
-    "messages",
-    "comment",
-    "tweet",
-    "conversation",
-)
-LABEL_NAMES = ("label", "labels", "class", "sentiment", "category", "target", "stars", "rating", "y")
-_WINNER_NAMES = re.compile(
-    r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment"
-)
-_SIDES = (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second"))
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
-
-Sample = dict[str, list[Any]]
+TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
+R = TypeVar("R", bound=ReadSettings)
+_LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
 
 
-def text_columns(table: SourceTable, text: str | Sequence[str] | None, taken: Sequence[str] = ()) -> tuple[str, ...]:
+def text_columns(table: SourceTable, text: str | Sequence[str] | None) -> tuple[str, ...]:
     """The columns of the text: those named, else the one that it can only be.
-
-    Args:
-        table: of any source.
-        text: the text column, several fields, or None.
-        taken: columns that hold something else.
 
     Raises:
         InputError: a column is not there, a field is named twice, or it is not clear which column it is.
@@ -60,7 +39,7 @@ def text_columns(table: SourceTable, text: str | Sequence[str] | None, taken: Se
             raise InputError(f"{table.name}: a field is named twice: {listed(names)}; name each once with --text")
         return tuple(names)
     sample = table.sample()
-    name = _guessed_text(table, sample, [column for column in table.columns if column not in taken], "")
+    name = _guessed_text(table, sample, table.columns, "")
     _check_header(table, sample, [name])
     return (name,)
 
@@ -83,19 +62,18 @@ def labelled_columns(
     if label is not None:
         label = table.position(label, "label")
     if texts is None or label is None:
-        sample = table.sample()
-        guessed = []
-        if label is None:
-            stop_for_preferences(table)
+        sample, guessed = table.sample(), []
+        command = preference_options(table.columns)
+        if label is None and command:
+            raise InputError(f"{table.name}: this looks like preference data; for pairs of answers give {command}")
         if texts is None:
-            open_columns = [c for c in table.columns if c not in (label, *taken)]
-            texts = (_guessed_text(table, sample, open_columns, "" if label else " --label COLUMN"),)
+            left = [c for c in table.columns if c not in (label, *taken)]
+            texts = (_guessed_text(table, sample, left, "" if label else " --label COLUMN"),)
             guessed.append(texts[0])
         if label is None:
             bases = {table.base(name) for name in texts}
-            label = _guessed_label(
-                table, sample, [c for c in table.columns if c not in bases and c not in taken], texts
-            )
+            left = [c for c in table.columns if c not in bases and c not in taken]
+            label = _guessed_label(table, sample, left, texts)
             guessed.append(label)
         _check_header(table, sample, guessed)
     if label in texts:
@@ -104,11 +82,7 @@ def labelled_columns(
 
 
 def _check_header(table: SourceTable, sample: Sample, guessed: Sequence[str]) -> None:
-    """Refuse a first line that is taken for column names but looks like the rows below it.
-
-    Raises:
-        InputError: a guessed column is named like free text, or like one of its own values.
-    """
+    """Refuse a first line that is taken for column names but looks like the rows below it."""
     for name in guessed if table.first_line else ():
         if len(name.split()) >= 4 or len(name) > 60 or name in sample[name]:
             raise InputError(
@@ -134,7 +108,8 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
     if len(known) == 1:
         return known[0]
     if not known:
-        nested = [f"{c}.{key}" for c in columns for key in _keys(sample[c])]
+        first = {c: next((value for value in sample[c] if value is not None), None) for c in columns}
+        nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
         known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
     raise InputError(
         f"{table.name}: cannot tell which column holds the text: {listed(known)}? Give --text {shlex.quote(known[0])}{more}"
@@ -143,11 +118,9 @@ def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], mo
 
 
 def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
-    known = _known(columns, LABEL_NAMES)
-    if not known:
-        known = [c for c in columns if not _is_prose(sample[c])]
-        if len(known) > 1:
-            known = [c for c in known if _could_be_classes(sample[c])] or known
+    known = _known(columns, _LABEL_NAMES) or [c for c in columns if not _is_prose(sample[c])]
+    if len(known) > 1 and not _known(columns, _LABEL_NAMES):
+        known = [c for c in known if _could_be_classes(sample[c])] or known
     if len(known) == 1:
         return known[0]
     if not columns:
@@ -160,10 +133,9 @@ def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], t
     )
 
 
-def _is_prose(values: Sequence[Any]) -> bool:
+def _is_prose(values: Sequence[object]) -> bool:
     """Free text or chat: on average three words with letters, or twenty characters of a script without spaces."""
-    texts = [chat_text(value) for value in values]
-    texts = [text for text in texts if isinstance(text, str) and text]
+    texts = [text for value in values if isinstance(text := chat_text(value), str) and text]
     if not texts or (len(texts) >= 20 and len(set(texts)) < len(texts) / 10):
         return False
     words = sum(len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text))
@@ -171,22 +143,16 @@ def _is_prose(values: Sequence[Any]) -> bool:
     return words >= 3 * len(texts) or unspaced >= 20 * len(texts)
 
 
-def _could_be_classes(values: Sequence[Any]) -> bool:
+def _could_be_classes(values: Sequence[object]) -> bool:
     """Few different values that repeat, unlike an identifier, a date or a measurement."""
     try:
         names = [name for value in values if not missing(value) and (name := label_name(value)) is not None]
     except TypeError:
         return isinstance(next((v for v in values if v is not None), None), list)
-    different = len(set(names))
     if len(names) < 8:
-        return different > 1
-    return 1 < different <= min(50, len(names) / 2) and not all(_DATE.fullmatch(name) for name in names)
-
-
-def _keys(values: Sequence[Any]) -> list[str]:
-    """Keys of nested values."""
-    first = next((value for value in values if value is not None), None)
-    return list(first) if isinstance(first, dict) else []
+        return len(set(names)) > 1
+    dates = all(re.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?", name) for name in names)
+    return 1 < len(set(names)) <= min(50, len(names) / 2) and not dates
 
 
 def _hint(table: SourceTable) -> str:
@@ -208,72 +174,47 @@ def preference_options(columns: Sequence[str]) -> str | None:
     if "chosen" in lower and "rejected" in lower:
         return f"--pairs {lower['chosen']},{lower['rejected']}"
     winner = winner_column(columns)
-    for first, second in _SIDES:
-        for name in lower:
-            stem = name.removesuffix(first)
-            other = stem + second
-            if (
-                stem
-                and name.endswith(first)
-                and other in lower
-                and re.match(
-                    r"(response|answer|output|completion|conversation|summary|text|candidate|reply|generation)", stem
-                )
-            ):
-                both = shlex.quote(f"{lower[name]},{lower[other]}")
-                scores = [
-                    f"{lower[score + side]}" for score in _score_stems(lower, first, second) for side in (first, second)
-                ]
-                judged = (
-                    f" --winner {shlex.quote(winner)}"
-                    if winner
-                    else f" --scores {','.join(scores[:2])}"
-                    if scores
-                    else ""
-                )
-                if judged:
-                    return f"--pairs {both}{judged}"
+    for first, second in (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second")):
+        sides = {name: name.removesuffix(first) + second for name in lower if name.endswith(first)}
+        both = [(name, other) for name, other in sides.items() if other in lower]
+        kinds = r"(response|answer|output|completion|conversation|summary|text|candidate|reply|generation)"
+        answers = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)]
+        scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
+        if answers and (winner or scores):
+            judged = f"--winner {shlex.quote(winner)}" if winner else f"--scores {scores[0]}"
+            return f"--pairs {shlex.quote(answers[0])} {judged}"
     return None
-
-
-def _score_stems(lower: dict[str, str], first: str, second: str) -> list[str]:
-    stems = [name.removesuffix(first) for name in lower if name.endswith(first)]
-    return [stem for stem in stems if re.match(r"(score|rating|rank)", stem) and stem + second in lower]
 
 
 def winner_column(columns: Sequence[str]) -> str | None:
     """A column that is named like one that says which answer won."""
-    found = [column for column in columns if _WINNER_NAMES.fullmatch(column.strip().lower())]
-    return found[0] if found else None
+    pattern = r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment"
+    return next((column for column in columns if re.fullmatch(pattern, column.strip().lower())), None)
 
 
-def stop_for_preferences(table: SourceTable) -> None:
-    """Refuse to read preference data as labelled documents.
+# ---- several labels for one document
 
-    Raises:
-        InputError: the columns are those of preference data; the message has the options to give.
-    """
-    command = preference_options(table.columns)
-    if command:
-        raise InputError(f"{table.name}: this looks like preference data; for pairs of answers give {command}")
+LEAST, MOST = 20, 50  # documents with a label, and without it; labels of one column
 
 
-NO, YES = "no", "yes"  # in this order, so that to have a label is class 1
-LEAST = 20  # documents with the label, and without it
-MOST = 50  # labels of one column
-
-
-def labels_of(cell: Any, separator: str | None) -> list[str]:
-    """The labels in a cell: of a list its entries, of a text the parts between separators; of an empty one none.
-
-    Raises:
-        TypeError: an entry is a list or the like, or the cell neither.
-    """
-    if isinstance(cell, str) and separator is not None:
-        return [name for part in cell.split(separator) if (name := label_name(part.strip())) is not None]
-    if isinstance(cell, list | tuple) or hasattr(cell, "tolist"):
-        return [name for entry in cell if (name := label_name(entry)) is not None]
-    raise TypeError
+def _label_sets(
+    values: Values, separator: str | None, name: str, first_row: int
+) -> Iterator[tuple[object, set[str] | None]]:
+    """Each cell with its labels: of a list its entries, of a text the parts between separators; None where it is missing."""
+    for row, cell in enumerate(as_list(values), first_row):
+        entries = cell.split(separator) if isinstance(cell, str) and separator is not None else cell
+        entries = entries.tolist() if hasattr(entries, "tolist") else entries
+        if missing(cell):
+            yield cell, None
+            continue
+        try:
+            if not isinstance(entries, list | tuple):
+                raise TypeError
+            yield cell, {label for entry in entries if (label := label_name(entry)) is not None}
+        except TypeError:
+            raise InputError(
+                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text give --label-separator"
+            ) from None
 
 
 def has_label(values: Values, label: str, separator: str | None, name: str, first_row: int) -> pl.Series:
@@ -288,18 +229,12 @@ def has_label(values: Values, label: str, separator: str | None, name: str, firs
     Raises:
         InputError: a cell holds no list, and no text to be split.
     """
-    answers: list[str | None] = []
-    for row, cell in enumerate(_cells(values), first_row):
-        try:
-            answers.append(None if missing(cell) else YES if label in labels_of(cell, separator) else NO)
-        except TypeError:
-            raise InputError(
-                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text give --label-separator"
-            ) from None
-    return pl.Series(answers, dtype=pl.String)
+    sets = [labels for _, labels in _label_sets(values, separator, name, first_row)]
+    # in this order, so that to have a label is class 1
+    return pl.Series([None if x is None else ("no", "yes")[label in x] for x in sets], dtype=pl.String)
 
 
-def label_settings(source: Source, settings: ReadSettings) -> tuple[list[tuple[str, Any]], dict[str, int]]:
+def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], dict[str, int]]:
     """The audits that a source with several labels needs: (label, how to read the source for it); and the labels of too few (or
     all) documents, with their numbers.
 
@@ -324,25 +259,17 @@ def label_settings(source: Source, settings: ReadSettings) -> tuple[list[tuple[s
         return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
     taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
     column = labelled_columns(table, settings.text, names[0] if names else None, taken)[1]
-    first = next(iter(table.read([column])), {column: []})[column]
-    if separator is None and not any(isinstance(cell, list) for cell in islice(_cells(first), 200)):
-        return [], {}
     rows, split, found = 0, False, Counter[str]()
-    number = 0
+    number = 1
     for batch in table.read([column]):
-        for cell in _cells(batch[column]):
+        if number == 1 and separator is None and not any(isinstance(c, list | pl.Series) for c in batch[column][:200]):
+            return [], {}
+        for cell, labels in _label_sets(batch[column], separator, table.name, number):
             number += 1
-            if missing(cell):
-                continue
-            rows += 1
-            split |= separator is None or separator in str(cell)
-            try:
-                found.update(set(labels_of(cell, separator)))
-            except TypeError:
-                raise InputError(
-                    f"{table.name}: row {number}: the labels in column {column!r} are a {type(cell).__name__}, not a list; for "
-                    "text give --label-separator"
-                ) from None
+            if labels is not None:
+                rows += 1
+                split |= separator is None or separator in str(cell)
+                found.update(labels)
     if not split:
         raise InputError(
             f"{table.name}: column {column!r} nowhere holds the separator {separator!r}: check --label-separator"
@@ -356,7 +283,3 @@ def label_settings(source: Source, settings: ReadSettings) -> tuple[list[tuple[s
         )
     asked = [(name, replace(settings, label=column, having=name)) for name in kept]
     return asked, {name: found[name] for name in order if name not in kept}
-
-
-def _cells(values: Values) -> Sequence[Any]:
-    return values.to_list() if isinstance(values, pl.Series) else values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,144 +16,75 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.text.columns import labelled_columns
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.documents import (
-    ColumnTokens,
-    UsableRows,
-    check_kept,
-    checked_weights,
-    collect,
-    digest,
-    left_out_lines,
-    weights_of_column,
-)
+from tokensieve.text.documents import ColumnTokens, Usable, check_kept, checked_weights, collect, digests
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import unit_index
-from tokensieve.text.table import SourceTable
+
+_DOCUMENT_NOTES = {
+    "missing_text": "rows without a text, left out",
+    "missing_label": "rows without a label, left out",
+    "empty": "empty documents (white space only), left out",
+    "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
+    "trimmed": "labels with spaces around them, trimmed",
+    "duplicates": "documents that repeat an earlier text with the same label, kept",
+    "duplicates_dropped": "documents that repeat an earlier text with the same label, left out",
+    "conflicts": "texts that occur with more than one label",
+    "conflicting_documents": "documents with such a text",
+    "test_overlap": "test documents whose text also occurs in training",
+}
+_PAIR_NOTES = {
+    "missing_text": "pairs with only one answer or none, left out",
+    "empty": "pairs with an empty answer (white space only), left out",
+    "identical": "pairs with the same text on both sides, left out: they show no preference",
+    "undecided": "rows without a usable winner, left out",
+    "ties_dropped": "ties, left out as asked",
+    "ties": "ties, each counted half for either answer",
+    "missing_label": "pairs without a value in the column of units, each a unit of its own",
+    "duplicates": "pairs that repeat an earlier pair, kept",
+    "conflicts": "pairs whose two texts occur with the other one preferred, kept",
+    "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
+    "test_overlap": "test pairs that are also in training",
+    "shared_units": "test pairs whose unit (prompt) also has training pairs",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Intake:
-    """What was found on the way in. rows = kept + missing_text + missing_label + empty + dropped, and, where they were
-    left out, duplicates.
+    """What was found on the way in.
 
     Attributes:
-        counts: rows of the source (in this part of it, where it is split), and those left out or changed, by reason
-            (`tokensieve.text.documents.UsableRows`).
-        kept: documents in the corpus.
+        counts: "rows" of the source (in this part of it, where it is split), "kept" documents in the corpus, and the rows or
+            documents that were left out, changed or look odd, by reason: missing_text, missing_label, empty, replaced_surrogates,
+            trimmed, duplicates, duplicates_dropped, conflicts, conflicting_documents, test_overlap, and of pairs identical,
+            undecided, ties, ties_dropped and shared_units. A reason that did not occur counts 0.
         columns: where text and label were read; of pairs, the two answers.
         dropped: label → rows left out because the caller dropped that label.
-        duplicates: documents that repeat an earlier text with the same label.
-        duplicates_dropped: whether those were left out.
-        conflicts: distinct texts that occur with more than one label.
-        conflicting_documents: documents with such a text.
-        test_overlap: test documents whose identical text occurs in training; 0 without a test set.
         ignored: parts of the source without labels → documents left aside there.
         groups: original label → (final label, documents kept).
         detected: what was found out about the source, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
     """
 
-    counts: Mapping[str, int]
-    kept: int
+    counts: Counter[str]
     columns: tuple[str, str] = ("", "")
-    dropped: dict[str, int] = field(default_factory=dict)
-    duplicates: int = 0
-    duplicates_dropped: bool = False
-    conflicts: int = 0
-    conflicting_documents: int = 0
-    test_overlap: int = 0
-    ignored: dict[str, int] = field(default_factory=dict)
-    groups: dict[str, tuple[str, int]] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     detected: tuple[str, ...] = ()
     pairs: bool = False
 
-    @property
-    def rows(self) -> int:
-        """Rows of the source, or of this part of it."""
-        return self.counts["rows"]
-
-    @property
-    def missing_text(self) -> int:
-        """Rows left out because they hold no text."""
-        return self.counts.get("missing_text", 0)
-
-    @property
-    def missing_label(self) -> int:
-        """Rows left out because they hold no label."""
-        return self.counts.get("missing_label", 0)
-
-    @property
-    def empty(self) -> int:
-        """Rows left out because their text is white space only."""
-        return self.counts.get("empty", 0)
-
-    @property
-    def replaced_surrogates(self) -> int:
-        """Documents with lone surrogates, each now U+FFFD."""
-        return self.counts.get("replaced_surrogates", 0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, in plain types."""
-        names = (
-            "kept",
-            "dropped",
-            "duplicates",
-            "duplicates_dropped",
-            "conflicts",
-            "conflicting_documents",
-            "test_overlap",
-        )
-        out: dict[str, Any] = {
-            name: self.counts.get(name, 0) for name in ("rows", "missing_text", "missing_label", "empty")
-        }
-        out |= dict(self.counts) | {name: getattr(self, name) for name in names}
-        out |= {"ignored": self.ignored, "groups": {old: list(new) for old, new in self.groups.items()}}
-        return out | {"text_column": self.columns[0], "label_column": self.columns[1], "detected": list(self.detected)}
-
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
-        if self.pairs:
-            return self._pair_lines()
-        left = "left out" if self.duplicates_dropped else "kept"
-        notes = [
-            *((n, f"documents labelled {name!r}, dropped as asked") for name, n in self.dropped.items()),
-            (self.duplicates, f"documents that repeat an earlier text with the same label, {left}"),
-            (self.conflicts, "texts that occur with more than one label"),
-            (self.conflicting_documents, "documents with such a text"),
-            (self.test_overlap, "test documents whose text also occurs in training"),
-            *(
-                (n, f"documents in {name!r}, neither for training nor for testing, left aside")
-                for name, n in self.ignored.items()
-            ),
-            *(
-                (n, f"documents labelled {old!r} count as {new!r}")
-                for old, (new, n) in self.groups.items()
-                if old != new
-            ),
-        ]
-        return [*self.detected, *left_out_lines(self.counts), *(f"{note}: {count:,}" for count, note in notes if count)]
-
-    def _pair_lines(self) -> list[str]:
-        notes = {
-            "missing_text": "pairs with only one answer or none, left out",
-            "empty": "pairs with an empty answer (white space only), left out",
-            "identical": "pairs with the same text on both sides, left out: they show no preference",
-            "undecided": "rows without a usable winner, left out",
-            "ties_dropped": "ties, left out as asked",
-            "ties": "ties, each counted half for either answer",
-            "missing_label": "pairs without a value in the column of units, each a unit of its own",
-            "duplicates": "pairs that repeat an earlier pair, kept",
-            "conflicts": "pairs whose two texts occur with the other one preferred, kept",
-            "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
-            "test_overlap": "test pairs that are also in training",
-            "shared_units": "test pairs whose unit (prompt) also has training pairs",
-        }
-        found = {"duplicates": self.duplicates, "conflicts": self.conflicts, "test_overlap": self.test_overlap}
-        counts = dict(self.counts) | found
-        return [*self.detected, *(f"{note}: {counts[key]:,}" for key, note in notes.items() if counts.get(key))]
+        notes = [(note, self.counts[key]) for key, note in (_PAIR_NOTES if self.pairs else _DOCUMENT_NOTES).items()]
+        notes += [(f"documents labelled {name!r}, dropped as asked", n) for name, n in self.dropped.items()]
+        aside = "neither for training nor for testing, left aside"
+        notes += [(f"documents in {name!r}, {aside}", n) for name, n in self.ignored.items()]
+        moved = {old: found for old, found in self.groups.items() if old != found[0]}
+        notes += [(f"documents labelled {old!r} count as {new!r}", n) for old, (new, n) in moved.items()]
+        return [*self.detected, *(f"{note}: {count:,}" for note, count in notes if count)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,10 +158,9 @@ class Corpus:
             classes: the class names.
         """
         series = pl.Series("text", texts, dtype=pl.String)
-        keys = pl.Series([digest(text) for text in series], dtype=pl.Binary)
-        frame = pl.DataFrame({"text": series, "key": keys, "label": np.asarray(labels, dtype=np.int64)})
-        frame = frame.with_columns(row=pl.int_range(1, frame.height + 1, dtype=pl.Int64))
-        intake = Intake(counts={"rows": frame.height}, kept=frame.height)
+        columns = {"text": series, "key": digests(series), "label": np.asarray(labels, dtype=np.int64)}
+        frame = pl.DataFrame(columns).with_columns(row=pl.int_range(1, len(series) + 1, dtype=pl.Int64))
+        intake = Intake(counts=Counter(rows=frame.height, kept=frame.height))
         return cls(frame, tuple(classes), "the documents", intake)
 
     @property
@@ -318,52 +249,59 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     label = one_label(how.label)
     opened = open_source(source, how)
     table, final = opened.train, destinations(how.group or {}, how.drop)
-    named = {"group": how.by, "environment": how.environments}
-    named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None
-    more = {kind: table.position(name, _FLAGS[kind]) for kind, name in named.items() if name is not None}
+    named = {"group": (how.by, "by"), "environment": (how.environments, "environments")}
+    named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None, "weight"
+    more = {kind: table.position(name, flag) for kind, (name, flag) in named.items() if name is not None}
     part = None if how.split is None else table.position(how.split, "split")
     others = ColumnTokens(table, how.columns)
     texts, label = labelled_columns(table, how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
-    columns_read = others if others.names else None
-    train, test = collect(
-        table, texts, label, how, having=how.having, more=more, part=part, stream=how.stream, columns=columns_read
-    )
-    held = test if part is not None else None
-    other = opened.test if how.test is None else open_source(how.test, how).held_out
-    if part is None and other is not None:
-        held = _collect_test(other, texts, label, how, columns_read)
-    columns = (" + ".join([*texts, *others.names]), label)
-    documents = [_joined(train), *([] if held is None else [_joined(held)])]
-    _check_names(final, table.name, [frame for frame, _ in documents])
+    tokens = others if others.names else None
+    train, test = collect(table, texts, label, how, more=more, part=part, stream=how.stream, columns=tokens)
+    sides = [(table.name, train)]
+    held = opened.test if how.test is None else open_source(how.test, how).held_out
+    if part is not None:
+        sides.append((f"{table.name} (test rows)", test))
+    elif held is not None:
+        own = held.columns == ("text", "label") and not {*texts, label} <= {"text", "label"}  # folders and lists
+        names = [held.position(name, "text") for name in (("text",) if own else texts)]
+        target = held.position("label" if own else label, "label")
+        sides.append((held.name, collect(held, names, target, how, more={}, stream=how.stream, columns=tokens)[0]))
+    known = {name for _, (frame, _, _) in sides for name in frame["label"].unique()}
+    unknown = [name for name in final if name not in known]
+    if unknown:
+        raise InputError(
+            f"{table.name}: no document has the label {unknown[0]!r} named in --group or --drop; "
+            f"the labels are {listed(sorted(known, key=in_order))}"
+        )
     fields = (*texts, *others.names) if len(texts) + len(others.names) > 1 else ()
-    corpus = _assemble(train, documents[0], final, how, columns)
-    intake = replace(corpus.intake, ignored=opened.ignored, detected=(*table.notes, *others.notes))
-    corpus = replace(corpus, fields=fields, columns=others.names, intake=intake)
+    columns = (" + ".join([*texts, *others.names]), label)
+    corpora: list[Corpus] = []
+    for name, usable in sides:
+        classes = corpora[0].classes if corpora else None
+        one = _assemble(name, usable, final, how, columns, classes)
+        corpora.append(replace(one, fields=fields, columns=others.names))
+    corpus = corpora[0]
+    counts = corpus.intake.counts
     if how.sample_weight is not None and "weight" not in more:
-        total = train.counts["rows"] + (test.counts["rows"] if part is not None else 0)
-        weights = checked_weights(how.sample_weight, total)[corpus.rows - 1]
+        weights = checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[corpus.rows - 1]
         corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
-    if held is None:
-        return corpus
-    tested = replace(
-        _assemble(held, documents[1], final, how, columns, corpus.classes), fields=fields, columns=others.names
+    if len(corpora) > 1:
+        counts["test_overlap"] = int(corpora[1].keys.is_in(corpus.keys.implode()).sum())
+        corpus = replace(corpus, test=corpora[1])
+    return replace(
+        corpus, intake=replace(corpus.intake, ignored=opened.ignored, detected=(*table.notes, *others.notes))
     )
-    shared = int(tested.keys.is_in(corpus.keys.implode()).sum())
-    return replace(corpus, test=tested, intake=replace(intake, test_overlap=shared))
 
 
-_FLAGS = {"group": "by", "environment": "environments", "weight": "weight"}
-
-
-def one_label(label: Any) -> str | None:
+def one_label(label: str | Sequence[str] | None) -> str | None:
     """The one label column.
 
     Raises:
         InputError: several are named.
     """
-    names = list(label) if isinstance(label, list | tuple) else [] if label is None else [str(label)]
+    names = [] if label is None else list(label) if isinstance(label, list | tuple) else [str(label)]
     if len(names) > 1:
         raise InputError(
             f"name one label column, not {len(names)}: only `tokensieve audit` takes several, an audit for each"
@@ -371,86 +309,54 @@ def one_label(label: Any) -> str | None:
     return names[0] if names else None
 
 
-# ---- rows into a corpus
-
-
-def _collect_test(
-    table: SourceTable, texts: Sequence[str], label: str, how: ReadSettings, columns: ColumnTokens | None
-) -> UsableRows:
-    """Test rows from the columns of the same name; folders and lists name theirs themselves."""
-    if table.columns == ("text", "label") and not {*texts, label} <= set(table.columns):
-        texts, label = ("text",), "label"
-    names = [table.position(name, "text") for name in texts]
-    label = table.position(label, "label")
-    return collect(table, names, label, how, having=how.having, stream=how.stream, columns=columns)[0]
-
-
-def _joined(documents: UsableRows) -> tuple[pl.DataFrame, StoredTexts | None]:
-    frame, stored = documents.finish()
-    return frame.rename({"label": "original"}), stored
-
-
-def _check_names(asked: Mapping[str, str | None], name: str, frames: Sequence[pl.DataFrame]) -> None:
-    if not asked:
-        return
-    found = {label for frame in frames for label in frame["original"].unique()}
-    unknown = [label for label in asked if label not in found]
-    if unknown:
-        raise InputError(
-            f"{name}: no document has the label {unknown[0]!r} named in --group or --drop; "
-            f"the labels are {listed(sorted(found, key=in_order))}"
-        )
-
-
 def _assemble(
-    documents: UsableRows,
-    collected: tuple[pl.DataFrame, StoredTexts | None],
+    name: str,
+    usable: Usable,
     asked: Mapping[str, str | None],
     how: ReadSettings,
     columns: tuple[str, str],
-    classes: tuple[str, ...] | None = None,
+    classes: tuple[str, ...] | None,
 ) -> Corpus:
     """Group, drop, count; `classes` are those of training where this is a test set."""
-    (everything, stored), of_test = collected, classes is not None
+    (everything, stored, counts), of_test = usable, classes is not None
+    everything = everything.rename({"label": "original"})
     sizes = dict(everything["original"].value_counts().iter_rows())
-    final = {name: asked.get(name, name) for name in sorted(sizes, key=in_order)}
+    final = {old: asked.get(old, old) for old in sorted(sizes, key=in_order)}
     named = pl.col("original").replace_strict(final, return_dtype=pl.String)
     frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
     pairs = frame.select("key", "label", "at").unique(["key", "label"], keep="first", maintain_order=True)
     mixed = pairs.filter(pl.col("key").is_duplicated()).select("key").unique()
     kept = frame.join(pairs, on="at", how="semi", maintain_order="left") if how.duplicates == "drop" else frame
     kept_sizes = dict(kept["original"].value_counts().iter_rows())
-    intake = Intake(
-        counts=dict(documents.counts),
-        kept=kept.height,
-        columns=columns,
-        dropped={name: sizes[name] for name, new in final.items() if new is None},
-        duplicates=frame.height - pairs.height,
-        duplicates_dropped=how.duplicates == "drop",
-        conflicts=mixed.height,
-        conflicting_documents=frame.join(mixed, on="key", how="semi").height,
-        groups={name: (new, kept_sizes.get(name, 0)) for name, new in final.items() if new is not None},
-    )
-    check_kept(documents.name, intake.counts, intake.kept, sum(intake.dropped.values()))
+    counts["kept"], counts["conflicts"] = kept.height, mixed.height
+    counts["duplicates_dropped" if how.duplicates == "drop" else "duplicates"] = frame.height - pairs.height
+    counts["conflicting_documents"] = frame.join(mixed, on="key", how="semi").height
+    dropped = {old: sizes[old] for old, new in final.items() if new is None}
+    groups = {old: (new, kept_sizes.get(old, 0)) for old, new in final.items() if new is not None}
+    check_kept(name, counts, kept.height, sum(dropped.values()))
     if classes is None:
         single = kept.filter(pl.col("label").is_unique()).select("label", "original", "row")
-        column = f"{documents.name}: the label column {columns[1]!r}"
-        first = {name: (old, row) for name, old, row in single.iter_rows()}
+        first = {label: (old, row) for label, old, row in single.iter_rows()}
+        column = f"{name}: the label column {columns[1]!r}"
         classes = classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
-    index = {name: i for i, name in enumerate(classes)}
-    for name, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
-        raise InputError(
-            f"{documents.name}: row {row}: training has no label {name!r}; its labels are {listed(classes)}"
-        )
+    for label, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
+        raise InputError(f"{name}: row {row}: training has no label {label!r}; its labels are {listed(classes)}")
     if stored is not None:
         mask = np.zeros(everything.height, dtype=bool)
         mask[kept["at"].to_numpy()] = True
         stored = stored.filter(pl.Series(mask))
+    index = {label: i for i, label in enumerate(classes)}
     kept = kept.with_columns(label=pl.col("label").replace_strict(index, return_dtype=pl.Int64))
     if "group" in kept.columns:  # a row number behind a NUL is no name that a column holds
         kept = kept.with_columns(group=pl.col("group").fill_null(pl.format("\0{}", "row")))
+    if "weight" in kept.columns and of_test:
+        kept = kept.drop("weight")
     if "weight" in kept.columns:
-        where = f"{documents.name}: the column {how.sample_weight!r} (--weight)"
-        weights = None if of_test else weights_of_column(kept["weight"], kept["row"].to_numpy(), where)
-        kept = kept.drop("weight") if weights is None else kept.with_columns(weight=weights)
-    return Corpus(kept.drop("at", "original"), classes, documents.name, intake, stored=stored)
+        where, rows = f"{name}: the column {how.sample_weight!r} (--weight)", kept["row"].to_numpy()
+        weights = kept["weight"].str.strip_chars().cast(pl.Float64, strict=False)
+        for given, row in kept.filter(weights.is_null()).select("weight", "row").iter_rows():
+            held = "no number" if given is None else repr(given[:40])
+            raise InputError(f"{where} holds {held} in row {row}: give every document a number of at least 0")
+        kept = kept.with_columns(weight=checked_weights(weights.to_numpy(), kept.height, where, rows))
+    intake = Intake(counts=counts, columns=columns, dropped=dropped, groups=groups)
+    return Corpus(kept.drop("at", "original"), classes, name, intake, stored=stored)

@@ -1,8 +1,7 @@
 """One file → a table, with every fault named by row and line.
 
-Polars reads CSV, Parquet, Arrow and Excel files. Where it refuses a CSV file, or where it may have read one less strictly than we
-promise (it fills short rows up, keeps blank lines and takes a lone carriage return for text), Python's `csv` reads the file row by
-row and names the fault. JSON lines are decoded line by line, since Polars turns numbers into text where a column mixes types.
+Text files are decoded and parsed row by row, since Polars is laxer than what we promise: of CSV it fills short rows up, keeps blank
+lines and accepts stray quotes, and of JSON it turns numbers into text where a column mixes types. Polars reads all other kinds.
 
 Row numbers count the rows that hold data, from 1; a header and blank lines are not rows. Where a file has lines, an
 error names the line too.
@@ -10,52 +9,44 @@ error names the line too.
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import msgspec
-import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.plain_text import (
-    BLOCK,
-    EXPANSION,
-    LARGE,
-    LONGEST,
-    PACKED,
-    BadText,
-    PlainText,
-    check_regular,
-    reading,
-    unpacked,
-)
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.spill import Folder
+from tokensieve.text.spill import Folder, storing
 from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches, record_table
 
-KINDS = (
-    ".csv",
-    ".tsv",
-    ".jsonl",
-    ".ndjson",
-    ".json",
-    ".parquet",
-    ".arrow",
-    ".feather",
-    ".ipc",
-    ".xlsx",
-    ".xls",
-    ".ods",
-)
-MARKS = ",;\t|"  # separators that are recognised
+KINDS = ".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .ipc .xlsx .xls .ods".split()
+PACKED = (".gz", ".zst")
+BLOCK = 2**22
+LONGEST = 100_000_000  # bytes of a line or cell; the longest real documents (books, logs) have about a tenth of it
+EXPANSION = 200  # ordinary text packs 3 to 20 times
+LARGE = 500_000_000  # bytes; smaller results are harmless whatever the ratio
+_BINARY = {  # how files begin that are no text, whatever their name says
+    b"PK\x03\x04": "a workbook or ZIP archive: name a workbook .xlsx, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of old Excel: name it .xls",
+    b"PAR1": "Parquet: name it .parquet",
+    b"ARROW1": "Arrow: name it .arrow",
+    b"\x1f\x8b": "gzip: name it .gz, after the name of its kind",
+    b"\x28\xb5\x2f\xfd": "zstd: name it .zst, after the name of its kind",
+    b"%PDF": "PDF: export its text as CSV",
+    b"\x89PNG": "a picture",
+    b"SQLite format 3": "a database: export the table as CSV",
+}
 
 
 def kind_of(name: str) -> str:
@@ -78,6 +69,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
     Raises:
         InputError: its kind is unknown, it cannot be read, or a setting does not apply to it.
     """
+    _check_regular(path)
     name, suffix = name or path.name, kind_of(path.name)
     if not suffix:
         ending = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -87,40 +79,243 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
         )
     if suffix not in (".csv", ".tsv") and (settings.separator is not None or not settings.header):
         raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
-    check_regular(path)
-    packed = path.suffix.lower() in PACKED
-    if suffix in (".csv", ".tsv", ".jsonl", ".ndjson", ".json"):
-        text = PlainText(path, name, settings, packed)
-        if suffix in (".csv", ".tsv"):
-            return _delimited_table(text, settings, "," if suffix == ".csv" else "\t")
-        return _json_array_table(text) if suffix == ".json" else _json_table(text)
-    folder = None
-    if packed:
-        folder = Folder()
+    if suffix in (".csv", ".tsv"):
+        return _delimited_table(PlainText(path, name, settings), settings, "," if suffix == ".csv" else "\t")
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        text = PlainText(path, name, settings)
+        return _json_table(text, _json_array(text) if suffix == ".json" else None)
+    folder = Folder() if path.suffix.lower() in PACKED else None
+    if folder is not None:
         path = unpacked(path, name, folder, settings.limits)
     if suffix in (".xlsx", ".xls", ".ods"):
         return _workbook_table(path, name, settings.limits)
-    return _columnar_table(path, name, suffix, folder, settings.limits)
+    table = _columnar_table(path, name, "Parquet" if suffix == ".parquet" else "Arrow", settings.limits)
+    table.kept = folder
+    return table
+
+
+def whole_text(path: Path, settings: SourceSettings) -> str:
+    """All of a text file, in the encoding given or, if none is, the one detected.
+
+    Raises:
+        InputError: it cannot be read, or is not text.
+    """
+    _check_regular(path)
+    return PlainText(path, str(path), settings).whole()
+
+
+def _check_regular(path: Path) -> None:
+    """Make sure that reading comes to an end."""
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): save its content in a file"
+        )
+
+
+@contextmanager
+def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
+    """Turn what the operating system, gzip, zstd or Polars say into one line.
+
+    Args:
+        name: of the file.
+        kind: what Polars takes it for.
+    """
+    import zstandard
+
+    try:
+        yield
+    except UnicodeError as problem:  # encodings of more than one byte a character, where bad bytes cannot be marked
+        raise InputError(f"{name}: is not in the encoding given ({problem}); check --encoding") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{name}: is damaged or no gzip file; make or download it again") from None
+    except zstandard.ZstdError:
+        raise InputError(f"{name}: is damaged or no zstd file; make or download it again") from None
+    except OSError as problem:
+        raise InputError(f"cannot read {name!r}: {problem.strerror or problem}") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
+        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
+        raise InputError(f"{name}: is no readable {kind} file ({reason})") from None
+
+
+def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
+    """A file packed by gzip or zstd, unpacked into a folder.
+
+    Raises:
+        InputError: it is damaged, or expands beyond what real text does.
+    """
+    import zstandard
+
+    out, total = folder.new(), 0
+    with reading(name):
+        opened = gzip.open(path) if path.suffix.lower() == ".gz" else zstandard.open(path, "rb")  # noqa: SIM115
+        with cast("IO[bytes]", opened) as packed, out.open("wb") as file:
+            while block := packed.read(BLOCK):
+                total += len(block)
+                _check_expansion(name, path, total, limits)
+                with storing():
+                    file.write(block)
+    return out
+
+
+def _check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
+    """Refuse a file that expands beyond what real text does."""
+    if limits and size > LARGE and size > EXPANSION * path.stat().st_size:
+        raise InputError(
+            f"{name}: expands more than {EXPANSION}-fold, to over {size / 1e9:.1f} GB: if it is meant to, give --no-limits"
+        )
+
+
+# ---- text
+
+
+class _BadText(Exception):
+    """A line that is no text: (line number, what is wrong); whoever counts rows adds the row."""
+
+
+class PlainText:
+    """A text file, unpacked, in the encoding given or, if none is, the one detected.
+
+    Attributes:
+        name: for messages.
+        notes: what was detected.
+    """
+
+    def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
+        self.name, self._path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
+        self._encoding = settings.encoding or "utf-8"
+        if path.suffix.lower() in PACKED:
+            self._folder = Folder()  # lives as long as this object
+            self._path = unpacked(path, name, self._folder, self._limits)
+        try:
+            io.TextIOWrapper(io.BytesIO(), self._encoding)
+        except (LookupError, ValueError):
+            raise InputError(
+                f"there is no text encoding {self._encoding[:40]!r}; try utf-8, latin-1 or cp1252"
+            ) from None
+        with reading(name):
+            with self._path.open("rb") as file:
+                start = file.read(64)
+            kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
+            if kind is not None:
+                raise InputError(f"{name}: is no text but {kind}")
+            odd = self._undecodable("utf-8") if settings.encoding is None else None
+            found = None if odd is None else _detected_encoding(start, odd)
+            if found is not None and self._undecodable(found) is None:
+                self._encoding, self.notes = found, (f"encoding {found} (detected)",)
+
+    def _undecodable(self, encoding: str) -> list[bytes] | None:
+        """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""
+        decoder = codecs.getincrementaldecoder(encoding)()
+        block = b""
+        with self._path.open("rb") as file:
+            try:
+                for block in iter(lambda: file.read(BLOCK), b""):
+                    if "\0" in decoder.decode(block):
+                        return []
+                decoder.decode(b"", final=True)
+            except UnicodeError:
+                return [part for part in block.split(b"\n") if not part.isascii()]
+        return None
+
+    def lines(self) -> Generator[str]:
+        """The lines with their endings, each checked to be text.
+
+        Raises:
+            _BadText: a line is not.
+        """
+        codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
+        # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
+        with reading(self.name), self._path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
+            number, line = 1, ""
+            while part := text.readline(BLOCK):
+                if "\0" in part:
+                    raise _BadText(
+                        number, "there is a NUL byte, so this is no text; remove it or export the file again"
+                    )
+                line += part
+                if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
+                    if self._limits and len(line) > LONGEST:
+                        raise InputError(
+                            f"{self.name}: a line has more than {LONGEST / 1e6:,.0f} MB: if it is one document, give "
+                            "--no-limits"
+                        )
+                    continue
+                if not line.isascii():
+                    try:
+                        line.encode("utf-8")
+                    except UnicodeEncodeError as problem:
+                        byte = f"byte 0x{ord(line[problem.start]) & 0xFF:02x} is not {self._encoding} text"
+                        raise _BadText(
+                            number, f"{byte}; give the right encoding, for example --encoding latin-1"
+                        ) from None
+                yield line
+                number, line = number + 1, ""
+            if line:
+                yield line
+
+    def whole(self) -> str:
+        """All of it.
+
+        Raises:
+            InputError: it is not text.
+        """
+        try:
+            return "".join(self.lines())
+        except _BadText as problem:
+            line, reason = problem.args
+            raise InputError(f"{self.name}: line {line}: {reason}") from None
+
+
+def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
+    """The encoding of a file that is not UTF-8; None where it is damaged UTF-8, or nothing is likely.
+
+    Args:
+        start: how the file begins.
+        lines: some that hold more than ASCII.
+    """
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # first: its mark begins with that of UTF-16
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    odd = []
+    for line in lines[:2000]:
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            odd.append(line)
+    if len(odd) <= min(len(lines), 2000) / 2:
+        return None
+    from charset_normalizer import from_bytes
+
+    # those that spreadsheets and old systems write; between others a guess would be too uncertain
+    likely = "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 shift_jis euc_jp gb18030 big5 euc_kr".split()
+    # a signature of the file would be looked for in vain, as these are lines out of its middle
+    best = from_bytes(b"\n".join(odd)[:50_000], cp_isolation=likely, preemptive_behaviour=False).best()
+    if best is None:
+        return None
+    # Western European text is by far the most frequent: take it where it is as plausible
+    try:
+        western = b"\n".join(odd).decode("cp1252")
+    except UnicodeDecodeError:
+        return best.encoding
+    beyond = [c for c in western if not c.isascii()]
+    plain = sum(c.isascii() and c.isalpha() for c in western)
+    plausible = sum(map(str.isalpha, beyond)) >= 0.5 * len(beyond) and plain > 3 * len(beyond)
+    return "cp1252" if plausible else best.encoding
+
+
+# ---- CSV and TSV
 
 
 def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> SourceTable:
-    mark = settings.separator or _detected_separator(text, usual)
-    top = next(_delimited_records(text, mark, settings.header), None)
+    mark, header = settings.separator or _detected_separator(text, usual), settings.header
+    top = next(_delimited_records(text, mark, header), None)
     if top is None:
         raise InputError(f"{text.name}: is empty; the first line must name the columns")
-    header = settings.header
     columns = [name.strip() for name in top] if header else [f"column {i}" for i in range(1, len(top) + 1)]
     place = {name: i for i, name in enumerate(columns)}
-    trusted: list[bool] = []
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
-        if not trusted:
-            trusted.append(_polars_agrees(text, mark, len(top)))
-        if trusted[0]:
-            frame, own = _scanned(text, mark)
-            wanted = frame.select(pl.col(own[place[name]]).fill_null("").alias(name) for name in names)
-            yield from frame_batches(wanted.slice(int(header)), names)
-            return
         records = islice(_delimited_records(text, mark, header), int(header), None)
         while rows := list(islice(records, BATCH)):
             yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
@@ -129,72 +324,22 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
     return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected))
 
 
-def _scanned(text: PlainText, mark: str) -> tuple[pl.LazyFrame, list[str]]:
-    """The file as Polars reads it, all of it text, the header a row like any other; and Polars' names of the columns."""
-    frame = pl.scan_csv(text.path, separator=mark, has_header=False, infer_schema=False, glob=False)
-    return frame, frame.collect_schema().names()
-
-
-def _polars_agrees(text: PlainText, mark: str, width: int) -> bool:
-    """Whether Polars reads the file as strictly as `_delimited_records`: see the top of this module.
-
-    Polars itself refuses long rows and most broken quotes. Quotes are sound if each one that opens follows a separator, a line's
-    end or a quote, and each one that closes precedes one. Then all rows have `width` fields if the separators outside quotes are
-    (width − 1) times the rows.
-    """
-    if not text.sound or text.lone_returns or not mark.isascii() or width > 1_000:
-        return False
-    try:
-        frame, own = _scanned(text, mark)
-        if len(own) != width:
-            return False
-        empty = (pl.col(own[-1]).fill_null("") == "").sum().alias("empty")
-        all_of_it = [
-            pl.col(name).str.len_bytes().sum().alias(f"bytes of {name}") for name in own
-        ]  # Polars checks what it parses
-        rows, empty, *_ = frame.select(pl.len(), empty, *all_of_it).collect(engine="streaming").row(0)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return False
-    if width == 1 and empty:  # an empty row or an empty field
-        return False
-    separators, quotes = 0, 0
-    content = np.memmap(text.path, np.uint8, "r")
-    ends = np.frombuffer(f'{mark}\n\r"'.encode(), np.uint8)
-    for start in range(0, len(content), BLOCK):
-        block = content[start : start + BLOCK]
-        places = np.flatnonzero(block == ord('"')) + start
-        closing = (np.arange(len(places)) + quotes) % 2 == 1
-        before = np.where(places > 0, content[np.maximum(places - 1, 0)], ord("\n"))
-        after = np.where(places < len(content) - 1, content[np.minimum(places + 1, len(content) - 1)], ord("\n"))
-        if not np.isin(np.where(closing, after, before), ends).all():
-            return False
-        if empty:
-            quoted = np.bitwise_xor.accumulate(block == ord('"')) ^ (quotes % 2 == 1)
-            separators += int(((block == ord(mark)) & ~quoted).sum())
-        quotes += len(places)
-    return not empty or bool(separators == (width - 1) * rows)
-
-
 def _detected_separator(text: PlainText, usual: str) -> str:
     """The mark that splits the first rows into the same number of fields, the usual one before others."""
     try:
-        start = "".join(islice(text.lines(), 50))
-    except BadText:
+        with closing(text.lines()) as lines:
+            start = "".join(islice(lines, 50))[:1_000_000]
+    except _BadText:
         return usual
-    widths: dict[str, tuple[bool, int]] = {}
-    for mark in dict.fromkeys(usual + MARKS):
-        counts = []
+    scores = {}
+    for mark in dict.fromkeys(usual + ",;\t|"):
         try:
-            counts = [len(row) for row in csv.reader(io.StringIO(start[:1_000_000], newline=""), delimiter=mark) if row]
+            counts = [len(row) for row in csv.reader(io.StringIO(start, newline=""), delimiter=mark) if row] or [1]
         except csv.Error:
-            counts = []
-        top = counts[0] if counts else 1
-        # the last row may be cut off
-        widths[mark] = (len(set(counts[:-1] or counts)) == 1, top)
-    if widths[usual][1] > 1:
-        others = [mark for mark, (even, top) in widths.items() if even and top > 1]
-        return usual if widths[usual][0] or not others else max(others, key=lambda mark: widths[mark][1])
-    return max(widths, key=lambda mark: (widths[mark][1] > 1, widths[mark][0], widths[mark][1], mark == usual))
+            counts = [1]
+        even, several = len(set(counts[:-1] or counts)) == 1, counts[0] > 1  # the last row may be cut off
+        scores[mark] = (even and several, mark == usual and several, several, even, counts[0], mark == usual)
+    return max(scores, key=lambda mark: scores[mark])
 
 
 def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[list[str]]:
@@ -211,16 +356,23 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
             except StopIteration:
                 return
             except csv.Error as problem:
-                raise InputError(f"{where} (line {first}): {_quoting_problem(str(problem))}") from None
-            except BadText as problem:
+                said = str(problem)
+                reason = f'broken quoting ({said}); write each field that holds quotes in double quotes, with inner quotes as ""'
+                if "end of data" in said:
+                    reason = 'a double quote is opened and never closed; close it, or write a quote inside a quoted field as ""'
+                if "expected after" in said:
+                    reason = (
+                        'stray characters after a closing double quote; inside a quoted field write each quote as ""'
+                    )
+                raise InputError(f"{where} (line {first}): {reason}") from None
+            except _BadText as problem:
                 line, reason = problem.args
                 raise InputError(f"{where} (line {line}): {reason}") from None
             if not fields:
                 continue
             if width and len(fields) != width:
-                top = "header" if header else "first row"
                 raise InputError(
-                    f"{where} (line {first}): {len(fields)} fields where the {top} has {width}; "
+                    f"{where} (line {first}): {len(fields)} fields where the {'header' if header else 'first row'} has {width}; "
                     "a field that holds the separator must be in double quotes"
                 )
             width = len(fields)
@@ -228,147 +380,107 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
             yield fields
 
 
-def _quoting_problem(said: str) -> str:
-    if "end of data" in said:
-        return 'a double quote is opened and never closed; close it, or write a quote inside a quoted field as ""'
-    if "expected after" in said:
-        return 'stray characters after a closing double quote; inside a quoted field write each quote as ""'
-    return f'broken quoting ({said}); write each field that holds quotes in double quotes, with inner quotes as ""'
-
-
 # ---- JSON
 
 
-def _json_table(text: PlainText) -> SourceTable:
-    """JSON lines; its columns are the keys of the first thousand."""
-    return record_table(text.name, lambda: _json_records(text), 1_000, text.notes)
+def _json_table(text: PlainText, array: list[dict[str, Any]] | None) -> SourceTable:
+    """The objects of an array, with all their keys; or JSON lines, whose columns are the keys of the first thousand."""
+    if array is not None:
+        return record_table(text.name, lambda: iter(array), None, text.notes)
+    form = "write one object {…} with named fields per line"
 
-
-def _json_records(text: PlainText) -> Iterator[dict[str, Any]]:
-    decode = msgspec.json.Decoder().decode
-    try:
-        with closing(text.lines()) as lines:
-            for number, line in enumerate(lines, 1):
-                if line.isspace():
-                    continue
-                try:
-                    record = decode(line)
-                except (msgspec.MsgspecError, RecursionError, UnicodeError):
-                    record = _decoded(f"{text.name}: line {number}", line, "one object {…} per line")
-                if type(record) is not dict:
-                    raise InputError(
-                        f"{text.name}: line {number}: is a JSON {type(record).__name__}; write one object {{…}} with named "
-                        "fields per line"
-                    )
-                yield record
-    except BadText as problem:
-        bad, reason = problem.args
-        raise InputError(f"{text.name}: line {bad}: {reason}") from None
-
-
-def _decoded(where: str, content: str, form: str) -> Any:
-    """What Python's reader makes of it, which also takes NaN, lone surrogates and numbers of any size."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as problem:
-        raise InputError(f"{where}: is not JSON ({problem}); write {form}") from None
-
-
-def _json_array_table(text: PlainText) -> SourceTable:
-    """A list of objects, also under one key (`{"data": […]}`); columns of values; or JSON lines under this name."""
-    name, content = text.name, text.whole()
-    form = "a list of objects [{…}, …]"
-    records: Any = None
-    if content.lstrip()[:1] == "[":
-        records = _loaded(name, content, form)
-    elif content.lstrip()[:1] == "{" and "\n{" not in content:
+    def records() -> Iterator[dict[str, Any]]:
         try:
-            records = _loaded(name, content, form)
-        except InputError:
-            return _json_table(text)
-        lists = {key: value for key, value in records.items() if isinstance(value, list)}
-        maps = {key: list(value.values()) for key, value in records.items() if isinstance(value, dict)}
-        columns = lists if len(lists) == len(records) else maps if len(maps) == len(records) else {}
-        if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and not _objects(columns):
-            size = len(next(iter(columns.values())))
-            records = [{key: values[i] for key, values in columns.items()} for i in range(size)]
-        elif len(lists) == 1 and _objects(lists):
-            records = next(iter(lists.values()))
-        else:
-            return _json_table(text)
-    else:
-        return _json_table(text)
-    for row, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise InputError(f"{name}: row {row} is a JSON {type(record).__name__}; write {form}")
-    return record_table(name, lambda: iter(records), None, text.notes)
+            with closing(text.lines()) as lines:
+                for number, line in enumerate(lines, 1):
+                    if not line.isspace():
+                        where = f"{text.name}: line {number}:"
+                        yield _object(_decoded(where, line, form), where, form)
+        except _BadText as problem:
+            bad, reason = problem.args
+            raise InputError(f"{text.name}: line {bad}: {reason}") from None
+
+    return record_table(text.name, records, 1_000, text.notes)
 
 
-def _loaded(name: str, content: str, form: str) -> Any:
+def _decoded(where: str, content: str, form: str) -> object:
+    """What msgspec makes of it, or Python's reader, which also takes NaN, lone surrogates and numbers of any size."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return _decoded(name, content, form)
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as problem:
+            raise InputError(f"{where} is not JSON ({problem}); {form}") from None
 
 
-def _objects(columns: dict[str, list[Any]]) -> bool:
-    return any(isinstance(value, dict) for values in columns.values() for value in values[:5])
+def _object(record: object, where: str, form: str) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is a JSON {type(record).__name__}; {form}")
+    return record
+
+
+def _json_array(text: PlainText) -> list[dict[str, Any]] | None:
+    """A list of objects, also under one key (`{"data": […]}`), or columns of values; None for anything else."""
+    content, form = text.whole(), "write a list of objects [{…}, …]"
+    first = content.lstrip()[:1]
+    if first == "[":
+        records = _decoded(f"{text.name}:", content, form)
+    elif first == "{" and "\n{" not in content:
+        try:
+            whole = cast("dict[str, Any]", _decoded(f"{text.name}:", content, form))
+        except InputError:
+            return None
+        lists = {key: value for key, value in whole.items() if isinstance(value, list)}
+        maps = {key: list(value.values()) for key, value in whole.items() if isinstance(value, dict)}
+        columns = lists if len(lists) == len(whole) else maps if len(maps) == len(whole) else {}
+        objects = {key for key, values in (lists | columns).items() if any(isinstance(x, dict) for x in values[:5])}
+        if len(columns) > 1 and len({len(values) for values in columns.values()}) == 1 and not objects:
+            records = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        elif len(lists) == 1 and objects & set(lists):
+            records = next(iter(lists.values()))
+        else:
+            return None
+    else:
+        return None
+    return [_object(record, f"{text.name}: row {i}", form) for i, record in enumerate(cast("list[object]", records), 1)]
 
 
 # ---- Parquet, Arrow and workbooks
 
 
-def _columnar_table(path: Path, name: str, suffix: str, folder: Folder | None, limits: bool) -> SourceTable:
-    kind = "Parquet" if suffix == ".parquet" else "Arrow"
-
+def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTable:
     def scan() -> pl.LazyFrame:
-        assert folder is None or folder.path.exists()  # keeps an unpacked copy alive
         if kind == "Parquet":
             return pl.scan_parquet(path, glob=False)
         with path.open("rb") as file:
             stream = file.read(6) != b"ARROW1"
         return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)
 
-    with reading(name, kind):
-        columns = scan().collect_schema().names()
-
     def read(names: Sequence[str]) -> Iterator[Batch]:
         with reading(name, kind):
-            if limits:
-                _check_expansion(scan(), names, path, name)
+            frame = scan()
+            texts = [n for n, dtype in frame.select(names).collect_schema().items() if dtype == pl.String]
+            if limits and texts:  # a file of few bytes whose cells, by a look at three rows, would fill the memory
+                rows = frame.select(pl.len()).collect().item()
+                size = pl.sum_horizontal(pl.all().str.len_bytes())
+                cells = [
+                    frame.select(texts).slice(at, 1).collect().select(size).sum().item() or 0
+                    for at in {0, rows // 2, max(rows - 1, 0)}
+                ]
+                _check_expansion(name, path, rows * sum(cells) / len(cells), limits)
+                _check_expansion(name, path, float("inf") if max(cells) > LONGEST else 0, limits)
             yield from frame_batches(scan(), names)
 
-    return SourceTable(name, columns, read)
-
-
-def _check_expansion(frame: pl.LazyFrame, names: Sequence[str], path: Path, name: str) -> None:
-    """Refuse a file of few bytes whose cells, by a look at three rows, would fill the memory.
-
-    Raises:
-        InputError: it expands beyond what real text does.
-    """
-    texts = [n for n, dtype in frame.select(names).collect_schema().items() if dtype == pl.String]
-    if not texts:
-        return
-    rows = frame.select(pl.len()).collect().item()
-    sizes = [
-        frame.select(texts).slice(at, 1).collect().select(pl.sum_horizontal(pl.all().str.len_bytes())).sum().item() or 0
-        for at in {0, rows // 2, max(rows - 1, 0)}
-    ]
-    size, packed = rows * sum(sizes) / len(sizes), max(path.stat().st_size, 1)
-    if max(sizes) > LONGEST or (size > LARGE and size > EXPANSION * packed):
-        raise InputError(
-            f"{name}: expands more than {EXPANSION}-fold, to about {size / 1e9:.1f} GB: if it is meant to, give --no-limits"
-        )
+    with reading(name, kind):
+        return SourceTable(name, scan().collect_schema().names(), read)
 
 
 def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     """The first sheet of a workbook."""
-    if limits and zipfile.is_zipfile(path):
+    if zipfile.is_zipfile(path):
         with reading(name), zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > LARGE and size > EXPANSION * path.stat().st_size:
-            raise InputError(f"{name}: expands more than {EXPANSION}-fold: if it is meant to, give --no-limits")
+            _check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
     import fastexcel
 
     try:

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.text.counts import Ints
 from tokensieve.text.spill import StoredTexts
 
 LENGTHS = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)  # words, separated by white space
@@ -33,115 +30,82 @@ _STARTS, _STOPS = "(^|\n)", "($|\n)"  # of a line: \n alone ends one, in every l
 _CLOSING = "[\"')\\]»”’*_]*$"
 
 
-@dataclass(frozen=True)
-class Feature:
-    """One feature.
+_ENDS = {  # looked for in the end of a text
+    'ends "..."': r"(\.\.\.|…)" + _CLOSING,
+    'ends "."': r"(^|[^.])\.$",
+    'ends "!"': "!$",
+    'ends "?"': r"\?$",
+    'ends ":"': ":$",
+    'ends ","': ",$",
+    "ends with a quote": "[\"'”’»]$",
+    "ends with a digit": r"\d$",
+    "no final stop": "[.!?…。！？‽]" + _CLOSING,
+}
+_PATTERNS = {  # looked for in the whole text
+    "trailing spaces": "[ \t\u00a0]$",
+    "ends with a line break": "\n$",
+    "leading spaces": r"^\s",
+    "starts in lower case": r"^\s*\p{Ll}",
+    "starts with a quote": "^\\s*[\"'“‘«]",
+    "starts with a digit": r"^\s*\d",
+    "ALL CAPS": "[A-Z]{4}[A-Z]*([^0-9A-Za-z_]|$)",
+    "no capitals": r"\p{Lu}",
+    "2 spaces": "(^|[^ ])  ([^ ]|$)",
+    "3+ spaces": "   ",
+    "tab": "\t",
+    "line break": "\n",
+    "blank line": "\n[ \t\r]*\n",
+    "no-break space": "\u00a0",
+    "invisible character": "[\u200b\u200c\u200d\u2060\ufeff\u00ad]",
+    "HTML tag": r"<(!--|/?[A-Za-z][A-Za-z0-9]{0,9}([ \t\r\n/][^<>]*)?>)",
+    "HTML entity": r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;",
+    "**bold**": r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__",
+    "bullet list": _STARTS + r"[ \t]*[-*•‣◦][ \t]+\S",
+    "numbered list": _STARTS + r"[ \t]*\d{1,2}[.)][ \t]+\S",
+    "heading": _STARTS + r"#{1,6}[ \t]+\S",
+    "table": _STARTS + r"[ \t]*\|[^\n]*\|[ \t\r]*" + _STOPS,
+    "code": "`[^`\n]+`|```",
+    "[link](…)": r"\]\([^)\s]+\)",
+    "URL": r"https?://|www\.",
+    "e-mail address": r"[A-Za-z0-9._+\-]+@[A-Za-z0-9\-]+\.[A-Za-z]",
+    "HTML": r"</?[A-Za-z][A-Za-z0-9]*(\s[^<>]*)?/?>|&(amp|lt|gt|quot|nbsp|#\d+);",
+    "@name": r"(^|[\s(])@\w",
+    "#tag": r"(^|\s)#[\p{L}_]",
+    "number": r"\d",
+    "n/10 rating": r"(^|[^\d/.,])\d{1,2}([.,]\d)?\s?(/|out of)\s?(10|5|100)([^\d/]|$)",
+    "percentage": r"\d\s?%",
+    "sum of money": r"[$€£¥]\s?\d|\d\s?[€£¥]",
+    "emoji": "[\U0001f300-\U0001faff\u2600-\u27bf]",
+    "emoticon": r"(^|\s)[:;=]['\-]?[)(DPp/|](\s|$|[.,!?])",
+    "mojibake": "Ã[\u0080-\u00bf]|â€|â\u0080|Â[\u00a0-\u00bf]|\ufffd",
+    "!!": "!!",
+    "??": r"\?\?",
+    "?!": r"\?!|!\?",
+    "...": r"\.\.\.|…",
+    "— dash": "—|–| -- ",
+    "; semicolon": ";",
+    ": colon": r":(\s|$)",
+    "(parentheses)": r"\([^)]*\)",
+    '"quotes"': '["“”„«»]',
+    "curly quotes": "[“”‘’]",
+    "repeated letters": "|".join(letter * 3 for letter in ascii_lowercase if letter != "w"),
+    "*asterisks*": r"(^|[^*])\*\w[^*\n]*\w\*([^*]|$)",
+}
+_ABSENT = ("no final stop", "no capitals")  # hold where their pattern is not found
 
-    Attributes:
-        name: without brackets.
-        pattern: found somewhere in what it is looked for in; "" for a range of words.
-        where: the whole text, or its end.
-        absent: whether the feature holds where the pattern is *not* found.
-        words: least number of words, and one more than the most (None: no most), where it is a range.
-    """
 
-    name: str
-    pattern: str = ""
-    where: Literal["text", "end"] = "text"
-    absent: bool = False
-    words: tuple[int, int | None] | None = None
-
-    @property
-    def token(self) -> str:
-        """The name as a token type."""
-        return f"⟨{self.name}⟩"
-
-    def to_expr(self) -> pl.Expr:
-        """Whether it holds, over columns "text", "end" and "words"."""
-        if self.words is not None:
-            least, below = self.words
-            enough = pl.col("words") >= least
-            return enough if below is None else enough & (pl.col("words") < below)
-        found = pl.col(self.where).str.contains(self.pattern)
-        return ~found if self.absent else found
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON values."""
-        if self.words is not None:
-            return {"token": self.token, "words": list(self.words)}
-        return {"token": self.token, "pattern": self.pattern, "where": self.where, "absent": self.absent}
+def _features() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for least, below in zip(LENGTHS, (*LENGTHS[1:], None), strict=True):
+        found[f"⟨length {least}–{below}⟩" if below else f"⟨length {least}+⟩"] = {"words": [least, below]}
+    for where, patterns in (("end", _ENDS), ("text", _PATTERNS)):
+        for name, pattern in patterns.items():
+            found[f"⟨{name}⟩"] = {"pattern": pattern, "where": where, "absent": name in _ABSENT}
+    return found
 
 
-def _lengths() -> list[Feature]:
-    ranges = zip(LENGTHS, (*LENGTHS[1:], None), strict=True)
-    return [
-        Feature(f"length {least}–{below}" if below else f"length {least}+", words=(least, below))
-        for least, below in ranges
-    ]
-
-
-FEATURES: tuple[Feature, ...] = (
-    *_lengths(),
-    Feature('ends "..."', r"(\.\.\.|…)" + _CLOSING, "end"),
-    Feature('ends "."', r"(^|[^.])\.$", "end"),
-    Feature('ends "!"', "!$", "end"),
-    Feature('ends "?"', r"\?$", "end"),
-    Feature('ends ":"', ":$", "end"),
-    Feature('ends ","', ",$", "end"),
-    Feature("ends with a quote", "[\"'”’»]$", "end"),
-    Feature("ends with a digit", r"\d$", "end"),
-    Feature("no final stop", "[.!?…。！？‽]" + _CLOSING, "end", absent=True),
-    Feature("trailing spaces", "[ \t\u00a0]$"),
-    Feature("ends with a line break", "\n$"),
-    Feature("leading spaces", r"^\s"),
-    Feature("starts in lower case", r"^\s*\p{Ll}"),
-    Feature("starts with a quote", "^\\s*[\"'“‘«]"),
-    Feature("starts with a digit", r"^\s*\d"),
-    Feature("ALL CAPS", "[A-Z]{4}[A-Z]*([^0-9A-Za-z_]|$)"),
-    Feature("no capitals", r"\p{Lu}", absent=True),
-    Feature("2 spaces", "(^|[^ ])  ([^ ]|$)"),
-    Feature("3+ spaces", "   "),
-    Feature("tab", "\t"),
-    Feature("line break", "\n"),
-    Feature("blank line", "\n[ \t\r]*\n"),
-    Feature("no-break space", "\u00a0"),
-    Feature("invisible character", "[\u200b\u200c\u200d\u2060\ufeff\u00ad]"),
-    Feature("HTML tag", r"<(!--|/?[A-Za-z][A-Za-z0-9]{0,9}([ \t\r\n/][^<>]*)?>)"),
-    Feature("HTML entity", r"&([A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;"),
-    Feature("**bold**", r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__"),
-    Feature("bullet list", _STARTS + r"[ \t]*[-*•‣◦][ \t]+\S"),
-    Feature("numbered list", _STARTS + r"[ \t]*\d{1,2}[.)][ \t]+\S"),
-    Feature("heading", _STARTS + r"#{1,6}[ \t]+\S"),
-    Feature("table", _STARTS + r"[ \t]*\|[^\n]*\|[ \t\r]*" + _STOPS),
-    Feature("code", "`[^`\n]+`|```"),
-    Feature("[link](…)", r"\]\([^)\s]+\)"),
-    Feature("URL", r"https?://|www\."),
-    Feature("e-mail address", r"[A-Za-z0-9._+\-]+@[A-Za-z0-9\-]+\.[A-Za-z]"),
-    Feature("HTML", r"</?[A-Za-z][A-Za-z0-9]*(\s[^<>]*)?/?>|&(amp|lt|gt|quot|nbsp|#\d+);"),
-    Feature("@name", r"(^|[\s(])@\w"),
-    Feature("#tag", r"(^|\s)#[\p{L}_]"),
-    Feature("number", r"\d"),
-    Feature("n/10 rating", r"(^|[^\d/.,])\d{1,2}([.,]\d)?\s?(/|out of)\s?(10|5|100)([^\d/]|$)"),
-    Feature("percentage", r"\d\s?%"),
-    Feature("sum of money", r"[$€£¥]\s?\d|\d\s?[€£¥]"),
-    Feature("emoji", "[\U0001f300-\U0001faff\u2600-\u27bf]"),
-    Feature("emoticon", r"(^|\s)[:;=]['\-]?[)(DPp/|](\s|$|[.,!?])"),
-    Feature("mojibake", "Ã[\u0080-\u00bf]|â€|â\u0080|Â[\u00a0-\u00bf]|\ufffd"),
-    Feature("!!", "!!"),
-    Feature("??", r"\?\?"),
-    Feature("?!", r"\?!|!\?"),
-    Feature("...", r"\.\.\.|…"),
-    Feature("— dash", "—|–| -- "),
-    Feature("; semicolon", ";"),
-    Feature(": colon", r":(\s|$)"),
-    Feature("(parentheses)", r"\([^)]*\)"),
-    Feature('"quotes"', '["“”„«»]'),
-    Feature("curly quotes", "[“”‘’]"),
-    Feature("repeated letters", "|".join(letter * 3 for letter in ascii_lowercase if letter != "w")),
-    Feature("*asterisks*", r"(^|[^*])\*\w[^*\n]*\w\*([^*]|$)"),
-)
-FORMATTING: tuple[str, ...] = tuple(feature.token for feature in FEATURES)
-_KNOWN = frozenset(FORMATTING)
+FEATURES = _features()  # token type → how to look for it, as JSON values
+FORMATTING = tuple(FEATURES)
 
 
 def formatting_names(fields: Sequence[str] = ()) -> tuple[str, ...]:
@@ -150,73 +114,49 @@ def formatting_names(fields: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def formatting_features(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Features, given by their names, as JSON values: how to look for each (`Feature.to_dict`), and in which field."""
-    known = {feature.token: feature.to_dict() for feature in FEATURES}
+    """How to look for the features of these names, and in which field, as JSON values."""
     out = []
     for name in names:
         field, _, token = name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
-        out.append(known["⟨" + token] | ({"token": name, "field": field} if field else {}))
+        out.append({"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})})
     return out
 
 
 def is_formatting(token: str) -> bool:
     """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩."""
-    return token.endswith("⟩") and (token in _KNOWN or token[token.find(":⟨") + 1 :] in _KNOWN)
+    return token.endswith("⟩") and (token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
 
 
 def formatting_bits(texts: pl.Series | StoredTexts, fields: Sequence[str] = ()) -> Bits:
-    """Which features hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
+    """Which of `formatting_names(fields)` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
 
     A text of white space only has its length and its spaces, and no end.
 
     Args:
         texts: n texts, in memory or in files.
-        fields: that the texts were joined from (`tokensieve.text.formatting`), if any.
+        fields: that the texts were joined from (`join_fields`), if any.
     """
-    if isinstance(texts, StoredTexts):
-        return np.concatenate(
-            [formatting_bits(texts[:0], fields), *(formatting_bits(t, fields) for t in texts.batches())]
-        )
-    blocks = [np.empty((0, -(-len(formatting_names(fields)) // 8)), np.uint8)]
-    for start in range(0, len(texts), CHUNK):
-        chunk = texts[start : start + CHUNK]
-        parts = [_holds(part) for part in (_parts(chunk, fields) if fields else [chunk])]
-        blocks.append(np.packbits(np.hstack(parts), axis=1))
+    text, expressions = pl.col("text"), []
+    for name, kind in FEATURES.items():
+        if "words" in kind:
+            least, below = cast("tuple[int, int | None]", kind["words"])
+            holds = pl.col("words").is_between(least, below or 2**31, closed="left")
+        else:
+            holds = pl.col(str(kind["where"])).str.contains(str(kind["pattern"])) != bool(kind["absent"])
+        expressions.append(holds.alias(name))
+    blocks = [np.empty((0, -(-len(FEATURES) * max(len(fields), 1) // 8)), np.uint8)]
+    for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
+        for start in range(0, len(batch), CHUNK):
+            chunk = batch[start : start + CHUNK]
+            parts = []
+            for part in _parts(chunk, fields) if fields else [chunk]:
+                frame = pl.LazyFrame({"text": part}).with_columns(
+                    end=text.str.tail(REACH).str.strip_chars_end().str.tail(END),
+                    words=text.str.count_matches(r"\S+"),
+                )
+                parts.append(frame.select(expressions).collect().to_numpy())
+            blocks.append(np.packbits(np.hstack(parts), axis=1))
     return np.concatenate(blocks)
-
-
-def chosen(bits: Bits, features: Sequence[int] | Ints) -> sp.csr_array:
-    """Some of the features of `formatting_bits`, CSR (n, len(features)), float64 ones."""
-    picked = np.asarray(features, dtype=np.int64)
-    shift = (7 - picked % 8).astype(np.uint8)
-    return sp.csr_array(((bits[:, picked // 8] >> shift) & 1).astype(np.float64))
-
-
-def formatting(texts: pl.Series | StoredTexts, fields: Sequence[str] = ()) -> sp.csr_array:
-    """Which of `formatting_names(fields)` hold for each text, CSR (n, features), float64 ones."""
-    return chosen(formatting_bits(texts, fields), range(len(formatting_names(fields))))
-
-
-def frequent_formatting(bits: Bits, names: Sequence[str], min_documents: int) -> tuple[str, ...]:
-    """The features that hold for at least `min_documents` texts, and not for all.
-
-    Args:
-        bits: of the texts.
-        names: of all features.
-        min_documents: least number of texts.
-    """
-    found = np.unpackbits(bits, axis=1, count=len(names)).sum(axis=0, dtype=np.int64)
-    return tuple(name for name, n in zip(names, found, strict=True) if min_documents <= n < len(bits))
-
-
-def _holds(texts: pl.Series) -> NDArray[np.bool_]:
-    text = pl.col("text")
-    frame = pl.LazyFrame({"text": texts}).with_columns(
-        end=text.str.tail(REACH).str.strip_chars_end().str.tail(END),
-        words=text.str.count_matches(r"\S+"),
-    )
-    found = frame.select(feature.to_expr().alias(feature.token) for feature in FEATURES)
-    return found.collect().to_numpy()
 
 
 def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
@@ -231,11 +171,6 @@ def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
 
 
 BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
-
-
-def mark(field: str) -> str:
-    """What precedes a part of this field."""
-    return f"⟦{field}⟧"
 
 
 def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
@@ -253,8 +188,8 @@ def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
     for name, column in zip(fields, columns, strict=True):
         part = column.fill_null("")
         for field in fields:
-            part = part.str.replace_all(mark(field), f"[{field}]", literal=True)
-        marked.append(pl.lit(mark(name) + " ") + part)
+            part = part.str.replace_all(f"⟦{field}⟧", f"[{field}]", literal=True)
+        marked.append(pl.lit(f"⟦{name}⟧ ") + part)
     text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
     absent = pl.all_horizontal(column.is_null() for column in columns)
     frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})

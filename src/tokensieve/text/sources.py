@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import file_table, kind_of
-from tokensieve.text.plain_text import PACKED, PlainText, check_regular, reading, unpacked
+from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading, unpacked, whole_text
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.spill import Folder, storing
+from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, ArrowStream, Batch, SourceTable, frame_batches, frame_table, list_table
 
 if TYPE_CHECKING:
@@ -27,22 +26,14 @@ Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | ArrowStream
 Source: TypeAlias = (
     "str | Path | Sequence[str | Path] | Frame | Mapping[str, Any] | tuple[Sequence[Any], Sequence[Any]]"
 )
-LAYOUTS = "data files, one subfolder of .txt files per label, or train/LABEL/*.txt beside test/LABEL/*.txt"
 NAMED = {
     "imdb": "stanfordnlp/imdb",
     "yelp": "Yelp/yelp_review_full",
-}  # data sets by name: their ids on the Hugging Face hub
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+}  # data sets by name: their ids on Hugging Face's hub
 
 
-class Opened:
-    """A source, opened.
-
-    Args:
-        train: the rows to learn from (the only rows, where the source has no split).
-        test: the source's own test rows, or None.
-        ignored: parts of the source without labels → number of documents left aside there.
-    """
+class _Opened:
+    """A source: the rows to learn from, its own test rows if any, and parts without labels → documents left aside there."""
 
     def __init__(
         self, train: SourceTable, test: SourceTable | None = None, ignored: Mapping[str, int] | None = None
@@ -57,7 +48,7 @@ class Opened:
 
 def open_source(
     source: Source, settings: SourceSettings | None = None, labelled: bool = True, columns: Sequence[str] = ()
-) -> Opened:
+) -> _Opened:
     """Open a source of any kind; an existing path wins over a data set of the same name.
 
     Args:
@@ -72,27 +63,17 @@ def open_source(
     how = settings or SourceSettings()
     frame = frame_table(source)
     if frame is not None:
-        return Opened(frame)
+        return _Opened(frame)
     if isinstance(source, tuple):
-        return Opened(list_table(source))
+        return _Opened(list_table(source))
     if isinstance(source, list) and source and all(isinstance(one, str | Path) for one in source):
-        return Opened(_together([open_source(one, how, labelled, columns).train for one in source]))
+        return _Opened(_together([open_source(one, how, labelled, columns).train for one in source]))
     if not isinstance(source, str | Path):
-        opened = _open_datasets(source)
-        if opened is None:
-            raise InputError(
-                f"cannot read a {type(source).__name__}: give a path, a data frame, an Arrow table, a data set of the datasets "
-                "library or (texts, labels)"
-            )
-        return opened
+        return _open_datasets(source)
     if str(source) == "-":
-        return Opened(_standard_input(how, labelled, columns))
-    if _ADDRESS.match(str(source)):
-        return Opened(_address_table(str(source), how))
-    return _open_path(source, how, labelled)
-
-
-def _open_path(source: str | Path, how: SourceSettings, labelled: bool) -> Opened:
+        return _Opened(_standard_input(how, labelled, columns))
+    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(source)):
+        return _Opened(_address_table(str(source), how))
     path = Path(source)
     try:
         kind = "folder" if path.is_dir() else "file" if path.exists() else "none"
@@ -103,30 +84,19 @@ def _open_path(source: str | Path, how: SourceSettings, labelled: bool) -> Opene
     if kind == "folder":
         return _open_folder(path, how, labelled)
     if kind == "file":
-        check_regular(path)
-        return Opened(file_table(path, how))
+        return _Opened(file_table(path, how))
     if found:
-        return Opened(_together([file_table(Path(name), how) for name in found]))
+        return _Opened(_together([file_table(Path(name), how) for name in found]))
     if str(source) in NAMED:
         return _open_named(str(source))
-    near = get_close_matches(path.name, _names_beside(path), n=1)
+    beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+    near = get_close_matches(path.name, beside, n=1)
     hint = f"did you mean {str(path.parent / near[0])!r}?" if near else "check the path"
     raise InputError(f"there is no file or folder {str(source)!r}; {hint} (data sets by name: {', '.join(NAMED)})")
 
 
-def _names_beside(path: Path) -> list[str]:
-    try:
-        return sorted(p.name for p in path.parent.iterdir())
-    except OSError:
-        return []
-
-
 def _together(tables: Sequence[SourceTable]) -> SourceTable:
-    """Several tables as one; a column that one of them lacks is missing there.
-
-    Raises:
-        InputError: they have no column in common.
-    """
+    """Several tables as one; a column that one of them lacks is missing there."""
     if len(tables) == 1:
         return tables[0]
     columns = list(dict.fromkeys(column for table in tables for column in table.columns))
@@ -156,47 +126,43 @@ def _together(tables: Sequence[SourceTable]) -> SourceTable:
 # ---- folders
 
 
-def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> Opened:
+def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
     with reading(str(path)):
         train = path / "train" if (path / "train").is_dir() else path
-        files, ignored = _label_files(train)
-        test_files, _ = _label_files(path / "test") if train != path and (path / "test").is_dir() else ({}, {})
-        flat = _texts_in(path)
+        files = _label_files(train)
+        test_files = _label_files(path / "test") if train != path and (path / "test").is_dir() else {}
+        flat = sorted(path.glob("*.txt"))
         data = sorted(p for p in (*path.glob("*"), *path.glob("data/*")) if p.is_file() and kind_of(p.name))
-    if not files and flat and not labelled:
-        return Opened(_folder_table(path, {"": flat}, how, ("text",)))
+    ignored = {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}  # aclImdb's reviews without a label
     if files:
         test = _folder_table(path / "test", test_files, how) if test_files else None
-        return Opened(_folder_table(train, files, how), test, ignored)
+        return _Opened(_folder_table(train, files, how), test, ignored)
+    if flat and not labelled:
+        return _Opened(_folder_table(path, {"": flat}, how, ("text",)))
     if not data:
-        raise InputError(f"{str(path)!r} is a folder but no data set; understood are: {LAYOUTS}")
+        raise InputError(
+            f"{str(path)!r} is a folder but no data set; understood are: data files, one subfolder of .txt files per label, or "
+            "train/LABEL/*.txt beside test/LABEL/*.txt"
+        )
     parts: dict[str, list[SourceTable]] = {}
     for file in data:
-        found = re.match(r"(train|test|dev|validation|valid|val)(?![a-z])", file.name.lower())
-        parts.setdefault(found[1] if found else "", []).append(file_table(file, how))
-    named = "train" in parts
-    held = _together(parts["test"]) if named and "test" in parts else None
-    used = parts["train"] if named else [table for tables in parts.values() for table in tables]
-    aside = {part: 1 for part in parts if named and part not in ("train", "test")}
-    for part in aside:
-        first = parts[part][0].columns[0]
-        aside[part] = sum(len(batch[first]) for table in parts[part] for batch in table.read([first]))
-    return Opened(_together(used), held, aside)
+        part = re.match(r"(train|test|dev|validation|valid|val)(?![a-z])", file.name.lower())
+        parts.setdefault(part[1] if part else "", []).append(file_table(file, how))
+    if "train" not in parts:
+        return _Opened(_together([table for tables in parts.values() for table in tables]))
+    held = _together(parts["test"]) if "test" in parts else None
+    aside = {name: _together(tables) for name, tables in parts.items() if name not in ("train", "test")}
+    sizes = {
+        name: sum(len(batch[table.columns[0]]) for batch in table.read(table.columns[:1]))
+        for name, table in aside.items()
+    }
+    return _Opened(_together(parts["train"]), held, sizes)
 
 
-def _label_files(path: Path) -> tuple[dict[str, list[Path]], dict[str, int]]:
-    """Label → its .txt files; and what is left aside: aclImdb's `unsup` holds reviews without a label."""
-    found = {p.name: _texts_in(p) for p in sorted(path.iterdir()) if p.is_dir()}
-    files = {name: texts for name, texts in found.items() if texts}
-    ignored = {"unsup": len(files.pop("unsup"))} if "unsup" in files else {}
-    return files, ignored
-
-
-def _texts_in(path: Path) -> list[Path]:
-    files = sorted(path.glob("*.txt"))
-    for file in files:
-        check_regular(file)
-    return files
+def _label_files(path: Path) -> dict[str, list[Path]]:
+    """Label → its .txt files."""
+    found = {p.name: sorted(p.glob("*.txt")) for p in sorted(path.iterdir()) if p.is_dir()}
+    return {name: texts for name, texts in found.items() if texts}
 
 
 def _folder_table(
@@ -212,23 +178,6 @@ def _folder_table(
     return SourceTable(str(path), columns, read)
 
 
-def whole_text(path: Path, how: SourceSettings) -> str:
-    """All of a text file, in the encoding given or, if none is, the one detected.
-
-    Raises:
-        InputError: it cannot be read, or is not text.
-    """
-    if how.encoding is None:
-        try:
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                content = file.read(10_000_000)
-                if "\0" not in content and not file.read(1):
-                    return content
-        except (OSError, UnicodeError):
-            pass  # read with care below
-    return PlainText(path, str(path), how).whole()
-
-
 # ---- standard input and addresses
 
 
@@ -237,57 +186,42 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
 
     Text whose first line names one of `columns`, or that must have labels, is CSV (TSV, where a tab separates the names); any
     other text is one document per line, in a column named text.
-
-    Raises:
-        InputError: nothing comes, or what comes cannot be read.
     """
     name, folder = "standard input", Folder()
-    path = folder.new()
-    stream = sys.stdin.buffer
-    start = stream.read(2**16)
-    with path.open("wb") as file:
-        block = start
-        while block:
-            with storing():
-                file.write(block)
-            block = stream.read(2**22)
+    path = folder.save(iter(lambda: sys.stdin.buffer.read(2**22), b""))
+    start = _beginning(path)
     if not start.strip():
         raise InputError("standard input is empty: pipe texts into the command, or name a file")
     packed = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}.get(start[:2])
     if packed:
         path = unpacked(path.rename(f"{path}{packed}"), name, folder, how.limits)
-        with path.open("rb") as file:
-            start = file.read(2**16)
-    suffix = _stdin_suffix(start, how, labelled, columns)
+        start = _beginning(path)
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    first = text.partition(b"\n")[0].decode(errors="replace").strip()
+    suffix = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"PK\x03\x04": ".xlsx"}.get(start[:4])
+    suffix = suffix or {b"{": ".jsonl", b"[": ".json"}.get(text[:1], "")
+    for kind, marks in ((".tsv", "\t"), (".csv", how.separator or ",;|")):
+        named = any(set(columns) & {column.strip().strip('"') for column in first.split(mark)} for mark in marks)
+        suffix = suffix or (kind if named else "")
+    if not suffix and labelled:
+        suffix = ".tsv" if "\t" in first else ".csv"
+    if not suffix and (how.separator or not how.header):
+        suffix = ".csv"
     path = path.rename(f"{path}{suffix or '.txt'}")
     if suffix:
         table = file_table(path, how, name)
     else:
-        table = _line_table(PlainText(path, name, how))
+        plain = PlainText(path, name, how)
+        lines = [line.removesuffix("\r") for line in plain.whole().removesuffix("\n").split("\n")]
+        texts = pl.Series(lines, dtype=pl.String)
+        table = SourceTable(name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=plain.notes)
     table.kept = folder
     return table
 
 
-def _stdin_suffix(content: bytes, how: SourceSettings, labelled: bool, columns: Sequence[str]) -> str:
-    binary = {b"PAR1": ".parquet", b"ARRO": ".arrow", b"PK\x03\x04": ".xlsx"}.get(content[:4])
-    if binary:
-        return binary
-    start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start in (b"{", b"["):
-        return ".jsonl" if start == b"{" else ".json"
-    first = content.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode(errors="replace").strip()
-    for suffix, marks in ((".tsv", "\t"), (".csv", how.separator or ",;|")):
-        if any(set(columns) & {name.strip().strip('"') for name in first.split(mark)} for mark in marks):
-            return suffix
-    if labelled:
-        return ".tsv" if "\t" in first else ".csv"
-    return ".csv" if how.separator or not how.header else ""
-
-
-def _line_table(text: PlainText) -> SourceTable:
-    lines = text.whole().removesuffix("\n").split("\n")
-    texts = pl.Series([line.removesuffix("\r") for line in lines], dtype=pl.String)
-    return SourceTable(text.name, ("text",), lambda names: iter([dict.fromkeys(names, texts)]), notes=text.notes)
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(2**16)
 
 
 def shown_address(address: str) -> str:
@@ -303,31 +237,32 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
     kind = kind_of(name)
     if kind not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".ipc", ".feather"):
         raise InputError(f"{name}: of addresses .csv .tsv .jsonl .parquet and .arrow files are read; download it first")
-    try:
-        if kind in (".csv", ".tsv", ".jsonl", ".ndjson"):
-            folder = Folder()
-            path = folder.path / f"copy{kind}"
-            with path.open("wb") as file:
-                for block in _downloaded(address, name):
-                    with storing():
-                        file.write(block)
-            table = file_table(path, how, name)
-            table.kept = folder
-            return table
-        scan = pl.scan_parquet if kind == ".parquet" else pl.scan_ipc
-        columns = scan(address).collect_schema().names()
-    except InputError:
-        raise
-    except Exception as problem:  # every cloud has errors of its own
-        raise InputError(f"cannot read {name}: {_without_secrets(problem, address)}") from None
+    scan = pl.scan_parquet if kind == ".parquet" else pl.scan_ipc
+
+    def failed(problem: Exception) -> InputError:
+        """One line, without the parts of the address that may be secret."""
+        said = (str(problem).splitlines() or [type(problem).__name__])[0].replace(address, name)
+        said = re.sub(r"[?&][^\s'\"]*", "", re.sub(r"://[^/\s@]*@", "://", said))[:300]
+        return InputError(f"cannot read {name}: {said}; check the address and the credentials")
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         try:
             yield from frame_batches(scan(address), names)
         except Exception as problem:
-            raise InputError(f"cannot read {name}: {_without_secrets(problem, address)}") from None
+            raise failed(problem) from None
 
-    return SourceTable(name, columns, read)
+    try:
+        if kind in (".csv", ".tsv", ".jsonl", ".ndjson"):
+            folder = Folder()
+            copy = folder.save(_downloaded(address, name))
+            table = file_table(copy.rename(f"{copy}{kind}"), how, name)
+            table.kept = folder
+            return table
+        return SourceTable(name, scan(address).collect_schema().names(), read)
+    except InputError:
+        raise
+    except Exception as problem:  # every cloud has errors of its own
+        raise failed(problem) from None
 
 
 def _downloaded(address: str, name: str) -> Iterator[bytes]:
@@ -338,8 +273,7 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
         if name.lower().endswith(PACKED):
             raise InputError(f"{name}: download packed files first")
         with urlopen(address, timeout=60) as response:
-            while block := response.read(2**22):
-                yield block
+            yield from iter(lambda: response.read(2**22), b"")
         return
     if not hasattr(pl, "scan_lines"):
         raise InputError(f"{name}: this version of Polars reads only .parquet and .arrow there; download it first")
@@ -347,19 +281,10 @@ def _downloaded(address: str, name: str) -> Iterator[bytes]:
         yield ("\n".join(part.to_series().fill_null("").to_list()) + "\n").encode()
 
 
-def _without_secrets(problem: Exception, address: str) -> str:
-    """The first line of an error, without the parts of the address that may be secret."""
-    said = (str(problem).splitlines() or [type(problem).__name__])[0]
-    said = said.replace(address, shown_address(address))
-    said = re.sub(r"://[^/\s@]*@", "://", said)
-    return re.sub(r"[?&][^\s'\"]*", "", said)[:300] + "; check the address and the credentials"
-
-
 # ---- data sets of the datasets library
 
 
-def _open_named(name: str) -> Opened:
-    hub_id = NAMED[name]
+def _open_named(name: str) -> _Opened:
     try:
         import datasets
     except ImportError:
@@ -369,49 +294,50 @@ def _open_named(name: str) -> Opened:
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
-        splits = datasets.load_dataset(hub_id)
+        splits = datasets.load_dataset(NAMED[name])
     # the loader fails in many libraries' own ways (network, hub, disk, format); each is a reason to stop
     except Exception as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise InputError(
-            f"cannot load the data set {name!r} ({hub_id}): {reason}; check the network, or give a file"
+            f"cannot load the data set {name!r} ({NAMED[name]}): {reason}; check the network, or give a file"
         ) from None
-    tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in splits.items()}
-    ignored = {part: data.num_rows for part, data in splits.items() if part not in ("train", "test")}
-    return Opened(tables["train"], tables.get("test"), ignored)
+    return _splits(splits, name)
 
 
-def _open_datasets(source: Any) -> Opened | None:
-    """A `Dataset` or `DatasetDict` of the datasets library; None for anything else."""
+def _open_datasets(source: object) -> _Opened:
+    """A `Dataset` or `DatasetDict` of the datasets library."""
     # such an object exists only where the library is loaded; do not load it for others
     library = sys.modules.get("datasets")
-    if library is None:
-        return None
-    if isinstance(source, library.Dataset):
-        return Opened(_dataset_table("the data set", source))
-    if not isinstance(source, library.DatasetDict):
-        return None
-    parts = dict(source)
+    if library is not None and isinstance(source, library.Dataset):
+        return _Opened(_dataset_table("the data set", source))
+    if library is not None and isinstance(source, library.DatasetDict):
+        return _splits(source, "the data set")
+    raise InputError(
+        f"cannot read a {type(source).__name__}: give a path, a data frame, an Arrow table, a data set of the datasets "
+        "library or (texts, labels)"
+    )
+
+
+def _splits(parts: Mapping[str, Any], name: str) -> _Opened:
     train = "train" if "train" in parts else next(iter(parts), None)
     if train is None or (train != "train" and len(parts) > 1):
         raise InputError(
             f"a DatasetDict needs a part 'train'; it has {', '.join(map(repr, parts)) or 'none'}: pass one part"
         )
+    tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in parts.items()}
     ignored = {part: data.num_rows for part, data in parts.items() if part not in (train, "test")}
-    tables = {part: _dataset_table(f"the data set ({part})", data) for part, data in parts.items()}
-    return Opened(tables[train], tables.get("test") if train != "test" else None, ignored)
+    return _Opened(tables[train], tables.get("test") if train != "test" else None, ignored)
 
 
 def _dataset_table(name: str, data: Any) -> SourceTable:
-    decoders = {column: getattr(data.features[column], "names", None) for column in data.column_names}
+    """Its rows, class indices as their names; the library's −1 means: no label."""
+
+    def decoded(column: str, values: Iterable[Any]) -> list[Any]:
+        names = getattr(data.features[column], "names", None)
+        return list(values) if names is None else [None if v is None or v < 0 else names[v] for v in values]
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for batch in data.iter(batch_size=BATCH):
-            yield {column: _class_names(batch[column], decoders[column]) for column in names}
+            yield {column: decoded(column, batch[column]) for column in names}
 
     return SourceTable(name, list(data.column_names), read)
-
-
-def _class_names(values: Iterable[Any], names: Sequence[str] | None) -> list[Any]:
-    """Class indices as their names; the library's −1 means: no label."""
-    return list(values) if names is None else [None if v is None or v < 0 else names[v] for v in values]

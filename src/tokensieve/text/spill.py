@@ -9,11 +9,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from array import array
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import overload
 
 import numpy as np
 import polars as pl
@@ -23,8 +22,6 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Ints
 
-PREFIX = "tokensieve-"
-DIGEST = 12  # bytes: among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹
 DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
 ROWS, PARTITIONS = 20_000_000, 64  # of document frequencies: most in memory, and files they are divided among
 
@@ -34,7 +31,7 @@ class Folder:
 
     def __init__(self) -> None:
         with storing():
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self.path = Path(tempfile.mkdtemp(prefix="tokensieve-"))
         self._files = 0
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
@@ -42,6 +39,15 @@ class Folder:
         """A path that nobody else has."""
         self._files += 1
         return self.path / f"{self._files:07d}"
+
+    def save(self, blocks: Iterable[bytes]) -> Path:
+        """A new file with these bytes."""
+        path = self.new()
+        with path.open("wb") as file:
+            for block in blocks:
+                with storing():
+                    file.write(block)
+        return path
 
 
 @contextmanager
@@ -63,16 +69,6 @@ def storing(needed: int | None = None) -> Iterator[None]:
             f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
             "folder on a larger disk"
         ) from None
-
-
-def close_with(owner: object, file: IO[bytes]) -> None:
-    """Close a file when its writer goes, as bad input or a full disk may end the writing before `finish`."""
-
-    def close() -> None:
-        with suppress(OSError):  # what could not be written was reported when it was written
-            file.close()
-
-    weakref.finalize(owner, close)
 
 
 class StoredTexts:
@@ -136,45 +132,20 @@ class TextWriter:
 
     def __init__(self) -> None:
         self.folder = Folder()
-        self._path = self.folder.new()
-        with storing():
-            self._file = self._path.open("wb")
-        close_with(self, self._file)
-        self._ends = array("q", [0])
+        self._path, self._sizes = self.folder.save([]), [np.zeros(1, np.int64)]
 
-    def extend(self, texts: Iterable[str]) -> None:
+    def extend(self, texts: Sequence[str]) -> None:
         """More texts, without lone surrogates."""
-        with storing():
-            for text in texts:
-                self._ends.append(self._ends[-1] + self._file.write(text.encode()))
+        encoded = [text.encode() for text in texts]
+        with storing(), self._path.open("ab") as file:
+            file.writelines(encoded)
+        self._sizes.append(np.array([len(text) for text in encoded], np.int64))
 
     def finish(self) -> StoredTexts:
         """The texts."""
-        with storing():
-            self._file.close()
-        ends = np.array(self._ends, dtype=np.int64)
+        ends = np.cumsum(np.concatenate(self._sizes))
         data = np.memmap(self._path, np.uint8, "r") if ends[-1] else np.empty(0, np.uint8)
         return StoredTexts(self.folder, data, ends, np.arange(len(ends) - 1))
-
-
-class Shards:
-    """Parts of a table of columns of unequal lengths, one folder of files after the other."""
-
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
-        self._paths: list[dict[str, Path]] = []
-
-    def write(self, **columns: NDArray[Any] | pl.Series) -> None:
-        """One more part."""
-        paths = {name: self.folder.new() for name in columns}
-        with storing():
-            for name, column in columns.items():
-                pl.DataFrame({name: column}).write_ipc(paths[name])
-        self._paths.append(paths)
-
-    def __iter__(self) -> Iterator[dict[str, pl.Series]]:
-        for paths in self._paths:
-            yield {name: pl.read_ipc(path)[name] for name, path in paths.items()}
 
 
 class MatrixWriter:
@@ -186,33 +157,27 @@ class MatrixWriter:
     """
 
     def __init__(self, folder: Folder, most: int) -> None:
-        self._folder, self._kind = folder, np.int32 if most < 2**31 else np.int64
-        self._paths = folder.new(), folder.new()
-        self._needed = most * (np.dtype(self._kind).itemsize + 8)
-        with storing(self._needed):
-            self._files = [path.open("wb") for path in self._paths]
-        for file in self._files:
-            close_with(self, file)
+        self._folder = folder
+        self._kind = np.dtype(np.int32 if most < 2**31 else np.int64)
+        self._paths = folder.save([]), folder.save([])
+        self._needed = most * (self._kind.itemsize + 8)
         self._starts = [np.zeros(1, np.int64)]
 
     def append(self, block: sp.csr_array) -> None:
         """More rows."""
-        with storing(self._needed):
-            block.indices.astype(self._kind, copy=False).tofile(self._files[0])
-            block.data.astype(np.float64, copy=False).tofile(self._files[1])
+        kinds = self._kind, np.dtype(np.float64)
+        for path, values, kind in zip(self._paths, (block.indices, block.data), kinds, strict=True):
+            with storing(self._needed), path.open("ab") as file:
+                values.astype(kind, copy=False).tofile(file)
         self._starts.append(self._starts[-1][-1] + block.indptr[1:].astype(np.int64))
 
     def finish(self, columns: int) -> sp.csr_array:
         """The matrix. Its mapped files stay readable when their folder is gone."""
-        with storing(self._needed):
-            for file in self._files:
-                file.close()
         starts = np.concatenate(self._starts).astype(self._kind)
         if not starts[-1]:
             return sp.csr_array((len(starts) - 1, columns))
-        kinds: tuple[Any, Any] = self._kind, np.float64
         # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
-        indices, data = (np.memmap(p, k, "c") for p, k in zip(self._paths, kinds, strict=True))
+        indices, data = np.memmap(self._paths[0], self._kind, "c"), np.memmap(self._paths[1], np.float64, "c")
         return sp.csr_array((data, indices, starts), shape=(len(starts) - 1, columns))
 
 
@@ -272,7 +237,7 @@ class Frequencies:
                 part.write_ipc(path)
         return files
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type, tuple[pl.Series, Ints]]:
         total = pl.concat(self._totals())
         return Frequencies, (total["key"], total["documents"].to_numpy())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
@@ -20,6 +20,7 @@ from tokensieve.text.labels import label_name, listed, missing
 
 Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
+Sample: TypeAlias = dict[str, list[Any]]
 BATCH = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -102,7 +103,7 @@ class SourceTable:
             yield from self._records()
             return
         for batch in self._read(self.columns):
-            lists = [values.to_list() if isinstance(values, pl.Series) else values for values in batch.values()]
+            lists = [as_list(values) for values in batch.values()]
             for row in zip(*lists, strict=True):
                 yield dict(zip(batch, row, strict=True))
 
@@ -178,70 +179,62 @@ def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Sou
     return SourceTable(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
 
 
-def frame_table(source: Any, name: str = "the data frame") -> SourceTable | None:
+def frame_table(source: object, name: str = "the data frame") -> SourceTable | None:
     """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else.
 
     Raises:
         InputError: a column name occurs twice, or the data cannot be read.
     """
-    if isinstance(source, pl.LazyFrame):
-        try:
-            columns = source.collect_schema().names()
-        except (pl.exceptions.PolarsError, OSError) as problem:
-            raise InputError(f"the lazy frame cannot be read: {_reason(problem)}") from None
-        return SourceTable(name, columns, lambda names: frame_batches(source, names))
-    if isinstance(source, pl.DataFrame):
-        return SourceTable(name, source.columns, lambda names: frame_batches(source, names))
     pandas = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
     if pandas is not None and isinstance(source, pandas.DataFrame):
-        places = {str(column): i for i, column in enumerate(source.columns)}
+        frame, places = source, {str(column): i for i, column in enumerate(source.columns)}
 
         def read(names: Sequence[str]) -> Iterator[Batch]:
             # pandas has several missing values (None, nan, NA, NaT): make them one
-            columns = {key: source.iloc[:, places[key]] for key in names}
+            columns = {key: frame.iloc[:, places[key]] for key in names}
             yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
 
         return SourceTable(name, [str(column) for column in source.columns], read)
-    if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.Series):
-        try:
-            frame = pl.DataFrame(source)
-        except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:  # two columns of one name, for example
-            raise InputError(f"the Arrow table cannot be read: {_reason(problem)}") from None
-        return SourceTable("the Arrow table", frame.columns, lambda names: frame_batches(frame, names))
-    return None
-
-
-def _reason(problem: BaseException) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+    if isinstance(source, pl.Series) or (
+        not hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.LazyFrame)
+    ):
+        return None
+    what = "the lazy frame" if isinstance(source, pl.LazyFrame) else "the Arrow table"
+    try:
+        if isinstance(source, pl.LazyFrame | pl.DataFrame):
+            polars: pl.LazyFrame | pl.DataFrame = source
+        else:
+            polars, name = pl.DataFrame(source), what
+        columns = polars.collect_schema().names()
+    # two columns of one name, for example
+    except (pl.exceptions.PolarsError, OSError, TypeError, ValueError) as problem:
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+        raise InputError(f"{what} cannot be read: {reason}") from None
+    return SourceTable(name, columns, lambda names: frame_batches(polars, names))
 
 
 # ---- values as text
 
 
+def as_list(values: Values) -> list[Any]:
+    """Values as Python objects."""
+    return values.to_list() if isinstance(values, pl.Series) else values
+
+
 def _nested(values: Values, path: Sequence[str]) -> Values:
     """What lies at a path of keys in every value; of a list, what lies there in each of its entries."""
-    if isinstance(values, pl.Series):
-        place = 0
-        while place < len(path) and isinstance(values.dtype, pl.Struct):
-            if path[place] not in [field.name for field in values.dtype.fields]:
-                return [None] * len(values)
-            values = values.struct.field(path[place])
-            place += 1
-        if place == len(path):
-            return values
-        values, path = values.to_list(), path[place:]
 
-    def within(value: Any, keys: Sequence[str]) -> Any:
+    def within(value: object, keys: Sequence[str]) -> object:
         for place, key in enumerate(keys):
             if isinstance(value, list):
                 return [within(entry, keys[place:]) for entry in value]
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return [within(value, path) for value in values]
+    return [within(value, path) for value in (as_list(values))]
 
 
-def chat_text(value: Any, role: str | None = None) -> Any:
+def chat_text(value: object, role: str | None = None) -> object:
     """A list of chat messages (`role` and `content`, or `from` and `value`) as one text; any other value as it is.
 
     Args:
@@ -254,26 +247,27 @@ def chat_text(value: Any, role: str | None = None) -> Any:
     if key is None:
         return value
     said = {"assistant": ("assistant", "gpt", "bot", "model"), "user": ("user", "human", "prompter")}
-    roles = None if role is None else said.get(role, (role,))
     parts = []
     for entry in value:
-        if roles is None or (entry.get("role") or entry.get("from")) in roles:
-            content = entry.get(key)
-            if isinstance(content, list):  # parts of a multimodal message
-                content = "\n".join(
-                    str(x["text"]) for x in content if isinstance(x, dict) and x.get("text") is not None
-                )
-            if content is not None:
-                parts.append(content if isinstance(content, str) else str(content))
+        content = entry.get(key)
+        if role is not None and (entry.get("role") or entry.get("from")) not in said.get(role, (role,)):
+            continue
+        if isinstance(content, list):  # parts of a multimodal message
+            found = [x["text"] for x in content if isinstance(x, dict) and x.get("text") is not None]
+            content = "\n".join(map(str, found))
+        if content is not None:
+            parts.append(str(content))
     return "\n".join(parts) if parts else None
 
 
-def as_texts(values: Values, where: str, column: str, first_row: int, role: str | None = None) -> tuple[pl.Series, int]:
+def as_texts(
+    values: Values, where: str, column: str, first_row: int, role: str | None = None, flag: str = "--text COLUMN"
+) -> tuple[pl.Series, int]:
     """Values as text with nulls, and how many had lone surrogates, each of which becomes U+FFFD (no file can hold them).
 
     Args:
         values: of a column.
-        where, column, first_row: for messages.
+        where, column, first_row, flag: for messages.
         role: of chat messages, those of this role.
 
     Raises:
@@ -293,7 +287,7 @@ def as_texts(values: Values, where: str, column: str, first_row: int, role: str 
             if not missing(text):
                 raise InputError(
                     f"{where}: row {row}: column {column!r} holds {type(value).__name__} values, not text; "
-                    "choose another with --text COLUMN"
+                    f"choose another with {flag}"
                 )
             text = None
         elif not text.isascii():
@@ -303,38 +297,32 @@ def as_texts(values: Values, where: str, column: str, first_row: int, role: str 
     return pl.Series(texts, dtype=pl.String), replaced
 
 
-def as_names(values: Values, wrong: Callable[[int, Any], InputError], first_row: int) -> pl.Series:
+def as_names(values: Values, where: str, first_row: int, holds: str, advice: str) -> pl.Series:
     """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
 
     Args:
         values: of a column.
-        wrong: the error for a value that is a list or the like, from its row and itself.
-        first_row: of the values.
+        where, first_row, holds, advice: for the message "where: row 1: the label is a list; advice".
 
     Raises:
         InputError: a value is a list or the like.
     """
-    if isinstance(values, pl.Series):
-        if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
-            values = values.to_list()
-        else:
-            old = values.unique().to_list()
-            names = [label_name(value) for value in old]
-            if values.dtype == pl.String and names == old:
-                return values
-            table = pl.DataFrame({"old": pl.Series(old, dtype=values.dtype), "new": pl.Series(names, dtype=pl.String)})
-            return pl.DataFrame({"old": values}).join(
-                table, on="old", how="left", nulls_equal=True, maintain_order="left"
-            )["new"]
-    known: dict[Any, str | None] = {}
+    known: dict[tuple[type, object], str | None] = {}
     out: list[str | None] = []
-    for row, value in enumerate(values, first_row):
+    for row, value in enumerate(as_list(values), first_row):
         key = (type(value), value)
         try:
             if key not in known:
                 name = label_name(value)
-                known[key] = name if name is None or name.isascii() else _SURROGATE.sub("\ufffd", name)
+                known[key] = name and _SURROGATE.sub("\ufffd", name)
         except TypeError:
-            raise wrong(row, value) from None
+            raise InputError(f"{where}: row {row}: {holds} a {type(value).__name__}; {advice}") from None
         out.append(known[key])
     return pl.Series(out, dtype=pl.String)
+
+
+def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
+    """Any sequence of strings (None: a missing one) as a Polars series; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    if isinstance(texts, pl.Series):
+        return texts
+    return pl.Series([text and _SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)

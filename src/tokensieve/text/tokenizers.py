@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
+from tokensieve.text.formats import whole_text
 from tokensieve.text.formatting import split_fields
-from tokensieve.text.plain_text import check_regular
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.sources import whole_text
+from tokensieve.text.table import text_series
 
 EMOJI = (
     r"\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*"
@@ -66,13 +66,6 @@ _ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars 
     re.ASCII,
 )
 Html = Literal["skip", "keep", "strip"]
-
-
-def text_series(texts: Any) -> pl.Series:
-    """Any sequence of strings (None: a missing one) as a Polars series; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-    if isinstance(texts, pl.Series):
-        return texts
-    return pl.Series([text and _SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)
 
 
 @runtime_checkable
@@ -340,7 +333,6 @@ def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
     Raises:
         InputError: the file cannot be read, or names no word.
     """
-    check_regular(path)
     lines = [line.strip() for line in whole_text(path, SourceSettings(encoding="utf-8")).splitlines()]
     words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
     if not words:

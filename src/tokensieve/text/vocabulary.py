@@ -1,7 +1,7 @@
 """The vocabulary: which words, n-grams and features of formatting are token types, and how often each occurs in each document.
 
-Everything is sorting and binary search over integer ids. A corpus is a run of chunks (`tokensieve.text.vocabulary`), in memory, in
-files or on a cluster: document frequencies are sums over them, and counts are blocks of rows.
+Everything is sorting and binary search over integer ids. A corpus is a run of chunks, in memory, in files or on a cluster: document
+frequencies are sums over them, and counts are blocks of rows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,119 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints, find, tally
-from tokensieve.text.documents import is_of_column
-from tokensieve.text.formatting import (
-    Bits,
-    chosen,
-    formatting_bits,
-    formatting_names,
-    frequent_formatting,
-    is_formatting,
-)
-from tokensieve.text.spill import Frequencies, MatrixWriter, Shards, StoredTexts
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, text_series, with_fields
+from tokensieve.text.formatting import Bits, formatting_bits, formatting_names, is_formatting
+from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, storing
+from tokensieve.text.table import text_series
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, with_fields
+
+CHUNK = 4096  # documents
+S = TypeVar("S")
+R = TypeVar("R")
+Progress = Callable[[int], None]
+
+
+class Chunks:
+    """A corpus as `TokenStream`s, wherever they lie."""
+
+    def __iter__(self) -> Iterator[TokenStream]:
+        raise NotImplementedError
+
+    def total(self, of: Callable[..., S], *common: object, then: Callable[[S], R]) -> R:
+        """What `then` makes of the sum of `of(chunk, *common)` over all chunks."""
+        return then(reduce(operator.add, (of(chunk, *common) for chunk in self)))
+
+
+@dataclass(frozen=True)
+class TokenStream(Chunks):
+    """A corpus, or a chunk of one, as one run of token ids.
+
+    Attributes:
+        ids: index into `words` of every token, documents one after the other, shape (tokens,).
+        starts: where each document begins in `ids`, shape (n+1,).
+        words: the distinct tokens, in no particular order.
+    """
+
+    ids: NDArray[np.int32]
+    starts: Ints
+    words: list[str]
+
+    def __iter__(self) -> Iterator[TokenStream]:
+        yield self
+
+    @cached_property
+    def documents(self) -> Ints:
+        """The document of every token, shape (tokens,)."""
+        return np.repeat(np.arange(self.n_documents), np.diff(self.starts))
+
+    @property
+    def n_documents(self) -> int:
+        """n."""
+        return len(self.starts) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all documents."""
+        return len(self.ids)
+
+
+class _StoredTokens(Chunks):
+    """A corpus as token ids in files beside its texts: chunks with words of their own, of which one at a time is in memory."""
+
+    def __init__(self, texts: StoredTexts, tokenizer: Tokenizer, progress: Progress | None) -> None:
+        self.folder, self.n_tokens, self.n_documents = texts.folder, 0, 0
+        self._paths = []
+        for batch in texts.batches():
+            stream = tokenize(batch, tokenizer)
+            words = pl.Series(stream.words, dtype=pl.String)
+            part = pl.DataFrame(
+                {"ids": [pl.Series(stream.ids)], "starts": [pl.Series(stream.starts)], "words": [words]}
+            )
+            self._paths.append(self.folder.new())
+            with storing():
+                part.write_ipc(self._paths[-1])
+            self.n_tokens += stream.n_tokens
+            self.n_documents += len(batch)
+            if progress:
+                progress(self.n_documents)
+
+    def __iter__(self) -> Iterator[TokenStream]:
+        for path in self._paths:
+            ids, starts, words = (column[0] for column in pl.read_ipc(path))
+            yield TokenStream(ids.to_numpy(), starts.to_numpy(), words.to_list())
+
+
+@overload
+def tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Progress | None = None) -> TokenStream: ...
+@overload
+def tokenize(texts: StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None) -> _StoredTokens: ...
+def tokenize(
+    texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None
+) -> TokenStream | _StoredTokens:
+    """Split every text; memory beyond the ids themselves is that of a few thousand documents.
+
+    Args:
+        texts: n strings; of texts in files the ids are kept in files too.
+        tokenizer: how to split one.
+        progress: called with the number of documents done.
+    """
+    if isinstance(texts, StoredTexts):
+        return _StoredTokens(texts, tokenizer, progress)
+    category = pl.Categorical(pl.Categories.random())
+    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    seen = pl.Series([], dtype=category)
+    for start in range(0, len(texts), CHUNK):
+        lists = tokenizer.split(texts[start : start + CHUNK])
+        lengths.append(lists.list.len().to_numpy().astype(np.int64))
+        flat = lists.explode().drop_nulls().cast(category)
+        seen = seen.append(flat.unique()).unique()
+        ids.append(flat.to_physical().to_numpy().astype(np.int32))
+        if progress:
+            progress(min(start + CHUNK, len(texts)))
+    codes = seen.to_physical().to_numpy()
+    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
+    position[codes] = np.arange(len(codes))
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return TokenStream(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
 
 
 @dataclass(frozen=True)
@@ -81,15 +183,15 @@ class Vocabulary:
             levels.append(levels[-1].gather(first) + " " + words.gather(last))
         return np.asarray(pl.concat(levels).to_numpy(), dtype=object)
 
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        return {word: i for i, word in enumerate(self.words)}
-
     def positions(self, stream: TokenStream) -> NDArray[np.int32]:
         """Type of the n-gram that ends at every token, shape (tokens, levels); −1 where it is not in the vocabulary."""
+        index = {word: i for i, word in enumerate(self.words)}
         out = np.full((len(stream.ids), 1 + len(self.grams)), -1, dtype=np.int32)
-        out[:, 0], base = self._words_of(stream), len(self.words)
-        level: NDArray[Any] = out[:, 0]
+        out[:, 0], base = (
+            np.array([index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids],
+            len(self.words),
+        )
+        level: NDArray[np.int32] = out[:, 0]
         for n, keys in enumerate(self.grams, start=1):
             level = find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
             out[:, n] = np.where(level >= 0, level + base, -1)
@@ -98,31 +200,25 @@ class Vocabulary:
 
     def longer(self, stream: TokenStream) -> Ints:
         """Key of the n-gram one word longer than those of the vocabulary that ends at every token; −1 where there is none."""
-        ids = self._words_of(stream)
-        level: NDArray[Any] = ids
-        for keys in self.grams:
-            level = find(keys, _gram_keys(level, ids, stream.documents, len(self.words)))
-        keys = _gram_keys(level, ids, stream.documents, len(self.words))
+        types = self.positions(stream)
+        shorter = types[:, -1] - (self.n_words - len(self.grams[-1]) if self.grams else 0)
+        keys = _gram_keys(shorter, types[:, 0], stream.documents, len(self.words))
         if isinstance(self.tokenizer, FieldTokenizer):
-            field = np.array([self.tokenizer.field_of(word) for word in self.words])[
-                ids
-            ]  # of unknown words it does not matter
+            of_word = np.array([self.tokenizer.field_of(word) for word in self.words])
+            field = of_word[types[:, 0]]  # of unknown words it does not matter
             keys[1:][field[1:] != field[:-1]] = -1
         return keys
 
-    def _words_of(self, stream: TokenStream) -> NDArray[np.int32]:
-        return np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
-
-    def read(self, texts: Any) -> tuple[sp.csr_array, Ints]:
+    def read(self, texts: Sequence[str] | pl.Series) -> tuple[sp.csr_array, Ints]:
         """Counts of texts, CSR (n, |S|), and the unknown words of each, shape (n,)."""
         texts = text_series(texts)
         return self.count(tokenize(texts, self.tokenizer), self.bits(texts))
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:
         """What `count` needs to know of the formatting of texts; None where no feature is a type."""
-        return formatting_bits(texts, fields_of(self.tokenizer)) if self.formatting else None
+        return formatting_bits(texts, _fields_of(self.tokenizer)) if self.formatting else None
 
-    def count(self, stream: TokenStream | StoredTokens, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
+    def count(self, stream: TokenStream | _StoredTokens, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
         Of tokens in files the matrix is in files too, mapped into memory.
@@ -131,9 +227,9 @@ class Vocabulary:
             stream: the tokens of n documents.
             bits: of their texts (`bits`).
         """
-        if isinstance(stream, StoredTokens):
-            matrix, strange = stream.writer(1 + len(self.grams), len(self.formatting)), [np.empty(0, np.int64)]
-            first = 0
+        if isinstance(stream, _StoredTokens):
+            most = stream.n_tokens * (1 + len(self.grams)) + stream.n_documents * len(self.formatting)
+            matrix, strange, first = MatrixWriter(stream.folder, most), [np.empty(0, np.int64)], 0
             for part in stream:
                 block, new = self.count(part, None if bits is None else bits[first : first + part.n_documents])
                 first += part.n_documents
@@ -142,17 +238,13 @@ class Vocabulary:
             return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        matrix_of_words = tally(types, stream.starts, self.n_words)
-        return self._with_formatting(matrix_of_words, bits), np.diff(unknown).astype(np.int64)
-
-    def _with_formatting(self, words: sp.csr_array, bits: Bits | None) -> sp.csr_array:
-        """The features, each with count 1, behind the columns of the words."""
-        if not self.formatting:
-            return words
-        assert bits is not None
-        names = formatting_names(fields_of(self.tokenizer))
-        place = {name: i for i, name in enumerate(names)}
-        return sp.csr_array(sp.hstack([words, chosen(bits, [place[name] for name in self.formatting])], format="csr"))
+        counts = tally(types, stream.starts, self.n_words)
+        if self.formatting:  # each with count 1, behind the columns of the words
+            assert bits is not None
+            place = {name: i for i, name in enumerate(formatting_names(_fields_of(self.tokenizer)))}
+            held = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]]
+            counts = sp.csr_array(sp.hstack([counts, sp.csr_array(held.astype(np.float64))], format="csr"))
+        return counts, np.diff(unknown).astype(np.int64)
 
 
 def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_documents: int = 1) -> Vocabulary:
@@ -175,29 +267,29 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
     if ngrams < 1 or min_documents < 1:
         raise InputError(f"n-grams and minimum documents must be at least 1, not {ngrams} and {min_documents}")
     frequent = partial(Frequencies.frequent, minimum=min_documents)
-    words = tuple(chunks.total(word_frequencies, then=frequent).to_list())
+    words = tuple(chunks.total(_word_frequencies, then=frequent).to_list())
     if not words:
         raise InputError(f"no token occurs in {min_documents} documents or more: lower --min-documents")
     grams: tuple[Ints, ...] = ()
     for _ in range(ngrams - 1):
         known = Vocabulary(words, grams, tokenizer)
-        grams = (*grams, chunks.total(gram_frequencies, known, then=frequent).to_numpy())
+        grams = (*grams, chunks.total(_gram_frequencies, known, then=frequent).to_numpy())
     return Vocabulary(words, grams, tokenizer)
 
 
-def fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
+def _fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
     """The fields that it tells apart; none where texts are one column."""
     return tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
 
 
-def word_frequencies(stream: TokenStream) -> Frequencies:
+def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
     matrix = tally(stream.ids[:, None], stream.starts, len(stream.words))
     found = np.bincount(matrix.indices, minlength=len(stream.words))
     return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
 
 
-def gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
+def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     """The number of documents that contain each n-gram one word longer than those of `known`."""
     return Frequencies(*_document_frequencies(known.longer(stream), stream.documents, stream.n_documents))
 
@@ -237,7 +329,7 @@ def count_texts(
     min_documents: int = 1,
     formatting: bool = False,
     columns: Sequence[str] = (),
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Counted:
     """Tokenise texts, learn their vocabulary or take a given one, and count.
 
@@ -262,11 +354,11 @@ def count_texts(
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
         if formatting:
-            fields = fields_of(splitter)
-            bits = formatting_bits(texts, fields)
-            kept = frequent_formatting(bits, formatting_names(fields), min_documents)
-            kept = tuple(name for name in kept if not is_of_column(name, columns))
-            vocabulary = replace(vocabulary, formatting=kept)
+            bits, names = formatting_bits(texts, _fields_of(splitter)), formatting_names(_fields_of(splitter))
+            held = np.unpackbits(bits, axis=1, count=len(names)).sum(axis=0, dtype=np.int64)
+            frequent = [name for name, n in zip(names, held, strict=True) if min_documents <= n < len(bits)]
+            kept = [name for name in frequent if not name.startswith(tuple(f"{column}:" for column in columns))]
+            vocabulary = replace(vocabulary, formatting=tuple(kept))
     else:
         bits = vocabulary.bits(texts)
     matrix, unknown = vocabulary.count(stream, bits)
@@ -281,7 +373,7 @@ def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options
     return replace(count_texts(corpus.texts, vocabulary, **options), corpus=corpus)
 
 
-def _gram_keys(prefix: NDArray[Any], ids: NDArray[Any], documents: Ints, n_words: int) -> Ints:
+def _gram_keys(prefix: NDArray[np.int32], ids: NDArray[np.int32], documents: Ints, n_words: int) -> Ints:
     """Key of the n-gram ending at each token: prefix ending one token earlier · n_words + word; −1 where there is none."""
     keys = np.full(len(ids), -1, dtype=np.int64)
     there = (prefix[:-1] >= 0) & (ids[1:] >= 0) & (documents[:-1] == documents[1:])
@@ -308,120 +400,3 @@ def _changes(ordered: Ints) -> NDArray[np.bool_]:
     new = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return new
-
-
-CHUNK = 4096
-S = TypeVar("S")
-R = TypeVar("R")
-
-
-class Chunks:
-    """A corpus as `TokenStream`s, wherever they lie."""
-
-    def __iter__(self) -> Iterator[TokenStream]:
-        raise NotImplementedError
-
-    def total(self, of: Callable[..., S], *common: Any, then: Callable[[S], R]) -> R:
-        """What `then` makes of the sum of `of(chunk, *common)` over all chunks."""
-        return then(reduce(operator.add, (of(chunk, *common) for chunk in self)))
-
-
-@dataclass(frozen=True)
-class TokenStream(Chunks):
-    """A corpus, or a chunk of one, as one run of token ids.
-
-    Attributes:
-        ids: index into `words` of every token, documents one after the other, shape (tokens,).
-        starts: where each document begins in `ids`, shape (n+1,).
-        words: the distinct tokens, in no particular order.
-    """
-
-    ids: NDArray[np.int32]
-    starts: Ints
-    words: list[str]
-
-    def __iter__(self) -> Iterator[TokenStream]:
-        yield self
-
-    @cached_property
-    def documents(self) -> Ints:
-        """The document of every token, shape (tokens,)."""
-        return np.repeat(np.arange(self.n_documents), np.diff(self.starts))
-
-    @property
-    def n_documents(self) -> int:
-        """n."""
-        return len(self.starts) - 1
-
-    @property
-    def n_tokens(self) -> int:
-        """Tokens of all documents."""
-        return len(self.ids)
-
-
-class StoredTokens(Chunks):
-    """A corpus as token ids in files: chunks with words of their own, of which one at a time is in memory.
-
-    Args:
-        texts: the documents; the files lie beside theirs.
-        tokenizer: how to split one.
-        progress: called with the number of documents done.
-    """
-
-    def __init__(self, texts: StoredTexts, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> None:
-        self._shards, self.n_tokens, self.n_documents = Shards(texts.folder), 0, 0
-        for batch in texts.batches():
-            stream = _tokenize(batch, tokenizer)
-            self._shards.write(ids=stream.ids, starts=stream.starts, words=pl.Series(stream.words, dtype=pl.String))
-            self.n_tokens += stream.n_tokens
-            self.n_documents += len(batch)
-            if progress:
-                progress(self.n_documents)
-
-    def __iter__(self) -> Iterator[TokenStream]:
-        for part in self._shards:
-            yield TokenStream(part["ids"].to_numpy(), part["starts"].to_numpy(), part["words"].to_list())
-
-    def writer(self, levels: int, others: int = 0) -> MatrixWriter:
-        """Files for the counts of these documents: n-grams of up to `levels` words, and up to `others` more types in each."""
-        return MatrixWriter(self._shards.folder, self.n_tokens * levels + self.n_documents * others)
-
-
-@overload
-def tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> TokenStream: ...
-@overload
-def tokenize(
-    texts: StoredTexts, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None
-) -> StoredTokens: ...
-def tokenize(
-    texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None
-) -> TokenStream | StoredTokens:
-    """Split every text; memory beyond the ids themselves is that of a few thousand documents.
-
-    Args:
-        texts: n strings; of texts in files the ids are kept in files too.
-        tokenizer: how to split one.
-        progress: called with the number of documents done.
-    """
-    if isinstance(texts, StoredTexts):
-        return StoredTokens(texts, tokenizer, progress)
-    return _tokenize(texts, tokenizer, progress)
-
-
-def _tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Callable[[int], None] | None = None) -> TokenStream:
-    category = pl.Categorical(pl.Categories.random())
-    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    seen = pl.Series([], dtype=category)
-    for start in range(0, len(texts), CHUNK):
-        lists = tokenizer.split(texts[start : start + CHUNK])
-        lengths.append(lists.list.len().to_numpy().astype(np.int64))
-        flat = lists.explode().drop_nulls().cast(category)
-        seen = seen.append(flat.unique()).unique()
-        ids.append(flat.to_physical().to_numpy().astype(np.int32))
-        if progress:
-            progress(min(start + CHUNK, len(texts)))
-    codes = seen.to_physical().to_numpy()
-    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
-    position[codes] = np.arange(len(codes))
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return TokenStream(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())

@@ -63,10 +63,10 @@ class PairLeak(Check):
 
     def find(self, data: AuditData) -> Iterator[Finding]:
         intake, n = data.train.corpus.intake, len(data.test.corpus.labels) // 2
-        shared = max(intake.counts.get("shared_units", 0), intake.test_overlap)
+        shared = max(intake.counts.get("shared_units", 0), intake.counts["test_overlap"])
         if not shared:
             return
-        share, identical = Share.count(shared, n), Share.count(intake.test_overlap, n)
+        share, identical = Share.count(shared, n), Share.count(intake.counts["test_overlap"], n)
         yield self.finding(
             data,
             share.value,

@@ -43,7 +43,8 @@ from tokensieve.report.pictures.audit import (
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import formatting_features, is_formatting
 from tokensieve.text.spill import characters
-from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer, text_series
+from tokensieve.text.table import text_series
+from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, tokenize
 
 FOLDER = Path(__file__).parent
