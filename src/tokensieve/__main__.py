@@ -22,9 +22,7 @@ def main() -> None:
         raise KeyboardInterrupt
 
     def unraisable(problem: sys.UnraisableHookArgs) -> None:
-        if isinstance(
-            problem.exc_value, KeyboardInterrupt
-        ):  # compiled code called us back and cannot pass it on: again
+        if isinstance(problem.exc_value, KeyboardInterrupt):  # compiled code called us and cannot pass it on: again
             from threading import Timer
 
             Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()

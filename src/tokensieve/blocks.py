@@ -2,6 +2,7 @@
 
 Strings in blocks are plain text. Renderers escape them for their medium; nobody else does. Text that comes from data (tokens,
 labels, file names) goes through `tokensieve.escape.shown` first, so that it is short and nothing in it is invisible.
+`only` names the media that show a block.
 """
 
 from __future__ import annotations
@@ -21,13 +22,7 @@ EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph.
-
-    Attributes:
-        text: one or more sentences.
-        style: how it is set: `lead` is larger, `note` is small print, the last three are coloured.
-        only: the media that show it.
-    """
+    """A paragraph. The style `lead` is larger, `note` is small print, and the last three are coloured."""
 
     text: str
     style: Style = "plain"
@@ -44,14 +39,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A row of tokens, such as the strongest of a class; on the audit's page a click on one opens it.
-
-    Attributes:
-        title: what they have in common.
-        tokens: as they are; renderers call `tokensieve.escape.shown`.
-        more: how many others there are.
-        only: the media that show it.
-    """
+    """A row of tokens as they are (renderers call `shown`) and how many more there are; on the audit's page a click opens one."""
 
     title: str
     tokens: tuple[str, ...]
@@ -79,7 +67,6 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: its head.
         format: how cells are written (`tokensieve.wording`). A cell of format `interval` is (value, low, high), written
             "+0.42 [+0.31, +0.53]"; one of format `rate` is the same, written "83.0% (79.1 to 86.4)", or the value alone
             where low is None. One of format `cell` is (count, fraction), written "107 (97%)" and shaded by the fraction.
@@ -102,21 +89,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under heads.
+    """Rows under heads: a cell for each column, None shown as –. The note is small print below.
 
     Attributes:
-        title: a caption.
-        columns: one for each cell of a row.
-        rows: the cells; None is shown as –.
-        note: small print below.
         first: rows that the terminal and Markdown show; they say how many more there are.
         searchable: on a page, the table sorts by a click on a head and has a search box.
-        only: the media that show it.
     """
 
     title: str
     columns: tuple[Column, ...]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     note: str = ""
     first: int = 12
     searchable: bool = False
@@ -131,8 +113,7 @@ class Picture:
         name: of its file, without ending; subfolders by "/".
         chart: which chart of `tokensieve.report.pictures` draws it; up to the first "-" the name of its module.
         data: what that chart takes: numbers, texts, lists and frames.
-        title: one line above it.
-        caption: one line below it.
+        title, caption: one line above it, and one below.
         description: what it shows, in words, for those who cannot see it.
         wide: on a page, it takes the whole width; two others stand side by side.
     """
@@ -152,7 +133,6 @@ class Passage:
 
     Attributes:
         pieces: (text, weight): weights above zero are marked blue, below zero orange, zero not at all.
-        label: its label.
         row: row in the source, from 1; None where it has none.
         note: what to see in it.
         style: "good" or "bad" sets the note in a badge.
@@ -188,12 +168,9 @@ class Command:
 
 @dataclass(frozen=True)
 class Live:
-    """The interactive part of a page, drawn by the scripts in `report/live` from a whole result.
+    """The interactive part of a page, which the scripts in `report/live` draw from a whole result.
 
-    Attributes:
-        kind: which.
-        result: all that it draws from.
-        instead: what other media show, and pages in a browser without scripts.
+    `instead` is what other media show, and pages in a browser without scripts.
     """
 
     kind: Literal["audit"]
@@ -203,15 +180,12 @@ class Live:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a title.
+    """Blocks under a title; of a finding the title is its kind.
 
     Attributes:
-        title: of the section; of a finding, its kind.
-        blocks: what is in it.
         anchor: its address on a page; made from the title if empty.
         level: of a finding, how serious it is: "high", "medium" or "low"; else empty.
         folded: on a page, closed until a click.
-        only: the media that show it.
     """
 
     title: str
@@ -242,4 +216,4 @@ class Report:
     title: str
     verdict: str
     blocks: tuple[Block, ...]
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, object] = field(default_factory=dict)

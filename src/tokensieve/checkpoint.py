@@ -20,7 +20,7 @@ from tokensieve.files import parsed, read_regular, write_all
 FORMAT = "tokensieve checkpoint 1"
 
 
-def fingerprint(*parts: Any) -> str:
+def fingerprint(*parts: object) -> str:
     """SHA-256 over arrays (type, shape and bytes), objects with an `identity` (a tuple of parts), and the `repr` of all else."""
     digest = sha256()
     for part in parts:
@@ -35,13 +35,13 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all.
+def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, object]) -> None:
+    """Write a checkpoint, whole or not at all, into a folder that exists.
 
     Args:
-        path: the file; its folder exists.
+        path: the file.
         mark: `fingerprint` of everything that decides the run: data, settings, start.
-        arrays: name → array.
+        arrays: by name.
         state: the rest, as JSON values.
 
     Raises:

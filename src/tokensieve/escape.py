@@ -7,26 +7,21 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-MESSAGE = 500  # characters of one message
-
-
-def visible(text: str) -> str:
-    """The text with each control character as its picture (NUL → ␀) and each non-character as U+FFFD."""
-    return _UNSEEN.sub(lambda m: _control_picture(ord(m.group())), text)
-
-
-def _control_picture(code: int) -> str:
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else "\ufffd"
 
 
 def named(text: str) -> str:
-    """As `visible`, and what would turn the writing direction of all that follows is shown as its code."""
-    return _TURNS.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", visible(text))
+    """The text with each control character as its picture (NUL → ␀), each non-character as U+FFFD, and each mark that turns the
+    writing direction as its code."""
+
+    def picture(found: re.Match[str]) -> str:
+        code = ord(found.group())
+        if 0x202A <= code <= 0x2069:
+            return f"⟨U+{code:04X}⟩"
+        return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+
+    return _UNSEEN.sub(picture, text)
 
 
 def shown(text: str, limit: int = 80) -> str:
@@ -45,7 +40,7 @@ def printable(text: str) -> str:
     return _HARMFUL.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
-def line(message: str, limit: int = MESSAGE) -> str:
+def line(message: str, limit: int = 500) -> str:
     """A message as one printable line; of a longer one the middle is left out, since it names the thing and ends with advice."""
     one = printable(" ".join(message.split()))
     return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[-limit // 3 :]}"

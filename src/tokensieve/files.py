@@ -25,21 +25,13 @@ Content = str | bytes | Callable[[Path], None]
 
 STAGING = ".tokensieve-"
 LOCK, JOURNAL = "lock", "journal.json"  # in such a folder
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
-_FORMULA = r"^[=+\-@\t\r']"
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def read_regular(path: Path, links: bool = False, limit: int = 2**31) -> bytes:
     """Content of a regular file, so that reading ends: no FIFO, device or socket is opened.
 
     Every file that a user names, or that lies in a folder that a user names, is read by this function (large sources of documents
-    are read in parts by `tokensieve.text.formats`, with limits of their own).
-
-    Args:
-        path: the file.
-        links: follow symbolic links.
-        limit: bytes.
+    are read in parts by `tokensieve.text.formats`, with limits of their own). `links`: follow symbolic links; `limit`: in bytes.
 
     Raises:
         InputError: the path is a link or no regular file, or the file is larger than the limit.
@@ -69,33 +61,26 @@ def parsed(content: bytes) -> Any:
     Raises:
         ValueError: it is something else.
     """
+
+    def finite(written: str) -> float:
+        if not math.isfinite(float(written)):
+            raise ValueError(f"{written} is not a finite number")
+        return float(written)
+
+    def without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a name occurs twice in one object")
+        return dict(pairs)
+
     try:
-        return json.loads(
-            content.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_without_repeats
-        )
+        text = content.decode("utf-8")
+        return json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=without_repeats)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def _finite(written: str) -> float:
-    number = float(written)
-    if not math.isfinite(number):
-        raise ValueError(f"{written} is not a finite number")
-    return number
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name occurs twice in one object")
-    return found
-
-
 def check_writable(folder: Path) -> None:
-    """Make sure, before any work is done, that files can be written into the folder, or the folder be made.
-
-    Args:
-        folder: an existing folder, or a new one; folders that are to hold it are made with it.
+    """Make sure, before any work is done, that files can be written into the folder, or it and those that hold it be made.
 
     Raises:
         InputError: the folder, or one to hold it, exists as a file, or writing is not allowed.
@@ -104,7 +89,7 @@ def check_writable(folder: Path) -> None:
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} exists and is a file; name a folder with --out")
-        finish_earlier(folder)
+        _finish_earlier(folder)
         # a try says more than permission bits: read-only disks, quotas, root
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
 
@@ -115,7 +100,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
     appears with one rename, or, where the target exists and may be a mount point of its own, within it; then each file is
     renamed, and an interrupt waits for the last one. A journal is written before the first rename: if the process is killed
-    between two of them, the next run that writes there finishes the work (`finish_earlier`). Other files in the target are
+    between two of them, the next run that writes there finishes the work (`_finish_earlier`). Other files in the target are
     left alone.
 
     Args:
@@ -147,7 +132,11 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
         for name, content in files.items():
             _write(new / name, content)
         if home == folder:
-            _write(staging / "unfinished", json.dumps({"files": list(files), "stale": _stale(folder, files, ours)}))
+            # names in the folder that an earlier run left and that this one does not write
+            present = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*"))]
+            stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
+            journal = {"files": list(files), "stale": [name for name in stale if name not in files]}
+            _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
             try:
                 _finish(staging)
@@ -159,13 +148,10 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     return [folder / name for name in files]
 
 
-def finish_earlier(folder: Path) -> None:
+def _finish_earlier(folder: Path) -> None:
     """Finish what an earlier run that was killed had begun to put into the folder, and remove what others left unfinished there.
 
     A run holds a lock on what it writes as long as it lives, so that nothing is taken from under it.
-
-    Args:
-        folder: where results are written, or will be; it may be missing.
     """
     for home in (folder, folder.absolute().parent):
         for staging in home.glob(f"{STAGING}*") if home.is_dir() else ():
@@ -215,22 +201,17 @@ def csv_table(frame: pl.DataFrame) -> bytes:
     A text cell or column name that starts with = + - @ ' tab or carriage return, and is no number, gets one leading
     apostrophe. To read a cell back, strip one leading apostrophe. All other characters, control characters included,
     stay as they are, in quotes where CSV asks for them; an empty text is "", a missing one is nothing.
-
-    Args:
-        frame: columns of text, numbers, booleans or dates.
     """
-    names = pl.DataFrame({"": frame.columns}, schema={"": pl.String}).select(_as_text(pl.col("")))
-    text = pl.col(pl.String, pl.Categorical, pl.Enum)
+
+    def as_text(cell: pl.Expr) -> pl.Expr:
+        number = cell.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+        return pl.when(number | ~cell.str.contains(r"^[=+\-@\t\r']")).then(cell).otherwise(pl.lit("'") + cell)
+
+    names = pl.DataFrame({"": frame.columns}, schema={"": pl.String}).select(as_text(pl.col("")))
+    text = as_text(pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String))
     out = io.BytesIO()
-    frame.with_columns(_as_text(text.cast(pl.String))).rename(
-        dict(zip(frame.columns, names[""], strict=True))
-    ).write_csv(out)
+    frame.with_columns(text).rename(dict(zip(frame.columns, names[""], strict=True))).write_csv(out)
     return out.getvalue()
-
-
-def _as_text(cell: pl.Expr) -> pl.Expr:
-    harmful = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
-    return pl.when(~harmful).then(cell).otherwise(pl.lit("'") + cell)
 
 
 @contextmanager
@@ -239,8 +220,9 @@ def _writing(folder: Path, room: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        needed = f" ({room / 1e6:,.1f} MB are needed)" if problem.errno in FULL and room else ""
-        advice = "make room or name another folder" if problem.errno in FULL else "name another folder"
+        full = problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # of a disk, of a quota, of a file
+        needed = f" ({room / 1e6:,.1f} MB are needed)" if full and room else ""
+        advice = "make room or name another folder" if full else "name another folder"
         raise InputError(
             f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; {advice} with --out"
         ) from None
@@ -248,22 +230,12 @@ def _writing(folder: Path, room: int = 0) -> Iterator[None]:
 
 def _write(path: Path, content: Content) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, str):
-        path.write_bytes(content.encode("utf-8", "backslashreplace"))
-    elif isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
+    if callable(content):
         content(path)
+    else:
+        path.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
     with path.open("rb+") as written:  # the disk may refuse only now
         os.fsync(written.fileno())
-
-
-def _stale(folder: Path, files: Mapping[str, Content], ours: str | None) -> list[str]:
-    """Names of files in the folder that an earlier run left and that this one does not write."""
-    if ours is None:
-        return []
-    names = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_file()]
-    return [name for name in names if name not in files and re.fullmatch(ours, name)]
 
 
 def _finish(staging: Path) -> None:

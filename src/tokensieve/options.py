@@ -25,7 +25,7 @@ def option(
         help: one line for `--help`.
         flag: the option's name, such as "--ngrams"; made from the field's name if None; "" for a field that only Python sets.
         metavar: what stands for the value in `--help`.
-        low, high: limits of a number.
+        low, high: of a number.
         default_text: the default as `--help` shows it, where it is not the value itself.
         parse: from what the command line gives (a string, or for a field of a sequence or mapping a list of them) to the value.
     """

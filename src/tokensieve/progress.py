@@ -1,4 +1,4 @@
-"""Progress and time of long work: who does it says how far it is; who shows it decides how."""
+"""Progress and time of long work: workers report how far they are; the caller decides how to display it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,15 @@ import time
 from collections.abc import Callable
 
 Progress = Callable[[str, float], None]
-"""Receives what is being done and the share of it that is done, from 0 to 1."""
+"""Receives what is being done and the fraction of it that is done, from 0 to 1."""
 
 
 def silent(stage: str, share: float) -> None:
     """Shows nothing."""
 
 
-def part(tell: Progress, low: float, high: float) -> Progress:
-    """A receiver for one part of the work: its 0 … 1 is shown as low … high."""
-    return lambda stage, share: tell(stage, low + (high - low) * share)
-
-
 class Clock:
-    """Seconds of each stage.
-
-    Args:
-        seconds: times of earlier stages, kept beside the new ones.
-    """
+    """Seconds of each stage, kept beside those of earlier stages."""
 
     def __init__(self, seconds: dict[str, float] | None = None) -> None:
         self.seconds = dict(seconds or {})

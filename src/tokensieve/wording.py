@@ -1,4 +1,4 @@
-"""Numbers as pages and terminal write them; live/format.js writes them alike, which a table of cases in the tests checks."""
+"""Numbers as pages and terminal write them; live/format.js writes the same, which a table of cases in the tests checks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,6 @@ def signed(x: float | None, digits: int = 2) -> str:
 def plain(x: float | None, digits: int = 2) -> str:
     """As `signed`, without the plus."""
     return signed(x, digits).removeprefix("+")
-
-
-def milli(x: float | None, digits: int = 2) -> str:
-    """x times 1,000, signed."""
-    return signed(None if x is None else 1000 * x, digits)
 
 
 def interval(low: float | None, high: float | None, digits: int = 2) -> str:

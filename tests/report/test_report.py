@@ -18,7 +18,7 @@ from made import changed, make_audit
 
 from tokensieve import render
 from tokensieve.auditing.result import Audit
-from tokensieve.escape import shown, visible
+from tokensieve.escape import named, shown
 from tokensieve.report.html import page
 from tokensieve.report.live import FOLDER, script
 
@@ -195,7 +195,7 @@ def test_shown_text_is_short_visible_and_keeps_what_can_be_kept(text: str) -> No
     assert result.strip()
     assert len(result) <= 40 + len("… (100 characters)")
     assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", result)
-    assert visible(visible(text)) == visible(text)
+    assert named(named(text)) == named(text)
     if len(text) <= 40 and text.isprintable() and text.strip():
         assert result == text
 

@@ -33,8 +33,10 @@ def written(column: Column, value: Any) -> tuple[str, str]:
             return wording.percent(x, digits), "" if value[1] is None else f"({low} to {high})"
         case "cell":
             return wording.count(value[0]), f"({wording.percent(value[1], digits)})"
+        case "milli":
+            return wording.signed(1000 * value, digits), ""
         case form:
-            return getattr(wording, form)(value, digits), ""  # percent, signed, plain, milli
+            return getattr(wording, form)(value, digits), ""  # percent, signed, plain
 
 
 def for_medium(these: Sequence[Block], medium: Medium) -> list[Block]:
