@@ -13,7 +13,7 @@ import polars as pl
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
 from tokensieve.model.embeddings import Start, Training, TrainingSettings, initialise, train_embeddings
-from tokensieve.progress import Progress
+from tokensieve.progress import Progress, part
 from tokensieve.reproduce.experiment import Values
 from tokensieve.reproduce.measures import PAPER, Measurement, bins, shape_measurements, spread_measurements, token_table
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -168,7 +168,7 @@ class Bench:
 
     def part(self, low: float, high: float) -> Progress:
         """A receiver for one part of the experiment: its 0 … 1 is shown as low … high."""
-        return lambda stage, share: self.tell(stage, low + (high - low) * share)
+        return part(self.tell, low, high)
 
     def load(self, name: str) -> Split:
         """The split of a data set that the settings name: its `types`, and `documents` where they are limited."""
