@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 import safetensors.numpy
 from msgspec import Meta
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from tokensieve.errors import InputError
 from tokensieve.files import parsed, read_regular
 from tokensieve.model.attention import Model
+from tokensieve.text.counts import Floats
 from tokensieve.text.formatting import formatting_features, formatting_names
 from tokensieve.text.tokenizers import (
     APOSTROPHE,
@@ -51,10 +51,6 @@ RULE = (
     "characters without the white space behind them, of which the last 8; or where the number of runs of characters that are no "
     "white space is at least words[0] and below words[1]. A text without known tokens is answered by prior."
 )
-PAIR_RULE = (
-    " This is a model of pairs: the first of two texts is preferred with probability 1/(1 + exp(second - first)) of their answers; "
-    "one answer alone means nothing."
-)
 NUMBERS, DESCRIPTION, TABLE = "model.safetensors", "model.json", "table.json"
 
 
@@ -86,17 +82,17 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
 def table(model: Model | AttentionClassifier) -> dict[str, Any]:
     """The model as a table of numbers per token type that any language can run; its `rule` says how.
 
-    Split a text as `tokenizer` says; count every word and every run of up to `ngrams` adjacent words, joined by one space,
-    that is in `tokens`; weigh type s by count · exp(scores[s]) and divide by the sum of weights; the answer is the sum of
-    weight · values[s]: for two classes one number, positive for classes[1]; otherwise one per class, the largest wins. The
-    sink, where it is a number, takes part in every text: it weighs exp(sink), and its value is `prior`. What stands in
-    `formatting` are the last types, with how to look for each (`tokensieve.text.formatting.Feature`). A text without known tokens
-    is answered by `prior`.
+    It weighs type s by count · exp(scores[s]) and divides by the sum of weights; the answer is the sum of weight · values[s]: for
+    two classes one number, positive for classes[1]; otherwise one per class, the largest wins.
     """
     model, vocabulary = _with_vocabulary(model)
+    pair_rule = (
+        " This is a model of pairs: the first of two texts is preferred with probability 1/(1 + exp(second - first)) of their "
+        "answers; one answer alone means nothing."
+    )
     return {
         "format": FORMAT,
-        "rule": RULE + (PAIR_RULE if model.pairs else ""),
+        "rule": RULE + (pair_rule if model.pairs else ""),
         "classes": model.classes.tolist(),
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
@@ -155,13 +151,9 @@ def read_model(path: str | Path) -> Model:
         )
     try:
         numbers = safetensors.numpy.load(blob)
-        tokenizer = checked(description, numbers)
-    except (Damaged, SafetensorError, KeyError, TypeError, ValueError) as error:
+        tokenizer = _checked(description, numbers)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{described} ({str(error)[:200]}): train the model again") from None
-    return _assemble(description, numbers, tokenizer)
-
-
-def _assemble(description: dict[str, Any], numbers: dict[str, Any], tokenizer: Tokenizer) -> Model:
     grams = tuple(numbers[f"grams{n}"] for n in range(2, len(numbers) - 1))
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer, tuple(description["formatting"]))
     return Model(
@@ -197,17 +189,17 @@ def _json(value: Any) -> bytes:
     )
 
 
+# ---- what the files must hold: a checksum does not tell a model from nonsense that somebody signed with the same checksum
+
 LARGEST = 1e100  # of any number in a model: differences and products of two stay finite
-MOST_NGRAMS = 100
 Whole = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Rate = Annotated[float, Meta(ge=0, le=LARGEST)]
-Names = Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1)]
 
 
 class _Settings(msgspec.Struct, forbid_unknown_fields=True):
     """Parameters of `AttentionClassifier`."""
 
-    ngrams: Annotated[int, Meta(ge=1, le=MOST_NGRAMS)]
+    ngrams: Annotated[int, Meta(ge=1, le=100)]
     min_documents: Whole
     formatting: bool
     batch_size: Whole
@@ -216,25 +208,6 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True):
     max_epochs: Whole
     validation_share: Annotated[float, Meta(ge=0, lt=1)]
     random_state: Annotated[int, Meta(ge=0, lt=2**32)] | None
-
-
-class _Words(msgspec.Struct, tag_field="kind", tag="words", forbid_unknown_fields=True):
-    lowercase: bool
-    line_breaks: bool
-    pattern: Annotated[str, Meta(max_length=10_000)]
-    html: bool | Literal["skip", "keep", "strip"]
-    stop_words: list[str]
-
-
-class _Pieces(msgspec.Struct, tag_field="kind", tag="pieces", forbid_unknown_fields=True):
-    """The text must be JSON, so that it is never taken for a path."""
-
-    json: Annotated[str, Meta(pattern=r"^\{")]
-
-
-class _Fields(msgspec.Struct, tag_field="kind", tag="fields", forbid_unknown_fields=True):
-    fields: Names
-    base: _Words | _Pieces
 
 
 class _Description(msgspec.Struct, forbid_unknown_fields=True):
@@ -247,67 +220,65 @@ class _Description(msgspec.Struct, forbid_unknown_fields=True):
     steps: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     sink: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] | None
     settings: _Settings
-    tokenizer: _Words | _Pieces | _Fields
-    words: Names
+    tokenizer: dict[str, object]
+    words: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1)]
     formatting: list[str]
 
 
-class Damaged(ValueError):
-    """A model file that does not hold what it must; the message says which part."""
-
-
-def checked(description: dict[str, Any], numbers: dict[str, NDArray[Any]]) -> Tokenizer:
-    """Check all parts of a model of the current format; its tokenizer.
-
-    Args:
-        description: content of model.json.
-        numbers: arrays of model.safetensors.
+def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokenizer:
+    """Check types, shapes, ranges and finiteness of all parts of a model, before any of it is used; its tokenizer.
 
     Raises:
-        Damaged: a part is missing, too many, or not what it must be.
+        ValueError: a part is missing, too many, or not what it must be; the message says which.
     """
     try:
         found = msgspec.convert(description, _Description)
         json.dumps(description, ensure_ascii=False).encode()  # no half of a surrogate pair in any text
     except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as problem:
-        raise Damaged(str(problem)) from None
-    classes = description["classes"]
-    _must(len({type(name) for name in classes}) == 1 and len(set(map(str, classes))) == len(classes), "classes")
-    _must(not isinstance(classes[0], float) or bool((np.abs(classes) <= LARGEST).all()), "classes")
-    _must(not isinstance(classes[0], int) or all(-(2**63) <= name < 2**63 for name in classes), "classes")
+        raise ValueError(str(problem)) from None
+    classes, base = description["classes"], found.tokenizer.get("base", found.tokenizer)
+    sound = len({type(name) for name in classes}) == 1 and len(set(map(str, classes))) == len(classes)
+    sound = sound and (not isinstance(classes[0], float) or bool((np.abs(classes) <= LARGEST).all()))
+    _must(sound and (not isinstance(classes[0], int) or all(-(2**63) <= name < 2**63 for name in classes)), "classes")
     _must(len(set(found.words)) == len(found.words), "words")
-    _check_numbers(len(found.words), len(found.formatting), len(classes), numbers)
+    part = dict(base) if isinstance(base, dict) else {}
+    # the text of pieces is JSON, so that it is never taken for a path
+    sound = str(part.get("json", "{")).startswith("{") and len(str(part.get("pattern", ""))) <= 10_000
+    _must(sound and isinstance(part.get("html", False), bool | str), "tokenizer")
     try:
-        tokenizer = tokenizer_from_dict(description["tokenizer"])
+        tokenizer = tokenizer_from_dict(found.tokenizer)
         tokenizer.split(pl.Series(["a pattern that cannot be used fails here"]))
     except (pl.exceptions.PolarsError, ValueError) as error:
-        raise Damaged(f"tokenizer: {' '.join(str(error).split())[:100]}") from None
+        raise ValueError(f"tokenizer: {' '.join(str(error).split())[:100]}") from None
+    _must(_shape(tokenizer.to_dict()) == _shape(found.tokenizer), "tokenizer")
     fields = tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
     _must(len(set(fields)) == len(fields), "tokenizer")
     features = set(found.formatting)
     _must(len(features) == len(found.formatting) and features <= set(formatting_names(fields)), "formatting")
+    levels = range(2, len(numbers) - 1)
+    _must(
+        numbers.keys() == {"scores", "values", "prior", *(f"grams{n}" for n in levels)} and len(levels) < 100,
+        "the arrays",
+    )
+    words = below = len(found.words)
+    types, outputs = words + len(features), 1 if len(classes) == 2 else len(classes)
+    for n in levels:
+        keys = numbers[f"grams{n}"]
+        sound = keys.dtype == np.int64 and keys.ndim == 1 and bool((keys[1:] > keys[:-1]).all())
+        _must(sound and (not len(keys) or (keys[0] >= 0 and int(keys[-1]) < below * words)), f"grams{n}")
+        below = len(keys)
+        types += below
+    for name, shape in (("scores", (types,)), ("values", (types, outputs)), ("prior", (outputs,))):
+        array = numbers[name]
+        _must(array.dtype == np.float64 and array.shape == shape and bool((np.abs(array) <= LARGEST).all()), name)
     return tokenizer
 
 
-def _check_numbers(words: int, features: int, classes: int, numbers: dict[str, NDArray[Any]]) -> None:
-    levels = len(numbers) - 3
-    expected = {"scores", "values", "prior", *(f"grams{n}" for n in range(2, 2 + levels))}
-    _must(numbers.keys() == expected and levels < MOST_NGRAMS, "the arrays")
-    types, below = words + features, words
-    for n in range(2, 2 + levels):
-        keys = numbers[f"grams{n}"]
-        _must(keys.dtype == np.int64 and keys.ndim == 1, f"grams{n}")
-        _must(not len(keys) or (keys[0] >= 0 and int(keys[-1]) < below * words), f"grams{n}")
-        _must(bool((keys[1:] > keys[:-1]).all()), f"grams{n}")
-        below = len(keys)
-        types += below
-    outputs = 1 if classes == 2 else classes
-    for name, shape in (("scores", (types,)), ("values", (types, outputs)), ("prior", (outputs,))):
-        array = numbers[name]
-        _must(array.dtype == np.float64 and array.shape == shape, name)
-        _must(bool((np.abs(array) <= LARGEST).all()), name)
+def _shape(settings: dict[str, object]) -> dict[str, object]:
+    """The settings of a tokenizer but for the JSON of word pieces, which another version may write in another way."""
+    return {k: _shape(x) if isinstance(x, dict) else k == "json" or x for k, x in settings.items()}
 
 
 def _must(holds: bool, part: str) -> None:
     if not holds:
-        raise Damaged(f"{part}: not as a model has it")
+        raise ValueError(f"{part}: not as a model has it")
