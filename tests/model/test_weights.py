@@ -49,7 +49,7 @@ def test_from_one_start_integer_weights_train_like_repeated_documents(seed: int,
     counts = made(24, classes, seed)
     times = np.random.default_rng(seed).integers(1, 5, 24)
     many = repeated(counts, times)
-    start = initial_table(counts, prior_of(counts.class_sizes))
+    start = initial_table(*counts.weighed, prior_of(counts.class_sizes))
     weighted = replace(counts, weights=times / times.mean())
     schedule = Schedule(60, batch_size=1000)
     (_, u, w), (_, u2, w2) = (next(train(c, *start, schedule, 60)) for c in (weighted, many))

@@ -84,9 +84,9 @@ def train(
     """
     m = counts.matrix
     rows = np.arange(counts.n_documents // (1 + schedule.pairs)) if rows is None else rows
-    indptr, longest = m.indptr.astype(np.int64), int(np.diff(m.indptr).max(initial=1))  # one type, so one compilation
+    matrix = m.indptr.astype(np.int64), m.indices, m.data  # one type, so one compilation
     sink = m.shape[1] if len(u) > m.shape[1] else -1
-    table = _packed(u, w)
+    table, longest = _packed(u, w), int(np.diff(m.indptr).max(initial=1))
     room = np.empty(2 * longest), np.empty((4, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
     weights = np.ones(counts.n_documents) if counts.weights is None else counts.weights
     rng = np.random.default_rng(schedule.seed)
@@ -100,9 +100,7 @@ def train(
         rate, root = corrections(steps + 1.0)
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
-        _adam(
-            indptr, m.indices, m.data, counts.labels, weights, batches, rates, root, sink, schedule.pairs, table, *room
-        )
+        _adam(*matrix, counts.labels, weights, batches, rates, root, sink, schedule.pairs, table, *room)
         yield int(steps[-1]) + 1, table[:, 0].copy(), table[:, 4::4].copy()
 
 
@@ -148,9 +146,10 @@ def _adam(
             k = batches[step, j]
             first, last = (indptr[2 * k], indptr[2 * k + 2]) if pairs else (indptr[k], indptr[k + 1])
             if pairs:
-                _pair(k, indptr, indices, data, weights[2 * k], sink, table, q, fg)
+                middle = indptr[2 * k + 1] - first
+                _pair(middle, indices[first:last], data[first:last], weights[2 * k], sink, table, q, fg)
             elif first < last:
-                _document(first, last, indices, data, labels[k], weights[k], sink, table, q, fg)
+                _document(indices[first:last], data[first:last], labels[k], weights[k], sink, table, q, fg)
             for i in range(first, last):
                 s = indices[i]
                 if not marked[s]:
@@ -171,20 +170,11 @@ def _adam(
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
 def _document(
-    first: int,
-    last: int,
-    indices: Ints,
-    data: Floats,
-    label: int,
-    weight: float,
-    sink: int,
-    table: Floats,
-    q: Floats,
-    fg: Floats,
+    types: Ints, data: Floats, label: int, weight: float, sink: int, table: Floats, q: Floats, fg: Floats
 ) -> None:
-    """Add the gradient of one document, entries first … last − 1 and the sink, times its weight (tokensieve.model.attention)."""
+    """Add the gradient of one document and the sink, times its weight (tokensieve.model.attention)."""
     heads = table.shape[1] // 4 - 1
-    top, drained = _read(first, last, indices, data, sink, table, q, fg[0])
+    top, drained = _read(types, data, sink, table, q, fg[0])
     if heads == 1:
         y = 1.0 if label == 1 else -1.0
         fg[1, 0] = -y / (1.0 + math.exp(y * (fg[0, 0] + table[top, 4])))
@@ -200,74 +190,56 @@ def _document(
         fg[1, label] -= 1.0
     for h in range(heads):
         fg[1, h] *= weight
-    _learn(first, last, indices, sink, table, q, fg[0], fg[1], top, drained)
+    _learn(types, sink, table, q, fg[0], fg[1], top, drained)
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
-def _pair(
-    k: int, indptr: Ints, indices: Ints, data: Floats, weight: float, sink: int, table: Floats, q: Floats, fg: Floats
-) -> None:
-    """Add the gradient of pair k, documents 2k (preferred) and 2k + 1, each with the sink (tokensieve.model.attention)."""
-    first, middle, last = indptr[2 * k], indptr[2 * k + 1], indptr[2 * k + 2]
-    m = middle - first
-    top, drained = _read(first, middle, indices, data, sink, table, q[:m], fg[0])
-    other, poured = _read(middle, last, indices, data, sink, table, q[m:], fg[2])
+def _pair(m: int, types: Ints, data: Floats, weight: float, sink: int, table: Floats, q: Floats, fg: Floats) -> None:
+    """Add the gradient of a pair, entries 0 … m − 1 (preferred) and the others, each with the sink (tokensieve.model.attention)."""
+    top, drained = _read(types[:m], data[:m], sink, table, q[:m], fg[0])
+    other, poured = _read(types[m:], data[m:], sink, table, q[m:], fg[2])
     margin = (fg[0, 0] + table[top, 4]) - (fg[2, 0] + table[other, 4])
     fg[1, 0] = -weight / (1.0 + math.exp(margin))
     fg[3, 0] = -fg[1, 0]
-    _learn(first, middle, indices, sink, table, q[:m], fg[0], fg[1], top, drained)
-    _learn(middle, last, indices, sink, table, q[m:], fg[2], fg[3], other, poured)
+    _learn(types[:m], sink, table, q[:m], fg[0], fg[1], top, drained)
+    _learn(types[m:], sink, table, q[m:], fg[2], fg[3], other, poured)
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
-def _read(
-    first: int, last: int, indices: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats
-) -> tuple[int, float]:
+def _read(types: Ints, data: Floats, sink: int, table: Floats, q: Floats, f: Floats) -> tuple[int, float]:
     """Attention into q, and f less the value of the type of largest attention into f; that type, and the sink's attention."""
     heads, most, total = table.shape[1] // 4 - 1, 0.0, 0.0
-    top = sink if sink >= 0 else indices[first]
-    for i in range(first, last):
-        if table[indices[i], 0] > table[top, 0]:
-            top = indices[i]
+    top = sink if sink >= 0 else types[0]
+    for i in range(len(types)):
+        if table[types[i], 0] > table[top, 0]:
+            top = types[i]
     peak = table[top, 0]
     if sink >= 0:
         most = math.exp(table[sink, 0] - peak)
         total, top = most, sink
     drained = most
-    for i in range(first, last):
-        s = indices[i]
-        mass = data[i] * math.exp(table[s, 0] - peak)
-        q[i - first] = mass
+    for i in range(len(types)):
+        mass = data[i] * math.exp(table[types[i], 0] - peak)
+        q[i] = mass
         total += mass
         if mass > most:
-            top, most = s, mass
+            top, most = types[i], mass
     drained /= total
     for h in range(heads):
         f[h] = drained * (table[sink, 4 * h + 4] - table[top, 4 * h + 4])
-    for i in range(last - first):
+    for i in range(len(types)):
         q[i] /= total
         for h in range(heads):
-            f[h] += q[i] * (table[indices[first + i], 4 * h + 4] - table[top, 4 * h + 4])
+            f[h] += q[i] * (table[types[i], 4 * h + 4] - table[top, 4 * h + 4])
     return top, drained
 
 
 @numba.njit(cache=True, error_model="numpy", nogil=True)
-def _learn(
-    first: int,
-    last: int,
-    indices: Ints,
-    sink: int,
-    table: Floats,
-    q: Floats,
-    f: Floats,
-    g: Floats,
-    top: int,
-    drained: float,
-) -> None:
+def _learn(types: Ints, sink: int, table: Floats, q: Floats, f: Floats, g: Floats, top: int, drained: float) -> None:
     """Add g times the derivatives of f to the gradients; what `_read` found, and g = ∂ℓ/∂f."""
     heads = table.shape[1] // 4 - 1
-    for i in range(last - first):
-        s, slope = indices[first + i], 0.0
+    for i in range(len(types)):
+        s, slope = types[i], 0.0
         for h in range(heads):
             slope += g[h] * ((table[s, 4 * h + 4] - table[top, 4 * h + 4]) - f[h])
             table[s, 4 * h + 7] += g[h] * q[i]

@@ -37,7 +37,7 @@ from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import attention_sums
-from tokensieve.model.fit import prior_of, start_of
+from tokensieve.model.fit import initial_table, prior_of
 from tokensieve.model.partitions import HEAD, Piece, pieces_of, with_quotes
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
@@ -460,7 +460,7 @@ def _held(part: Counted, number: int, share: float, seed: int, held_out: bool) -
 
 
 def _first(sums: _Sums, prior: Floats) -> tuple[Floats, Floats, int]:
-    return *start_of(sums[1], sums[2], prior), 0
+    return *initial_table(sums[1], sums[2], prior), 0
 
 
 def _local(part: Counted, number: int, state: Any, passes: int, rates: tuple[int, float, float], seed: int) -> _Sums:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -26,35 +26,12 @@ from tokensieve.text.split import folds, split_units, stratified
 from tokensieve.text.vocabulary import Vocabulary
 
 Table: TypeAlias = tuple[Floats, Floats]
+# What held-out documents decide: steps of training, strength of the start, scale of the values; (steps, mean loss) of the chosen
+# strength; and the table after so many steps on all documents, if that training ran beside the choice.
+Choice: TypeAlias = tuple[int, float, float, Floats, Table | None]
 LEAST_STEPS = 500
 FOLDS = 5  # parts in which few documents are each held out once
 HELD_OUT = 50_000  # more documents than that add nothing to the choice of when to stop
-LEAST_PER_CLASS = (
-    10  # of many documents, of which a share is held out once; of few, a part of each class is in every fold
-)
-# if a class has too few for folds: part of the full length, strength of the start; least log loss of nine settings
-CAUTIOUS = 4, 0.5
-LEAST_FOLDED = 40  # documents, from which folds may lack a class: the scale that they choose is still better than none
-LEAST_PAIRS, FOLDED_PAIRS = 20, 20_000  # with fewer nothing is chosen; up to so many each is held out once
-CHECKS, PATIENCE = 8, 3  # looks at the held-out documents, and how many without a smaller loss end a training
-STRENGTHS = (0.25, 0.5, 1.0)
-MOST_SCALE = (
-    2.0  # with few held-out documents, all predicted correctly, the loss would keep falling as confidence grows
-)
-FASTER = 2.0  # step size of the values of pairs, as f of a difference has twice the range; chosen on held-out prompts
-LONGER = 3.0  # sink of pairs, in the log, of 0 to 5: least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """What held-out documents decide: steps of training, strength of the start, scale of the values; (steps, mean loss) of the
-    chosen strength; and the table after so many steps on all documents, if that training ran beside the choice."""
-
-    steps: int
-    strength: float = 1.0
-    scale: float = 1.0
-    validation: Floats = field(default_factory=lambda: np.empty((0, 2)))
-    table: Table | None = None
 
 
 def fit(
@@ -84,30 +61,46 @@ def fit(
     settings, tell = (settings or TrainSettings()).of_documents(counts.n_documents), progress or silent
     if units is not None and units.shape != (counts.n_documents // (1 + pairs),):
         raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
-    if counts.weights is not None:
-        counts, units = _weighed(counts, units, pairs)
+    if counts.weights is not None:  # both sides of a pair weigh the same
+        part, kept = counts.weighing()
+        for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
+            if before and not after:
+                raise InputError(
+                    f"every document of class {name!r} has weight 0: give one a weight, or leave the class out"
+                )
+        counts, units = part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
     prior = np.zeros(1) if pairs else prior_of(counts.weighed[1])
     schedule = _schedule(counts.n_documents, settings, pairs)
     held_out = _held_out_pairs(counts, settings, units) if pairs else _held_out(counts, settings, units)
-    choice = _choose(counts, prior, schedule, settings, held_out, tell)
+    steps, strength, scale, validation, table = _choose(counts, prior, schedule, settings, held_out, tell)
     tell("training", 0.0)
-    table = choice.table
     if table is None:
-        table = next(train(counts, *_first_table(counts, prior, choice.strength, pairs), schedule, choice.steps))[1:]
+        table = next(train(counts, *_first_table(counts, prior, strength, pairs), schedule, steps))[1:]
     u, w = table
     return Model(
         classes=np.asarray(counts.classes),
         scores=u[:-1],
-        values=prior + choice.scale * (w[:-1] - prior),
+        values=prior + scale * (w[:-1] - prior),
         prior=prior,
         tokens=counts.tokens,
         vocabulary=vocabulary,
-        steps=choice.steps,
-        validation=choice.validation,
+        steps=steps,
+        validation=validation,
         sink=float(u[-1]),
         settings=settings.parameters(),
         pairs=pairs,
     )
+
+
+def fit_pairs(
+    counts: Counts,
+    units: Ints,
+    settings: TrainSettings | None = None,
+    vocabulary: Vocabulary | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """`fit` of pairs, with the group (prompt) of each, shape (n,): the length of training is chosen on whole groups held out."""
+    return fit(counts, settings, vocabulary, progress, units, pairs=True)
 
 
 def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
@@ -147,7 +140,8 @@ def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = 
         labels: class indices, shape (n,).
         weights: of the documents in the mean, shape (n,); None for equal ones.
     """
-    low, high, away = 0.0, MOST_SCALE, f - prior
+    # With few held-out documents, all predicted correctly, the loss would keep falling as confidence grows beyond 2.
+    low, high, away = 0.0, 2.0, f - prior
     for _ in range(20):
         middle = (low + high) / 2
         slopes = loss_and_slope(prior + middle * away, labels)[1] * away
@@ -167,12 +161,12 @@ def weighted_median(x: Floats, weights: Floats | None) -> float:
 
 
 def _schedule(documents: int, settings: TrainSettings, pairs: bool) -> Schedule:
-    """How a table is trained on so many documents."""
     return Schedule(
         steps=max(settings.max_epochs * math.ceil(documents / settings.batch_size), LEAST_STEPS),
         batch_size=settings.batch_size,
         score_rate=settings.score_rate,
-        value_rate=settings.value_rate * (FASTER if pairs else 1),
+        # f of a difference has twice the range; chosen on held-out prompts
+        value_rate=settings.value_rate * (2.0 if pairs else 1),
         seed=settings.seed,
         pairs=pairs,
     )
@@ -180,30 +174,26 @@ def _schedule(documents: int, settings: TrainSettings, pairs: bool) -> Schedule:
 
 def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, without: Counts | None = None) -> Table:
     """The table that training starts from, and in its last row the sink: as much as a document of median length that says
-    nothing (of pairs e^LONGER times as much), predicted by the prior. Documents that are also in `without` do not count."""
-    u, w = initial_table(counts, prior, without)
-    sink = math.log(max(weighted_median(counts.lengths, counts.weights), 1.0)) + LONGER * pairs
+    nothing (of pairs e³ times as much), predicted by the prior. Documents that are also in `without` do not count.
+
+    Of 0 to 5 in the log, 3 has the least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike.
+    """
+    present, sizes = counts.weighed
+    if without is not None:
+        present, sizes = present - without.weighed[0], sizes - without.weighed[1]
+    u, w = initial_table(present, sizes, prior)
+    sink = math.log(max(weighted_median(counts.lengths, counts.weights), 1.0)) + 3.0 * pairs
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
-
-
-def _weighed(counts: Counts, units: Ints | None, pairs: bool) -> tuple[Counts, Ints | None]:
-    """The documents that weigh anything, and their groups; both sides of a pair weigh the same."""
-    part, kept = counts.weighing()
-    for name, before, after in zip(counts.classes, counts.class_sizes, part.class_sizes, strict=True):
-        if before and not after:
-            raise InputError(
-                f"every document of class {name!r} has weight 0: give one a weight, or leave the class out"
-            )
-    return part, None if units is None else units[kept[:: 1 + pairs] // (1 + pairs)]
 
 
 def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
     """Pairs of positions, those to learn from and those to choose on: of few documents each is held out once, of many a share."""
     n, labels, seed = counts.n_documents, counts.labels, settings.seed
-    least = LEAST_PER_CLASS if n > FEW else 2 if n >= LEAST_FOLDED else FOLDS
-    if settings.validation_share <= 0 or counts.class_sizes.min() < least:
-        return []
-    if units is not None and len(np.unique(units)) < 2:
+    # Of many documents a share is held out once; of few, a part of each class is in every fold, and from 40 on folds may lack a
+    # class: the scale that they choose is still better than none.
+    least = 10 if n > FEW else 2 if n >= 40 else FOLDS
+    alone = units is not None and len(np.unique(units)) < 2
+    if settings.validation_share <= 0 or counts.class_sizes.min() < least or alone:
         return []
     if n <= FEW:
         return folds(labels, FOLDS, seed, units)
@@ -215,17 +205,16 @@ def _held_out(counts: Counts, settings: TrainSettings, units: Ints | None) -> li
 
 
 def _held_out_pairs(counts: Counts, settings: TrainSettings, units: Ints | None) -> list[tuple[Ints, Ints]]:
-    """The same of pairs, in whole groups (prompts)."""
+    """The same of pairs, in whole groups (prompts); with fewer than 20 pairs nothing is chosen."""
     n = counts.n_documents // 2
     groups = np.arange(n) if units is None else units
     names = np.random.default_rng(settings.seed).permutation(np.unique(groups))
-    if settings.validation_share <= 0 or n < LEAST_PAIRS or len(names) < FOLDS:
+    if settings.validation_share <= 0 or n < 20 or len(names) < FOLDS:
         return []
-    if n <= FOLDED_PAIRS:
-        held = [np.isin(groups, names[i::FOLDS]) for i in range(FOLDS)]
-    else:
-        share = min(settings.validation_share, HELD_OUT / n)
-        held = [np.isin(groups, names[: max(round(share * len(names)), 1)])]
+    drawn = [names[i::FOLDS] for i in range(FOLDS)]
+    if n > 20_000:  # too many to hold out each once
+        drawn = [names[: max(round(min(settings.validation_share, HELD_OUT / n) * len(names)), 1)]]
+    held = [np.isin(groups, some) for some in drawn]
     return [(np.flatnonzero(~part), np.flatnonzero(part)) for part in held]
 
 
@@ -236,22 +225,28 @@ def _choose(
     settings: TrainSettings,
     parts: list[tuple[Ints, Ints]],
     tell: Progress,
-) -> _Choice:
+) -> Choice:
     """Length, strength and scale of smallest loss on held-out documents or pairs; a strength is left after three checks without a
     smaller one. Of many documents, which are held out in one part, the full strength alone is tried."""
+    unchosen = np.empty((0, 2))
     if not parts:
         if settings.validation_share > 0 and counts.n_documents <= FEW and not schedule.pairs:
-            return _Choice(math.ceil(schedule.steps / CAUTIOUS[0]), CAUTIOUS[1])
-        return _Choice(schedule.steps)
+            # too few of a class for folds: a quarter of the full length, half of the start; least log loss of nine settings
+            return math.ceil(schedule.steps / 4), 0.5, 1.0, unchosen, None
+        return schedule.steps, 1.0, 1.0, unchosen, None
     pairs = schedule.pairs
-    held = [(inside, counts.rows(_documents(outside, pairs))) for inside, outside in parts]
+    held = []
+    for inside, outside in parts:
+        documents = np.column_stack([2 * outside, 2 * outside + 1]).ravel() if pairs else outside
+        held.append((inside, counts.rows(documents)))
     labels = np.concatenate([np.ones(len(out), np.int64) if pairs else counts.labels[out] for _, out in parts])
     weights = (
         None if counts.weights is None else np.concatenate([counts.weights[:: 1 + pairs][out] for _, out in parts])
     )
     several = counts.n_documents // (1 + pairs) <= FEW and (pairs or len(parts) > 1)
-    strengths = STRENGTHS if several else STRENGTHS[-1:]
-    best = math.inf, _Choice(schedule.steps)
+    strengths = (0.25, 0.5, 1.0) if several else (1.0,)
+    least = math.inf
+    best: Choice = schedule.steps, 1.0, 1.0, unchosen, None
     for number, strength in enumerate(strengths):
         tell("choosing the length of training", number / len(strengths))
         checks, scales, at, kept = list[tuple[int, float]](), list[float](), 0, None
@@ -264,11 +259,11 @@ def _choose(
             at = min(range(len(checks)), key=lambda i: checks[i][1])
             if at == len(checks) - 1:
                 kept = table
-            if len(checks) - at > PATIENCE:
+            if len(checks) - at > 3:
                 break
-        if checks[at][1] < best[0]:
-            best = checks[at][1], _Choice(checks[at][0], strength, scales[at], np.array(checks), kept)
-    return best[1]
+        if checks[at][1] < least:
+            least, best = checks[at][1], (checks[at][0], strength, scales[at], np.array(checks), kept)
+    return best
 
 
 def _held_out_values(
@@ -285,7 +280,7 @@ def _held_out_values(
         schedule: of the trainings.
         parts: positions to learn from, and the documents held out.
     """
-    pause = math.ceil(schedule.steps / CHECKS)
+    pause = math.ceil(schedule.steps / 8)
 
     def run(held: Counts | None, inside: Ints | None = None) -> Iterator[tuple[int, Floats, Floats]]:
         return train(counts, *_first_table(counts, prior, strength, schedule.pairs, held), schedule, pause, inside)
@@ -300,11 +295,6 @@ def _held_out_values(
             yield states[0][0], np.concatenate(f), states[-1][1:] if len(runs) > len(parts) else None
 
 
-def _documents(positions: Ints, pairs: bool) -> Ints:
-    """The documents of items, in order."""
-    return np.column_stack([2 * positions, 2 * positions + 1]).ravel() if pairs else positions
-
-
 def prior_of(sizes: Ints | Floats) -> Floats:
     """What a document without known tokens is answered, from the (weighed) documents of each class: shape (1,) or (K,)."""
     share = np.maximum(sizes, 0.5)
@@ -312,42 +302,21 @@ def prior_of(sizes: Ints | Floats) -> Floats:
     return np.asarray(log_share[1:] - log_share[0] if len(sizes) == 2 else log_share - log_share.mean())
 
 
-def initial_table(counts: Counts, prior: Floats, without: Counts | None = None) -> tuple[Floats, Floats]:
+def initial_table(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -> Table:
     """Where training starts: (u, w) from token importance.
 
     With r_{s,k} = log(1 + n/K · share of class k's documents that contain s), centred over classes:
     w_s = 8/K · r_{s,k} + prior (two classes: the difference of the two), u_s = (max_k r − min_k r)/4. The factors were
-    chosen on validation documents of IMDB and Yelp. Documents of `counts` that are also in `without` do not count; one with
-    a weight counts that often.
+    chosen on validation documents of IMDB and Yelp.
+
+    Args:
+        present: documents of each class that contain each type, each counted as often as it weighs, shape (|S|, K).
+        sizes: documents of each class, likewise, shape (K,).
+        prior: of the class frequencies.
     """
-    present, sizes = counts.weighed
-    if without is not None:
-        present, sizes = present - without.weighed[0], sizes - without.weighed[1]
-    return start_of(present, sizes, prior)
-
-
-def start_of(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -> tuple[Floats, Floats]:
-    """(u, w) of `initial_table` from the documents of each class that contain each type, (|S|, K), and class sizes, (K,)."""
     k = len(sizes)
     r = np.log1p(present * (sizes.sum() / k / np.maximum(sizes, 1)))
     u = (r.max(axis=1) - r.min(axis=1)) / 4
     if k == 2:
         return u, 4 * (r[:, 1:] - r[:, :1]) + prior
     return u, 8 / k * (r - r.mean(axis=1, keepdims=True)) + prior
-
-
-def fit_pairs(
-    counts: Counts,
-    units: Ints,
-    settings: TrainSettings | None = None,
-    vocabulary: Vocabulary | None = None,
-    progress: Progress | None = None,
-) -> Model:
-    """Learn scores and values from pairs; the same seed gives the same bits.
-
-    Args:
-        counts: 2n documents over |S| types.
-        units: group (prompt) of each pair, shape (n,): the length of training is chosen on whole groups held out.
-        settings, vocabulary, progress: as for `tokensieve.model.fit.fit`.
-    """
-    return fit(counts, settings, vocabulary, progress, units, pairs=True)
