@@ -84,7 +84,7 @@ def train(
     """
     m = counts.matrix
     rows = np.arange(counts.n_documents // (1 + schedule.pairs)) if rows is None else rows
-    matrix = m.indptr.astype(np.int64), m.indices, m.data  # one type, so one compilation
+    indptr = m.indptr.astype(np.int64)  # one type, so one compilation
     sink = m.shape[1] if len(u) > m.shape[1] else -1
     table, longest = _packed(u, w), int(np.diff(m.indptr).max(initial=1))
     room = np.empty(2 * longest), np.empty((4, w.shape[1])), np.empty(len(u), np.int64), np.zeros(len(u), np.bool_)
@@ -100,7 +100,9 @@ def train(
         rate, root = corrections(steps + 1.0)
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
-        _adam(*matrix, counts.labels, weights, batches, rates, root, sink, schedule.pairs, table, *room)
+        _adam(
+            indptr, m.indices, m.data, counts.labels, weights, batches, rates, root, sink, schedule.pairs, table, *room
+        )
         yield int(steps[-1]) + 1, table[:, 0].copy(), table[:, 4::4].copy()
 
 
