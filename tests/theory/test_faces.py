@@ -18,7 +18,7 @@ from tokensieve.theory.claims import Outcome
 from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit, finite_gaps
-from tokensieve.theory.limit.predict import Exponentials, follow
+from tokensieve.theory.flow.slow import Exponentials, follow
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.settings import FlowSettings, VerifySettings
 from tokensieve.theory.verify import verify

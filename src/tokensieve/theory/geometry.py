@@ -56,12 +56,6 @@ def span_of(rows: Floats) -> Floats:
     return np.ascontiguousarray(axes[sizes > 1e-12 * sizes[0]].T)  # what is smaller is rounding
 
 
-def complement(inside: Floats) -> Floats:
-    """Orthonormal basis of the orthogonal complement, shape (r, r − k), of an orthonormal basis of shape (r, k)."""
-    r, k = inside.shape
-    return np.eye(r) if k == 0 else np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, k:])
-
-
 @numba.njit(cache=True)
 def extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats) -> tuple[Ints, Ints]:
     """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""

@@ -18,16 +18,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.integrate import BDF
 from scipy.linalg import LinAlgError, LinAlgWarning
 from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
+
+if TYPE_CHECKING:
+    from tokensieve.theory.flow.split import Face
 
 # A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are chosen anew when it exceeds
 # e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken back.
@@ -86,7 +91,7 @@ def _documents(
 
 
 @numba.njit(cache=True, parallel=True)
-def project(
+def _project(
     matrix: tuple[Ints, Ints],
     documents: Ints,
     terms: tuple[Floats, Floats, Floats, Floats],
@@ -98,15 +103,7 @@ def project(
 ) -> tuple[Floats, Floats]:
     """Rows Σ t G and Σ (½ bend t − g q) G of the chosen documents, G = (A_s, F_s − F_X), the second part over live entries only.
 
-    Args:
-        matrix: indptr and indices of the count matrix.
-        documents: which.
-        terms: q and t per entry, g and bend per document (`LossTerms`).
-        A: first coordinates of each type.
-        live: entries with second coordinates, shape (nnz,).
-        own: the group that each document selects, shape (n,).
-        group: of each type, shape (|S|,).
-        F: second coordinates of each group.
+    `matrix` holds indptr and indices, `terms` q and t per entry and g and bend per document; A has a row per type, F one per group.
     """
     indptr, indices = matrix
     q, t, g, bend = terms
@@ -129,7 +126,7 @@ def project(
     return left, right
 
 
-class LossTerms(NamedTuple):
+class _Terms(NamedTuple):
     """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
 
     q: Floats
@@ -142,13 +139,7 @@ class LossTerms(NamedTuple):
 
 
 class Landscape:
-    """L(p) for fixed embeddings and values.
-
-    Args:
-        counts: n ≥ 1 documents of two classes over |S| types.
-        E: embeddings, shape (|S|, d).
-        w: values E v, shape (|S|,).
-    """
+    """L(p) for embeddings E, shape (|S|, d), and values w = E v, shape (|S|,); a gradient of exactly zero has log‖∇L‖ = −∞."""
 
     def __init__(self, counts: Counts, E: Floats, w: Floats) -> None:
         self.counts = counts
@@ -158,25 +149,22 @@ class Landscape:
         self._longest = float(np.linalg.norm(self.E, axis=1).max(initial=0.0)) or 1.0
 
     def split(self, p: Floats) -> Floats:
-        """p: its own coordinates."""
+        """p is its own coordinates."""
         return p
 
     joined = split
 
     def overlooked(self, p: Floats) -> float:
-        """−∞: no force is left out."""
+        """No force is left out."""
         return -math.inf
 
     def slope(self, p: Floats) -> tuple[Floats, float]:
-        """−∇L/‖∇L‖ and log‖∇L‖ alone: what an integrator asks for most often."""
+        """−∇L/‖∇L‖ and log‖∇L‖."""
         _, log_size, downhill = self._gradient(self.terms(self.E @ p))
         return downhill, log_size
 
     def point(self, p: Floats) -> tuple[float, float, float]:
-        """L, log‖∇L‖ (−∞ where it is exactly zero), and coherence: ‖∇L‖ over the sum of the sizes of its terms.
-
-        Near rounding the documents cancel, and the direction of the gradient is lost.
-        """
+        """L, log‖∇L‖, and ‖∇L‖ over the sum of the sizes of its terms: near rounding its direction is lost."""
         terms = self.terms(self.E @ p)
         size, log_size, _ = self._gradient(terms)
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
@@ -194,34 +182,123 @@ class Landscape:
         active = np.flatnonzero(np.abs(terms.g) > 1e-18)  # less does not reach the last bit
         none, nowhere = np.zeros(0, np.int64), np.zeros(m.nnz, bool)
         parts = (terms.q, terms.t, terms.g, terms.bend)
-        left, right = project((m.indptr, m.indices), active, parts, self.E, nowhere, none, none, np.zeros((0, 0)))
+        left, right = _project((m.indptr, m.indices), active, parts, self.E, nowhere, none, none, np.zeros((0, 0)))
         half = left.T @ right
         moved = np.flatnonzero(terms.a)
         rows = self.E[moved]
         out = half + half.T + (rows * terms.a[moved, None]).T @ rows
         return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
 
-    def terms(self, u: Floats) -> LossTerms:
-        """What gradient and Hessian are sums of, at scores u = E p."""
+    def terms(self, u: Floats) -> _Terms:
+        """At scores u = E p."""
         m, signs = self.counts.matrix, self.counts.signs
         q, t, answer, scale, weight = _documents(m.indptr, m.indices, self._log_counts, signs, u, self.w)
         shift = float(weight.max())
         if shift == -math.inf:
             zeros = np.zeros(len(signs))
-            return LossTerms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
+            return _Terms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
         share = np.exp(weight - shift)
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
         a = np.bincount(m.indices, np.repeat(g, np.diff(m.indptr)) * t, m.shape[1]).astype(np.float64)
-        return LossTerms(q, t, answer, g, bend, a, shift)
+        return _Terms(q, t, answer, g, bend, a, shift)
 
-    def _gradient(self, terms: LossTerms) -> tuple[float, float, Floats]:
+    def _gradient(self, terms: _Terms) -> tuple[float, float, Floats]:
         """Norm relative to the shift, log of the true norm, and the unit vector downhill."""
         slope = self.E.T @ terms.a
         size = float(np.linalg.norm(slope))
         if size == 0:
             return 0.0, -math.inf, slope
         return size, math.log(size / self.counts.n_documents) + terms.shift, -slope / size
+
+
+class SplitLandscape:
+    """L in the coordinates (ζ, q) of a face and of the pairs that are live at p (see `split`), with the interface of `Landscape`.
+
+    `clock` is the log of the time that has passed there; forces that are `margin` nats weaker than those that move something are
+    left out.
+    """
+
+    def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
+        counts = land.counts
+        self.land, self.face = land, face
+        self._open = np.flatnonzero(~face.mask)
+        self._open_documents = documents_of(counts)[self._open]
+        self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
+        self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
+        q = face.outside.T @ p
+        level = self._levels(land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group]))
+        self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
+        pairs = np.unique(self._ends[self._live], axis=0)
+        inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
+        self._W = face.outside @ inside
+        self._rest = face.outside @ (q - inside @ (inside.T @ q))
+        self._F = np.ascontiguousarray(F @ inside)
+        self._base = (land.E[face.lead] @ self._rest)[face.group]
+
+    def split(self, p: Floats) -> Floats:
+        return np.concatenate([self.face.inside.T @ p, self._W.T @ p])
+
+    def joined(self, x: Floats) -> Floats:
+        k = self.face.dimension
+        return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
+
+    def overlooked(self, x: Floats) -> float:
+        return float(self._levels(self._at(x)[0])[~self._live].max(initial=-math.inf))
+
+    def slope(self, x: Floats) -> tuple[Floats, float]:
+        terms, _, downhill = self._at(x)
+        size = float(np.linalg.norm(downhill))
+        return (downhill / size, self._log(size, terms)) if size > 0 else (downhill, -math.inf)
+
+    def outside(self, x: Floats) -> tuple[float, float]:
+        """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
+        terms, force, downhill = self._at(x)
+        size = float(np.linalg.norm(downhill[self.face.dimension :]))
+        return (self._log(size, terms), size / float(np.abs(force).sum())) if size > 0 else (-math.inf, 1.0)
+
+    def hessian(self, x: Floats) -> tuple[Floats, Floats, float]:
+        terms, force, downhill = self._at(x)
+        size = float(np.linalg.norm(downhill)) or 1.0
+        m, k = self.land.counts.matrix, self.face.dimension
+        strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
+        live = np.zeros(m.nnz, bool)
+        live[self._open[strong]] = True
+        documents, parts = np.flatnonzero(terms.g), (terms.q, terms.t, terms.g, terms.bend)
+        groups = (self.face.own, self.face.group, self._F)
+        left, right = _project((m.indptr, m.indices), documents, parts, self._A, live, *groups)
+        half = left.T @ right
+        H = half + half.T
+        moved = np.flatnonzero(terms.a)
+        H[:k, :k] += (self._A[moved] * terms.a[moved, None]).T @ self._A[moved]
+        ends, f, types = self._ends[strong], force[strong], m.indices[self._open[strong]]
+        H[k:, k:] += laplacian_form(self._F, ends, f)
+        columns = np.concatenate([ends[:, 1], ends[:, 0]])
+        across = sp.csr_array(
+            (np.concatenate([f, -f]), (np.tile(types, 2), columns)), shape=(len(self._A), len(self._F))
+        )
+        used = np.unique(columns)
+        mixed = (self._A.T @ across[:, used]) @ self._F[used]
+        H[:k, k:] += mixed
+        H[k:, :k] += mixed.T
+        return np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms)
+
+    def _at(self, x: Floats) -> tuple[_Terms, Floats, Floats]:
+        """The terms at a point, and relative to e^{shift}/n the force of each unselected entry and −∇L."""
+        k, m = self.face.dimension, len(self._F)
+        terms = self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
+        force = terms.g[self._open_documents] * terms.t[self._open]
+        node = np.bincount(self._ends[:, 0], force, m) - np.bincount(self._ends[:, 1], force, m)
+        return terms, force, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
+
+    def _levels(self, terms: _Terms) -> Floats:
+        """log of the force of each unselected entry."""
+        with np.errstate(divide="ignore"):
+            size = np.log(np.abs(terms.g[self._open_documents] * terms.t[self._open]))
+        return np.asarray(size + terms.shift - math.log(self.land.counts.n_documents))
+
+    def _log(self, size: float, terms: _Terms) -> float:
+        return math.log(size / self.land.counts.n_documents) + terms.shift
 
 
 class _Coordinates(Protocol):
@@ -244,7 +321,7 @@ class Integrator:
         coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be to be left out.
         p: where to begin, shape (r,).
         clock: log t there, counted from where the clock was last set back; −∞ to set it back here.
-        log_time: log t there, counted from the start of the whole curve.
+        log_time: the same, counted from the start of the whole curve.
         tolerance: relative and absolute local error of a step.
         step: first step of the clock.
     """
@@ -299,12 +376,7 @@ class Integrator:
         return True
 
     def restart(self, p: Floats | None = None, passed: float = -math.inf) -> bool:
-        """Set the clock back to zero, here or at a point reached after some local time; False if nothing was followed since.
-
-        Args:
-            p: the point; the present one if None.
-            passed: log of the time until it is reached.
-        """
+        """Set the clock back to zero, here or at a p reached after e^{passed} of time; False if nothing was followed since."""
         if not self._followed and self.clock == -math.inf and p is None:
             return False
         self._offset = float(np.logaddexp(self.log_time, passed))

@@ -33,7 +33,7 @@ from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import STEEP, Integrator, Landscape
-from tokensieve.theory.flow.split import Face, SplitFlow, equilibrium
+from tokensieve.theory.flow.split import Equilibrium, Face, SplitFlow
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.settings import FlowSettings
 
@@ -344,7 +344,7 @@ class _Curve:
         """A strict local minimum that Newton's method reaches, and its smallest curvature relative to the largest; or None."""
         land, (z, _, _, loss, _) = self._land, self.rows[-1]
         everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
-        found = equilibrium(land, everything, z) if everything.dimension else None
+        found = Equilibrium.near(land, everything, z) if everything.dimension else None
         # No gap moves by more than a tenth of a nat: one that diverges asks for a step of one nat at any time.
         if found is None or found.moved > 0.1:
             return None

@@ -26,13 +26,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import Integrator, Landscape, LossTerms, project
+from tokensieve.theory.flow.landscape import Integrator, Landscape, SplitLandscape
 from tokensieve.theory.geometry import (
-    complement,
     documents_of,
     highest,
-    laplacian_form,
-    span_of,
     tied_groups,
     top_types,
 )
@@ -59,13 +56,7 @@ class Face:
 
     @classmethod
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
-        """Close a selection under ties, and find the space that it spans.
-
-        Args:
-            counts: n documents over |S| types.
-            E: embeddings, shape (|S|, r).
-            mask: types tied at the top of each document, shape (nnz,); at least one of each document that holds any.
-        """
+        """A selection, shape (nnz,), closed under ties; it holds at least one type of each document with any."""
         m, document = counts.matrix, documents_of(counts)
         group, inside = tied_groups(counts, E, mask)
         # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
@@ -83,10 +74,46 @@ class Face:
         own[document[same]] = group[m.indices[same]]
         return cls(same, group, own, inside)
 
+    @classmethod
+    def settled(cls, land: Landscape, z: Floats, log_time: float) -> Face:
+        """The ties that have settled at a point: those that are near enough, less every direction of V in which time times
+        curvature is below e^{SETTLED}. A gap that grows like log t has a product of about one at any time."""
+        counts, E = land.counts, land.E
+        m, document, u = counts.matrix, documents_of(counts), E @ z
+        top = top_types(counts, u)[document]
+        # A weight that is behind the largest of its document by less than half of log t may be tied.
+        level = u[m.indices] + np.log(m.data)
+        mask = (level > highest(counts, level)[document] - 0.5 * log_time) | (m.indices == top)
+        for _ in range(50):
+            face = cls.of(counts, E, mask)
+            if face.dimension == 0:
+                return face
+            inner = face.restricted(counts)
+            H, _, log_size = Landscape(inner, E @ face.inside, land.w).hessian(face.inside.T @ z)
+            curvature, axes = np.linalg.eigh(H)
+            log_size = log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
+            loose = np.log(np.maximum(curvature, 1e-300)) + log_size < SETTLED
+            if not loose.any():
+                return face
+            tied = np.flatnonzero(face.mask)
+            pairs, where = np.unique(np.stack([m.indices[tied], top[tied]], axis=1), axis=0, return_inverse=True)
+            # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding.
+            stays = np.ones(len(pairs), bool)
+            for first in range(0, len(pairs), 20_000):  # as many embeddings are held at once
+                part = slice(first, first + 20_000)
+                apart = E[pairs[part, 0]] - E[pairs[part, 1]]
+                along = np.linalg.norm(apart @ (face.inside @ axes[:, loose]), axis=1)
+                stays[part] = along <= 1e-4 * np.linalg.norm(apart, axis=1)
+            if stays.all():
+                return face
+            mask = face.mask.copy()
+            mask[tied[~stays[where.ravel()]]] = False
+        return face
+
     @cached_property
     def outside(self) -> Floats:
         """Orthonormal basis of V^⊥, shape (r, r − k)."""
-        return complement(self.inside)
+        return np.ascontiguousarray(np.linalg.qr(self.inside, mode="complete")[0][:, self.dimension :])
 
     @cached_property
     def lead(self) -> Ints:
@@ -129,225 +156,64 @@ class Equilibrium:
     moved: float
     documents: int
 
-
-def settled_face(land: Landscape, z: Floats, log_time: float) -> Face:
-    """The ties that have settled at a point of the curve: those that are near enough to be tied, less every direction of V in which
-    time times curvature is below e^{SETTLED}.
-
-    A gap that grows like log t has a product of about one at any time.
-
-    Args:
-        land: the loss in r coordinates.
-        z: the point, shape (r,).
-        log_time: log t there.
-    """
-    counts, E = land.counts, land.E
-    m, document, u = counts.matrix, documents_of(counts), E @ z
-    top = top_types(counts, u)[document]
-    # A weight that is behind the largest of its document by less than half of log t may be tied.
-    level = u[m.indices] + np.log(m.data)
-    mask = (level > highest(counts, level)[document] - 0.5 * log_time) | (m.indices == top)
-    for _ in range(50):
-        face = Face.of(counts, E, mask)
-        if face.dimension == 0:
-            return face
-        inner = face.restricted(counts)
-        H, _, log_size = Landscape(inner, E @ face.inside, land.w).hessian(face.inside.T @ z)
-        curvature, axes = np.linalg.eigh(H)
-        log_size = log_time + max(log_size, -1e3) + math.log(inner.n_documents / counts.n_documents)
-        loose = np.log(np.maximum(curvature, 1e-300)) + log_size < SETTLED
-        if not loose.any():
-            return face
-        tied = np.flatnonzero(face.mask)
-        pairs, where = np.unique(np.stack([m.indices[tied], top[tied]], axis=1), axis=0, return_inverse=True)
-        # A tie is none where a share of 1e-4 of its difference lies along loose directions; less is rounding.
-        stays = np.ones(len(pairs), bool)
-        for first in range(0, len(pairs), 20_000):  # as many embeddings are held at once
-            part = slice(first, first + 20_000)
-            apart = E[pairs[part, 0]] - E[pairs[part, 1]]
-            along = np.linalg.norm(apart @ (face.inside @ axes[:, loose]), axis=1)
-            stays[part] = along <= 1e-4 * np.linalg.norm(apart, axis=1)
-        if stays.all():
-            return face
-        mask = face.mask.copy()
-        mask[tied[~stays[where.ravel()]]] = False
-    return face
-
-
-def equilibrium(land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
-    """(F1): the strict local minimum of L_S on V that Newton's method reaches from a point of the curve, or None.
-
-    Args:
-        land: the loss in r coordinates.
-        face: the selection and its space.
-        z: the point, shape (r,).
-    """
-    counts, E, m, document = land.counts, land.E, land.counts.matrix, documents_of(land.counts)
-    V, found, curvature, moved, tied = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0
-    log_least = math.inf
-    if face.dimension:
-        inner = face.restricted(counts)
-        tied = inner.n_documents
-        inner_land, x = Landscape(inner, E @ V, land.w), V.T @ z
-        ends, scores = inner.matrix.indptr[:-1], inner_land.E @ x
-        for _ in range(30):
-            H, downhill, log_size = inner_land.hessian(x)
-            curvature, axes = np.linalg.eigh(H)
-            if curvature[0] <= 1e-13 * curvature[-1]:
-                return None
-            log_least = log_size + math.log(curvature[0])
-            step = axes @ ((axes.T @ downhill) / curvature)
-            x = x + step
-            shift = (inner_land.E @ x - scores)[inner.matrix.indices]
-            moved = float(np.max(np.maximum.reduceat(shift, ends) - np.minimum.reduceat(shift, ends)))
-            if moved > 1.0:
-                return None
-            size = float(np.linalg.norm(step)) / (1 + float(np.linalg.norm(x)))
-            if size <= 1e-11:
-                break
-        else:
-            if size > 1e-7:
-                return None
-        found = V @ x
-        log_least += math.log(tied / counts.n_documents)
-    u = np.where(face.mask, (E @ found)[m.indices], -np.inf)
-    peak = np.maximum(highest(counts, u), -1e300)  # a document without types has none
-    weight = m.data * np.exp(u - peak[document])
-    total = np.bincount(document, weight, counts.n_documents)
-    some = np.where(total > 0, total, 1.0)
-    return Equilibrium(
-        z=found,
-        answers=np.bincount(document, weight * land.w[m.indices], counts.n_documents) / some,
-        log_total=np.where(total > 0, peak + np.log(some), 0.0),
-        curvature=math.exp(log_least) if face.dimension else math.inf,
-        spread=float(curvature[0] / curvature[-1]),
-        moved=moved,
-        documents=tied,
-    )
-
-
-class _SplitLandscape:
-    """L in the coordinates (ζ, q) of a face and its live pairs, with the interface of `Landscape`.
-
-    Args:
-        land: the loss.
-        face: the ties.
-        p: the point at which pairs are found to be live, shape (r,).
-        clock: log of the time that has passed there.
-        margin: how many nats weaker than those that move something a force may be to be left out.
-    """
-
-    def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
-        counts = land.counts
-        self.land, self.face = land, face
-        self._open = np.flatnonzero(~face.mask)
-        self._open_documents = documents_of(counts)[self._open]
-        self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
-        self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
-        q = face.outside.T @ p
-        level = self._levels(land.terms(self._A @ (face.inside.T @ p) + (F @ q)[face.group]))
-        self._live = level > min(-max(clock, 0.0), float(level.max(initial=-math.inf))) - margin
-        pairs = np.unique(self._ends[self._live], axis=0)
-        inside = span_of(F[pairs[:, 0]] - F[pairs[:, 1]])
-        self._W = face.outside @ inside
-        self._rest = face.outside @ (q - inside @ (inside.T @ q))
-        self._F = np.ascontiguousarray(F @ inside)
-        self._base = (land.E[face.lead] @ self._rest)[face.group]
-
-    def split(self, p: Floats) -> Floats:
-        """(ζ, q) of p."""
-        return np.concatenate([self.face.inside.T @ p, self._W.T @ p])
-
-    def joined(self, x: Floats) -> Floats:
-        """p of (ζ, q)."""
-        k = self.face.dimension
-        return np.asarray(self.face.inside @ x[:k] + self._W @ x[k:] + self._rest)
-
-    def overlooked(self, x: Floats) -> float:
-        """Logarithm of the largest force that is not live."""
-        return float(self._levels(self._at(x)[0])[~self._live].max(initial=-math.inf))
-
-    def slope(self, x: Floats) -> tuple[Floats, float]:
-        """−∇L/‖∇L‖ and log‖∇L‖."""
-        terms, _, downhill = self._at(x)
-        size = float(np.linalg.norm(downhill))
-        return (downhill / size, self._log(size, terms)) if size > 0 else (downhill, -math.inf)
-
-    def outside(self, x: Floats) -> tuple[float, float]:
-        """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
-        terms, force, downhill = self._at(x)
-        size = float(np.linalg.norm(downhill[self.face.dimension :]))
-        return (self._log(size, terms), size / float(np.abs(force).sum())) if size > 0 else (-math.inf, 1.0)
-
-    def hessian(self, x: Floats) -> tuple[Floats, Floats, float]:
-        """∇²L/c, −∇L/c and log c, c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own."""
-        terms, force, downhill = self._at(x)
-        size = float(np.linalg.norm(downhill)) or 1.0
-        m, k = self.land.counts.matrix, self.face.dimension
-        strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
-        live = np.zeros(m.nnz, bool)
-        live[self._open[strong]] = True
-        left, right = project(
-            (m.indptr, m.indices),
-            np.flatnonzero(terms.g),
-            (terms.q, terms.t, terms.g, terms.bend),
-            self._A,
-            live,
-            self.face.own,
-            self.face.group,
-            self._F,
+    @classmethod
+    def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
+        """The strict local minimum that Newton's method reaches from a point, moving no gap by more than a nat; or None."""
+        counts, E, m, document = land.counts, land.E, land.counts.matrix, documents_of(land.counts)
+        V, found, curvature, moved, tied = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0
+        log_least = math.inf
+        if face.dimension:
+            inner = face.restricted(counts)
+            tied = inner.n_documents
+            inner_land, x = Landscape(inner, E @ V, land.w), V.T @ z
+            ends, scores = inner.matrix.indptr[:-1], inner_land.E @ x
+            for _ in range(30):
+                H, downhill, log_size = inner_land.hessian(x)
+                curvature, axes = np.linalg.eigh(H)
+                if curvature[0] <= 1e-13 * curvature[-1]:
+                    return None
+                log_least = log_size + math.log(curvature[0])
+                step = axes @ ((axes.T @ downhill) / curvature)
+                x = x + step
+                shift = (inner_land.E @ x - scores)[inner.matrix.indices]
+                moved = float(np.max(np.maximum.reduceat(shift, ends) - np.minimum.reduceat(shift, ends)))
+                if moved > 1.0:
+                    return None
+                size = float(np.linalg.norm(step)) / (1 + float(np.linalg.norm(x)))
+                if size <= 1e-11:
+                    break
+            else:
+                if size > 1e-7:
+                    return None
+            found = V @ x
+            log_least += math.log(tied / counts.n_documents)
+        u = np.where(face.mask, (E @ found)[m.indices], -np.inf)
+        peak = np.maximum(highest(counts, u), -1e300)  # a document without types has none
+        weight = m.data * np.exp(u - peak[document])
+        total = np.bincount(document, weight, counts.n_documents)
+        some = np.where(total > 0, total, 1.0)
+        return cls(
+            z=found,
+            answers=np.bincount(document, weight * land.w[m.indices], counts.n_documents) / some,
+            log_total=np.where(total > 0, peak + np.log(some), 0.0),
+            curvature=math.exp(log_least) if face.dimension else math.inf,
+            spread=float(curvature[0] / curvature[-1]),
+            moved=moved,
+            documents=tied,
         )
-        half = left.T @ right
-        H = half + half.T
-        moved = np.flatnonzero(terms.a)
-        H[:k, :k] += (self._A[moved] * terms.a[moved, None]).T @ self._A[moved]
-        ends, f, types = self._ends[strong], force[strong], m.indices[self._open[strong]]
-        H[k:, k:] += laplacian_form(self._F, ends, f)
-        columns = np.concatenate([ends[:, 1], ends[:, 0]])
-        across = sp.csr_array(
-            (np.concatenate([f, -f]), (np.tile(types, 2), columns)), shape=(len(self._A), len(self._F))
-        )
-        used = np.unique(columns)
-        mixed = (self._A.T @ across[:, used]) @ self._F[used]
-        H[:k, k:] += mixed
-        H[k:, :k] += mixed.T
-        return np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms)
-
-    def _at(self, x: Floats) -> tuple[LossTerms, Floats, Floats]:
-        """The terms at a point, and relative to e^{shift}/n the force of each unselected entry and −∇L."""
-        k, m = self.face.dimension, len(self._F)
-        terms = self.land.terms(self._base + self._A @ x[:k] + (self._F @ x[k:])[self.face.group])
-        force = terms.g[self._open_documents] * terms.t[self._open]
-        node = np.bincount(self._ends[:, 0], force, m) - np.bincount(self._ends[:, 1], force, m)
-        return terms, force, np.concatenate([-(self._A.T @ terms.a), node @ self._F])
-
-    def _levels(self, terms: LossTerms) -> Floats:
-        """log of the force of each unselected entry."""
-        with np.errstate(divide="ignore"):
-            size = np.log(np.abs(terms.g[self._open_documents] * terms.t[self._open]))
-        return np.asarray(size + terms.shift - math.log(self.land.counts.n_documents))
-
-    def _log(self, size: float, terms: LossTerms) -> float:
-        return math.log(size / self.land.counts.n_documents) + terms.shift
 
 
 class SplitFlow:
     """The true flow from a point, in coordinates that are chosen anew whenever ties settle or pairs become live.
 
-    Args:
-        land: the loss.
-        p: the point, shape (r,).
-        clock: log t there, counted from where the clock was last set back; −∞ to set it back here.
-        log_time: log t there, counted from the start of the whole curve.
-        tolerance: local error of a step.
-        face: the ties to begin with; found from the clock if None.
+    Arguments as those of `Integrator`; the ties to begin with are found from the clock if `face` is None.
     """
 
     def __init__(
         self, land: Landscape, p: Floats, clock: float, log_time: float, tolerance: float, face: Face | None = None
     ) -> None:
         self._land, self._tolerance, self.looked = land, tolerance, clock
-        self.face = face or settled_face(land, p, clock)
+        self.face = face or Face.settled(land, p, clock)
         self.solver = self._begin(p, clock, log_time, 0.1)
 
     def step(self) -> bool:
@@ -363,7 +229,7 @@ class SplitFlow:
         """Find the ties anew; whether they changed."""
         solver = self.solver
         self.looked = solver.clock
-        face = settled_face(self._land, solver.p, solver.clock)
+        face = Face.settled(self._land, solver.p, solver.clock)
         if np.array_equal(face.mask, self.face.mask):
             return False
         self.face = face
@@ -373,13 +239,13 @@ class SplitFlow:
     def outside(self) -> tuple[float, float]:
         """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
         split = self.solver.here
-        assert isinstance(split, _SplitLandscape)
+        assert isinstance(split, SplitLandscape)
         return split.outside(split.split(self.solver.p))
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
         face, tolerance = self.face, (self._tolerance, self._tolerance)
 
-        def coordinates(p: Floats, clock: float, margin: float) -> _SplitLandscape:
-            return _SplitLandscape(self._land, face, p, clock, margin)
+        def coordinates(p: Floats, clock: float, margin: float) -> SplitLandscape:
+            return SplitLandscape(self._land, face, p, clock, margin)
 
         return Integrator(coordinates, p, clock, log_time, tolerance, step)

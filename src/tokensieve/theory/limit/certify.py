@@ -12,6 +12,7 @@ max margin. See docs/theory.md for the statement, its proof, and an example.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -22,12 +23,14 @@ import numpy as np
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
+from tokensieve.theory.flow.slow import NEAR, End, Exponentials, follow
 from tokensieve.theory.flow.solve import Flow, Verdict, few_threads, gradient_flow
-from tokensieve.theory.flow.split import Equilibrium, Face, equilibrium
-from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of
+from tokensieve.theory.flow.split import Equilibrium, Face, SplitFlow
+from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of, top_types
 from tokensieve.theory.limit.margin import Margin, max_margin
-from tokensieve.theory.limit.predict import LATE, Exponentials, Phase, Prediction
 
+# Why a prediction that was given up ended.
+_LATE = "the time limit was reached; allow more with --max-seconds"
 # A prediction begins this much log t before the end of the curve, to be compared with the rest.
 _KEPT = 4.0
 # Log t from which on a prediction need not begin later, and up to which a curve is extended until one is met.
@@ -45,6 +48,135 @@ class Fate(StrEnum):
     FINITE_GAPS = "diverges along p̂ with finite gaps"
     MAX_MARGIN = "diverges, Theorem 4.3"
     UNDECIDED = "not decided"
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """The slow flow between two changes of the selection.
+
+    Attributes:
+        face, finite, slow: the selection, its finite part, and the slow flow's loss.
+        end: why the slow flow was left.
+        slow_path: its points on V^⊥, shape (j, r − k), the last of `points`.
+        clock: log t at the last point, counted from where the clock was last set back.
+        points: p in r coordinates along the local flow before it and along itself, shape (m, r).
+        log_time: log t at them, shape (m,).
+        changed: how many documents have another highest type than at the end of the phase before.
+    """
+
+    face: Face
+    finite: Equilibrium
+    slow: Exponentials
+    end: End
+    slow_path: Floats
+    clock: float
+    points: Floats
+    log_time: Floats
+    changed: int
+
+
+class _Prediction:
+    """The phases from a point of a flow on, given in r coordinates; `extend` follows them further.
+
+    `phases` is what was followed so far, `trouble` why it ended too early, or "".
+    """
+
+    def __init__(self, land: Landscape, z: Floats, log_time: float) -> None:
+        self.phases: list[_Phase] = []
+        self._land, self._z, self._clock, self._log_time = land, z, log_time, log_time
+        self._between: list[tuple[Floats, float]] = []
+        self._settled = self._settle(Face.settled(land, z, log_time))
+        self.trouble = "" if self._settled else "the tied gaps have not settled"
+
+    @property
+    def log_time(self) -> Floats:
+        """log t of all points, shape (m,)."""
+        return np.concatenate([phase.log_time for phase in self.phases])
+
+    @property
+    def points(self) -> Floats:
+        """p in r coordinates, shape (m, r)."""
+        return np.concatenate([phase.points for phase in self.phases])
+
+    @property
+    def changes(self) -> list[tuple[float, float, int]]:
+        """Of each change of the selection ‖p‖, log t, and how many documents have another highest type."""
+        return [
+            (float(np.linalg.norm(after.points[0])), float(after.log_time[0]), after.changed)
+            for before, after in itertools.pairwise(self.phases)
+            if after.changed or not np.array_equal(after.face.mask, before.face.mask)
+        ]
+
+    def extend(self, far: float, deadline: float = math.inf, progress: Progress | None = None) -> None:
+        """Go on to a log t; by time.monotonic(), what is being followed at the deadline is left off."""
+        while not self.trouble and self._log_time < far:
+            end = self._slow(far, deadline)
+            if progress is not None:
+                progress("faces", min(1.0, math.log(max(self._log_time, 1.0)) / math.log(far)))
+            last = self.phases[-10:]
+            if len(last) == 10 and all(len(one.slow_path) <= 3 for one in last):
+                self.trouble = f"the selection keeps changing at log t = {self._log_time:.4g}"
+            elif len(self.phases) == 200:
+                self.trouble = "the selection changed 200 times"
+            elif end == "near":
+                self._local(deadline)
+            else:
+                self.trouble = {"steps": "the slow flow took too many steps", "time": _LATE}.get(end, "")
+                return
+
+    def distance(self, points: Floats) -> Floats:
+        """Distance of some points to the predicted path, shape (m,): a shift in time along it is no error."""
+        path, out = self.points, np.empty(len(points))
+        chords = np.diff(path, axis=0)
+        lengths = np.maximum(np.einsum("ij,ij->i", chords, chords), np.finfo(float).tiny)
+        for row, point in enumerate(points):
+            along = np.clip(np.einsum("ij,ij->i", point - path[:-1], chords) / lengths, 0.0, 1.0)
+            out[row] = np.linalg.norm(point - path[:-1] - along[:, None] * chords, axis=1).min()
+        return out
+
+    def _slow(self, far: float, deadline: float) -> End:
+        """One phase of the slow flow."""
+        assert self._settled is not None
+        face, finite, phi = self._settled
+        end, q, times, clock = follow(phi, face.outside.T @ self._z, self._clock, self._log_time, far, deadline)
+        points = q @ face.outside.T + finite.z
+        # Before the first phase stands the point that it began with.
+        earlier = self.phases[-1].points[-1] if self.phases else self._z
+        highest = [top_types(self._land.counts, self._land.E @ p) for p in (earlier, points[0])]
+        if self._between:
+            local, when = zip(*self._between, strict=True)
+            points, times = np.concatenate([local, points]), np.concatenate([when, times])
+            self._between = []
+        changed = int(np.sum(highest[0] != highest[1]))
+        self.phases.append(_Phase(face, finite, phi, end, q, clock, points, times, changed))
+        self._z, self._clock, self._log_time = points[-1], clock, float(times[-1])
+        return end
+
+    def _local(self, deadline: float) -> None:
+        """The true flow in local time, until its ties have settled."""
+        flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, 1e-5, self.phases[-1].face)
+        looked, self._settled, began = flow.looked, None, self._log_time
+        while flow.solver.clock < 40.0 and flow.step():
+            solver = flow.solver
+            self._z, self._clock, self._log_time = solver.p, solver.clock, solver.log_time
+            self._between.append((self._z, self._log_time))
+            if time.monotonic() > deadline:
+                self.trouble = _LATE
+                return
+            if flow.looked != looked:
+                looked, self._settled = flow.looked, self._settle(flow.face)
+            if self._settled is not None:
+                return
+        self.trouble = f"a type came near at log t = {began:.4g}, and the ties did not settle"
+
+    def _settle(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
+        """The ties at a point with their finite part and slow loss, where all have settled and no other type is near; else None."""
+        finite = Equilibrium.near(self._land, face, self._z)
+        if finite is None or finite.moved > 0.1:
+            return None
+        phi = Exponentials.of(self._land, face, finite)
+        near = phi.nearness(face.outside.T @ self._z).max(initial=-math.inf)
+        return (face, finite, phi) if near <= -NEAR else None
 
 
 @dataclass(frozen=True)
@@ -99,7 +231,7 @@ class FlowLimit:
     is_max_margin: bool = False
     direction: Floats | None = None
     angle_constant: float = math.nan
-    prediction: Prediction | None = None
+    prediction: _Prediction | None = None
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -179,7 +311,7 @@ def _point(land: Landscape, flow: Flow) -> FlowLimit:
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
     face = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
-    return FlowLimit(Fate.POINT, flow.reason, flow, face, equilibrium(land, face, z) if face.dimension else None)
+    return FlowLimit(Fate.POINT, flow.reason, flow, face, Equilibrium.near(land, face, z) if face.dimension else None)
 
 
 def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> FlowLimit:
@@ -189,7 +321,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         last = float(flow.log_time[-1])
         start = min(last - _KEPT, latest)
         row = min(max(int(np.searchsorted(flow.log_time, start)), 1), len(flow.log_time) - 2)
-        prediction = Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
+        prediction = _Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
         until = min(last, 4 * start)
         prediction.extend(until, deadline)
         error = math.inf
@@ -213,7 +345,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     if not prediction.phases:
         late = time.monotonic() > deadline or flow.seconds >= flow.settings.max_seconds
         words = f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
-        return FlowLimit(Fate.UNDECIDED, LATE if late else words, flow, prediction=prediction)
+        return FlowLimit(Fate.UNDECIDED, _LATE if late else words, flow, prediction=prediction)
     for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
             prediction.extend(far, deadline, progress)
@@ -228,7 +360,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     return limit
 
 
-def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: float) -> FlowLimit:
+def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: float) -> FlowLimit:
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
@@ -244,7 +376,7 @@ def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: fl
     spent = {"margin": time.monotonic() - begun}
     limit = replace(limit, margin=replace(margin, p=flow.whole(margin.p)), seconds=spent)
     if margin.status == "stopped early":
-        return replace(limit, reason=LATE if time.monotonic() > deadline else "the max-margin problem was not solved")
+        return replace(limit, reason=_LATE if time.monotonic() > deadline else "the max-margin problem was not solved")
     # dq/dlog t at the end of the slow flow.
     unit, log_size = phi.slope(phase.slow_path[-1])
     velocity = unit * math.exp(min(phase.clock + log_size, STEEP))
@@ -281,7 +413,7 @@ def _certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: fl
     )
 
 
-def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | None:
+def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
     tight = np.flatnonzero(gaps <= 1 + 1e-6)
@@ -313,7 +445,7 @@ def _balance(phi: Exponentials, direction: Floats, phase: Phase) -> Balance | No
     return Balance(B @ x, pairs, pulling, least, spread, residual, direction)
 
 
-def _angle_constant(flow: Flow, phase: Phase, balance: Balance) -> float:
+def _angle_constant(flow: Flow, phase: _Phase, balance: Balance) -> float:
     """Length of the part of ρ* + z* + c across p̂, the limit of angle · ‖p‖."""
     times, F = phase.log_time[-len(phase.slow_path) :], phase.slow.F
     row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)

@@ -29,7 +29,7 @@ from scipy.optimize import nnls
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import complement, coordinates, extremes, tied_groups
+from tokensieve.theory.geometry import coordinates, extremes, tied_groups
 
 # A pair is taken in when its margin falls short of one by more than this.
 _VIOLATION = 1e-10
@@ -162,7 +162,7 @@ class _Problem:
     def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
         reduced, basis = coordinates(E)
         group, inside = tied_groups(counts, reduced, selected)
-        outside = complement(inside)
+        outside = np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, inside.shape[1] :])
         _, first, where = np.unique(group, return_index=True, return_inverse=True)
         self._lead = first[where]
         self.E = np.asarray((reduced @ outside)[self._lead])
@@ -334,7 +334,7 @@ class ActiveSet:
         equal embeddings leave no factor."""
         D = self._E[self._nodes[ends[:, 0]]] - self._E[self._nodes[ends[:, 1]]]
         try:
-            factor = la.cho_factor(_gram(self._K, ends[:, 0].copy(), ends[:, 1].copy()), lower=True)
+            factor = la.cho_factor(D @ D.T, lower=True)
         except la.LinAlgError:
             return lam
         lam = la.cho_solve(factor, np.ones(len(D)))
@@ -410,15 +410,6 @@ def _products(K: Floats, first: Ints, second: Ints, active: Ints, s: int, r: int
     for j in range(len(active)):
         a, b = first[active[j]], second[active[j]]
         out[j] = K[s, a] - K[s, b] - K[r, a] + K[r, b]
-    return out
-
-
-@numba.njit(cache=True)
-def _gram(K: Floats, first: Ints, second: Ints) -> Floats:
-    """D Dᵀ of all pairs."""
-    out, every = np.empty((len(first), len(first))), np.arange(len(first))
-    for j in range(len(first)):
-        out[j] = _products(K, first, second, every, first[j], second[j])
     return out
 
 

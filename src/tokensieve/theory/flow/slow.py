@@ -1,21 +1,16 @@
-"""What p does after the curve that was computed: the slow flow, and the changes of the selection on its way.
+"""The slow flow: what moves once the finite gaps of a face have settled.
 
-Once the finite gaps of a face have settled at z*, tied types coincide *exactly* on V^⊥, and to first order in the weights of
-unselected types the loss is L_S(z*) + Φ(q) with
+At z* tied types coincide *exactly* on V^⊥, and to first order in the weights of unselected types the loss is L_S(z*) + Φ(q) with
 
     Φ(q) = Σ_{(a,b)} K_{ab} e^{−(F_a − F_b)·q},     K_{ab} = Σ σ(−y f*) y (f* − w_r) c_r e^{E_r·z*} / (n Z_X(z*)),
 
 summed over the documents X whose selected types are group a and their unselected types r of group b; F_a are embeddings on V^⊥
 (all types of one group have the same). A pair with K > 0 pushes its gap open, one with K < 0 *pulls*. No term is formed but as a
 logarithm, and no settled term is subtracted from another: dq/dt = −∇Φ can be followed to any norm.
-
-An unselected type whose weight rises to e^{−8} ends the slow flow: from there the true flow is followed in local time
-(`flow.split`), until its ties have settled again.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from dataclasses import dataclass, replace
@@ -23,16 +18,13 @@ from typing import Literal
 
 import numpy as np
 
-from tokensieve.progress import Progress
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.theory.flow.landscape import Integrator, Landscape
-from tokensieve.theory.flow.split import SETTLED, Equilibrium, Face, SplitFlow, equilibrium, settled_face
-from tokensieve.theory.geometry import documents_of, laplacian_form, span_of, top_types
+from tokensieve.theory.flow.split import SETTLED, Equilibrium, Face
+from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
 
 # An unselected type whose weight in its document rises to e^{−NEAR} ends the face.
-_NEAR = 8.0
-# Why a prediction that was given up ended.
-LATE = "the time limit was reached; allow more with --max-seconds"
+NEAR = 8.0
 # Why the slow flow was left: an unselected type comes near, log t is as far as was wanted, nothing moves, or the budget ended.
 End = Literal["near", "far", "still", "steps", "time"]
 
@@ -57,13 +49,7 @@ class Exponentials:
 
     @classmethod
     def of(cls, land: Landscape, face: Face, at: Equilibrium) -> Exponentials:
-        """Φ of a face.
-
-        Args:
-            land: the loss in r coordinates.
-            face: the selection, its groups and its space.
-            at: the minimum of L_S on V.
-        """
+        """Φ of a face, at the minimum of L_S on V."""
         counts, F = land.counts, land.E[face.lead] @ face.outside
         m, y, rest = counts.matrix, counts.signs, ~face.mask
         d, s = documents_of(counts)[rest], m.indices[rest]
@@ -163,7 +149,7 @@ def follow(
     fresh = np.zeros(len(phi.pairs), bool)
 
     def too_near(q: Floats) -> float:
-        return float(phi.nearness(q)[fresh].max()) + _NEAR
+        return float(phi.nearness(q)[fresh].max()) + NEAR
 
     for _ in range(3000):
         if time.monotonic() > deadline:
@@ -179,8 +165,8 @@ def follow(
             before = phi.nearness(solver.p)
             continue
         near = phi.nearness(solver.p)
-        closing = (near > -_NEAR) & (near > before)
-        fresh = closing & (before <= -_NEAR)
+        closing = (near > -NEAR) & (near > before)
+        fresh = closing & (before <= -NEAR)
         if fresh.any():
             solver.back_to(too_near)
         before = near
@@ -207,7 +193,7 @@ def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats | None, float]:
     length = float(D @ D)
     if phi.sign[first] > 0 or length == 0:
         return None, -math.inf
-    rise, room = phi.gaps(D) / length, -_NEAR - 1 - phi.nearness(q)
+    rise, room = phi.gaps(D) / length, -NEAR - 1 - phi.nearness(q)
     others = np.arange(len(level)) != first
     behind, gain = (level[first] - 40.0 - level)[others], rise[others] - 1
     limits = np.concatenate([behind[gain > 0] / gain[gain > 0], room[rise > 0] / rise[rise > 0]])
@@ -226,145 +212,3 @@ def _at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:
     B = span_of(phi.F[phi.pairs[:, 0]] - phi.F[phi.pairs[:, 1]])
     curvature = np.linalg.eigvalsh(B.T @ H @ B)
     return bool(curvature[0] > 0 and clock + log_size + math.log(curvature[0]) > SETTLED)
-
-
-@dataclass(frozen=True)
-class Phase:
-    """The slow flow between two changes of the selection.
-
-    Attributes:
-        face, finite, slow: the selection, its finite part, and the slow flow's loss.
-        end: why the slow flow was left.
-        slow_path: its points on V^⊥, shape (j, r − k), the last of `points`.
-        clock: log t at the last point, counted from where the clock was last set back.
-        points: p in r coordinates along the local flow before it and along itself, shape (m, r).
-        log_time: log t at them, shape (m,).
-        changed: how many documents have another highest type than at the end of the phase before.
-    """
-
-    face: Face
-    finite: Equilibrium
-    slow: Exponentials
-    end: End
-    slow_path: Floats
-    clock: float
-    points: Floats
-    log_time: Floats
-    changed: int
-
-
-class Prediction:
-    """The phases from one point of a flow on; `extend` follows them further.
-
-    Args:
-        land: the loss in r coordinates.
-        z: the point, shape (r,).
-        log_time: log t there.
-
-    Attributes:
-        phases: what was followed so far.
-        trouble: why it ended too early; "" where nothing is left to follow.
-    """
-
-    def __init__(self, land: Landscape, z: Floats, log_time: float) -> None:
-        self.phases: list[Phase] = []
-        self._land, self._z, self._clock, self._log_time = land, z, log_time, log_time
-        self._between: list[tuple[Floats, float]] = []
-        self._settled = self._settle(settled_face(land, z, log_time))
-        self.trouble = "" if self._settled else "the tied gaps have not settled"
-
-    @property
-    def log_time(self) -> Floats:
-        """log t of all points, shape (m,)."""
-        return np.concatenate([phase.log_time for phase in self.phases])
-
-    @property
-    def points(self) -> Floats:
-        """p in r coordinates, shape (m, r)."""
-        return np.concatenate([phase.points for phase in self.phases])
-
-    @property
-    def changes(self) -> list[tuple[float, float, int]]:
-        """Of each change of the selection ‖p‖, log t, and how many documents have another highest type."""
-        return [
-            (float(np.linalg.norm(after.points[0])), float(after.log_time[0]), after.changed)
-            for before, after in itertools.pairwise(self.phases)
-            if after.changed or not np.array_equal(after.face.mask, before.face.mask)
-        ]
-
-    def extend(self, far: float, deadline: float = math.inf, progress: Progress | None = None) -> None:
-        """Go on to a log t.
-
-        Args:
-            far: log t at which to stop.
-            deadline: by time.monotonic(): what is being followed then is left off.
-            progress: called with ("faces", share of `far` on a logarithmic scale).
-        """
-        while not self.trouble and self._log_time < far:
-            end = self._slow(far, deadline)
-            if progress is not None:
-                progress("faces", min(1.0, math.log(max(self._log_time, 1.0)) / math.log(far)))
-            last = self.phases[-10:]
-            if len(last) == 10 and all(len(one.slow_path) <= 3 for one in last):
-                self.trouble = f"the selection keeps changing at log t = {self._log_time:.4g}"
-            elif len(self.phases) == 200:
-                self.trouble = "the selection changed 200 times"
-            elif end == "near":
-                self._local(deadline)
-            else:
-                self.trouble = {"steps": "the slow flow took too many steps", "time": LATE}.get(end, "")
-                return
-
-    def distance(self, points: Floats) -> Floats:
-        """Distance of some points to the predicted path, shape (m,): a shift in time along it is no error."""
-        path, out = self.points, np.empty(len(points))
-        chords = np.diff(path, axis=0)
-        lengths = np.maximum(np.einsum("ij,ij->i", chords, chords), np.finfo(float).tiny)
-        for row, point in enumerate(points):
-            along = np.clip(np.einsum("ij,ij->i", point - path[:-1], chords) / lengths, 0.0, 1.0)
-            out[row] = np.linalg.norm(point - path[:-1] - along[:, None] * chords, axis=1).min()
-        return out
-
-    def _slow(self, far: float, deadline: float) -> End:
-        """One phase of the slow flow."""
-        assert self._settled is not None
-        face, finite, phi = self._settled
-        end, q, times, clock = follow(phi, face.outside.T @ self._z, self._clock, self._log_time, far, deadline)
-        points = q @ face.outside.T + finite.z
-        # Before the first phase stands the point that it began with.
-        earlier = self.phases[-1].points[-1] if self.phases else self._z
-        highest = [top_types(self._land.counts, self._land.E @ p) for p in (earlier, points[0])]
-        if self._between:
-            local, when = zip(*self._between, strict=True)
-            points, times = np.concatenate([local, points]), np.concatenate([when, times])
-            self._between = []
-        changed = int(np.sum(highest[0] != highest[1]))
-        self.phases.append(Phase(face, finite, phi, end, q, clock, points, times, changed))
-        self._z, self._clock, self._log_time = points[-1], clock, float(times[-1])
-        return end
-
-    def _local(self, deadline: float) -> None:
-        """The true flow in local time, until its ties have settled."""
-        flow = SplitFlow(self._land, self._z, -math.inf, self._log_time, 1e-5, self.phases[-1].face)
-        looked, self._settled, began = flow.looked, None, self._log_time
-        while flow.solver.clock < 40.0 and flow.step():
-            solver = flow.solver
-            self._z, self._clock, self._log_time = solver.p, solver.clock, solver.log_time
-            self._between.append((self._z, self._log_time))
-            if time.monotonic() > deadline:
-                self.trouble = LATE
-                return
-            if flow.looked != looked:
-                looked, self._settled = flow.looked, self._settle(flow.face)
-            if self._settled is not None:
-                return
-        self.trouble = f"a type came near at log t = {began:.4g}, and the ties did not settle"
-
-    def _settle(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
-        """The ties at a point with their finite part and slow loss, where all have settled and no other type is near; else None."""
-        finite = equilibrium(self._land, face, self._z)
-        if finite is None or finite.moved > 0.1:
-            return None
-        phi = Exponentials.of(self._land, face, finite)
-        near = phi.nearness(face.outside.T @ self._z).max(initial=-math.inf)
-        return (face, finite, phi) if near <= -_NEAR else None
