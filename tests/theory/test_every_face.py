@@ -14,7 +14,7 @@ from scipy.linalg import null_space, orth
 from scipy.optimize import minimize
 
 from tokensieve.text.counts import Counts
-from tokensieve.theory.claims import attended
+from tokensieve.theory.claims import Attended
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.limit.certify import Fate, find_limit
 from tokensieve.theory.settings import FlowSettings
@@ -178,5 +178,5 @@ def test_the_selection_is_final_where_the_last_document_changes_its_highest_type
         right.append(chosen[np.arange(3), top].all())
     last_wrong = max([k for k, good in enumerate(right) if not good], default=-1)
     assert right[-1]
-    found = attended(tiny.counts, tiny.E, tiny.w, flow, mask, np.ones(5, bool))
+    found = Attended.of(tiny.counts, tiny.E, tiny.w, flow, mask, np.ones(5, bool))
     assert found.final_from == flow.log_time[last_wrong + 1]

@@ -17,7 +17,7 @@ from tokensieve.model.attention import gradient
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.landscape import Landscape
-from tokensieve.theory.flow.solve import LEG, Verdict, gradient_flow
+from tokensieve.theory.flow.solve import LEG, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import max_margin
@@ -130,7 +130,7 @@ def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
 def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> None:
     data, E, w, p = one_step_problem(eta=800.0)
     flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=2000.0))
-    assert flow.verdict == Verdict.UNDECIDED and "largest norm" in flow.reason and flow.limit is None
+    assert flow.verdict == "undecided at the budget" and "largest norm" in flow.reason and flow.limit is None
     assert flow.norm[-1] == pytest.approx(2000.0, rel=1e-12)
     assert flow.to_dict()["rises"] == 0 and np.all(np.diff(flow.loss) <= 1e-13)
     target = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices])
@@ -150,9 +150,9 @@ def test_conflicting_labels_give_a_finite_limit_with_zero_gradient() -> None:
     rng = np.random.default_rng(5)
     E, w, p = rng.standard_normal((3, 4)), np.array([2.0, -1.5, 2.5]), rng.standard_normal(4)
     flow = gradient_flow(counts, E, w, p)
-    assert flow.verdict == Verdict.FINITE and flow.limit is not None and "finite point" in flow.reason
+    assert flow.verdict == "finite limit" and flow.limit is not None and "finite point" in flow.reason
     end = gradient(counts, E @ flow.limit, w)
-    assert np.linalg.norm(E.T @ end.a) < 1e-12 and flow.limit_curvature > 0
+    assert np.linalg.norm(E.T @ end.a) < 1e-12
     assert end.loss <= flow.loss[-1] and flow.to_dict()["limit_norm"] == pytest.approx(np.linalg.norm(flow.limit))
     late = stiff_at(lambda _, x: -E.T @ gradient(counts, E @ x, w).a, p, 1e5)
     np.testing.assert_allclose(late, flow.limit, atol=1e-7)
@@ -162,7 +162,7 @@ def test_conflicting_labels_give_a_finite_limit_with_zero_gradient() -> None:
 def test_documents_with_one_type_leave_p_where_it_is(matrix: list[list[int]]) -> None:
     counts = Counts.from_matrix(matrix, [1, 0])
     flow = gradient_flow(counts, np.eye(2, 3), np.array([1.0, -1.0]), np.ones(3))
-    assert flow.verdict == Verdict.FINITE and "no score can change the loss" in flow.reason
+    assert flow.verdict == "finite limit" and "no score can change the loss" in flow.reason
     np.testing.assert_array_equal(flow.p, np.ones(3))
 
 
@@ -174,7 +174,7 @@ def test_balanced_scores_beside_growing_ones_are_followed_beyond_double_precisio
     counts = Counts.from_matrix(matrix, [1, 1, 0, 1, 1])
     w = np.array([1.5, -1.0, 1.0, -1.0])
     flow = gradient_flow(counts, np.eye(4), w, np.zeros(4), FlowSettings(max_norm=1e4, max_steps=2000))
-    assert flow.verdict == Verdict.UNDECIDED and "have settled" in flow.reason and flow.log_time[-1] >= 40
+    assert flow.verdict == "undecided at the budget" and "have settled" in flow.reason and flow.log_time[-1] >= 40
     assert flow.to_dict()["rises"] == 0
     share = (math.log(2) + 1.0) / 2.5
     assert flow.p[0] - flow.p[1] == pytest.approx(math.log(share / (1 - share)), abs=1e-6)
@@ -186,9 +186,9 @@ def test_balanced_scores_beside_growing_ones_are_followed_beyond_double_precisio
 def test_a_budget_that_ends_is_undecided() -> None:
     data, E, w, p = one_step_problem()
     flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_steps=5))
-    assert flow.verdict == Verdict.UNDECIDED and flow.to_dict()["steps"] == 5
+    assert flow.verdict == "undecided at the budget" and flow.to_dict()["steps"] == 5
     flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_seconds=1e-9))
-    assert flow.verdict == Verdict.UNDECIDED and flow.to_dict()["log_time"] is None
+    assert flow.verdict == "undecided at the budget" and flow.to_dict()["log_time"] is None
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_a_stopped_curve_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     whole = gradient_flow(data.counts, E, w, p, settings_)
     path = tmp_path / "flow.safetensors"
     stopped = gradient_flow(data.counts, E, w, p, replace(settings_, max_steps=LEG + 20), checkpoint=path)
-    assert stopped.verdict == Verdict.UNDECIDED and len(stopped.log_time) == LEG + 21
+    assert stopped.verdict == "undecided at the budget" and len(stopped.log_time) == LEG + 21
     seen: list[float] = []
     resumed = gradient_flow(data.counts, E, w, p, settings_, path, lambda _, share: seen.append(share))
     np.testing.assert_array_equal(resumed.coordinates[: LEG + 21], stopped.coordinates)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.claims import Attended, attended, one_sided, selected_fraction
+from tokensieve.theory.claims import Attended, one_sided, selected_fraction
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
@@ -23,7 +23,7 @@ def described(counts: Counts, u: Floats, w: Floats, important: np.ndarray | None
     E = u[:, None]
     flow = gradient_flow(counts, E, w, np.ones(1), FlowSettings(max_seconds=1e-9))
     chosen = np.zeros(counts.n_types, bool) if important is None else important
-    return attended(counts, E, w, flow, top_mask(counts, u), chosen)
+    return Attended.of(counts, E, w, flow, top_mask(counts, u), chosen)
 
 
 @settings(deadline=None, derandomize=True)

@@ -124,7 +124,7 @@ def test_the_report_states_every_claim_and_hypothesis(exact: Verification) -> No
     for claim in exact.claims:
         assert claim.name in text and claim.verdict in text
     for item in exact.assumptions:
-        assert item.name in text and item.detail in text
+        assert item.name in text and item.verdict in text
 
 
 def test_hypotheses_that_fail_name_rows(hostile: Verification) -> None:

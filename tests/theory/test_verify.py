@@ -18,7 +18,6 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.flow.solve import Verdict
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.limit.certify import Fate
 from tokensieve.theory.settings import VerifySettings
@@ -32,7 +31,7 @@ def test_every_claim_holds_on_exact_data() -> None:
     found = verify(data.counts, settings, progress=lambda name, _: stages.append(name))
     assert [claim.holds for claim in found.claims] == [True] * 5
     assert all(item.holds for item in found.assumptions)
-    assert found.flow.verdict == Verdict.DIVERGES and found.attended is not None
+    assert found.flow.verdict == "diverges" and found.attended is not None
     assert found.attended.all_share == 1.0 and found.attended.important_documents == 100
     assert found.margin is not None and found.margin.duality_gap <= 1e-8 and found.margin.kkt_residual <= 1e-8
     assert found.agreement is not None and found.agreement.angle < 0.01
@@ -52,7 +51,7 @@ def test_a_finite_limit_is_said_and_the_max_margin_statement_left_out() -> None:
     matrix = [[1, 1, 0]] * 5 + [[0, 1, 1]] * 5
     counts = Counts.from_matrix(matrix, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
     found = verify(counts, VerifySettings(d=8, eta=20.0, seed=5))
-    assert found.flow.verdict == Verdict.FINITE and found.margin is None and found.agreement is None
+    assert found.flow.verdict == "finite limit" and found.margin is None and found.agreement is None
     outcome = {claim.name.split(" (")[1]: claim for claim in found.claims}
     assert outcome["Lemma 4.2)"].outcome is Outcome.UNMET and "converges" in outcome["Lemma 4.2)"].verdict
     assert outcome["Theorem 4.3)"].outcome is Outcome.UNMET and "does not apply" in outcome["Theorem 4.3)"].verdict
@@ -131,7 +130,7 @@ def test_the_flow_on_real_reviews_can_end_at_a_finite_point() -> None:
     labels = (reviews["label"] == "positive").to_numpy().astype(np.int64)
     counts = count_corpus(Corpus.of(reviews["text"], labels, ("negative", "positive")), min_documents=20).counts
     found = verify(counts, VerifySettings(d=8))
-    assert found.flow.verdict == Verdict.FINITE and found.flow.limit is not None
+    assert found.flow.verdict == "finite limit" and found.flow.limit is not None
     assert found.claims[-1].outcome is Outcome.UNMET and found.limit.fate is Fate.POINT
     at_limit = gradient(counts, found.embeddings @ found.flow.limit, found.values)
     along = gradient(counts, found.embeddings @ found.flow.at(0), found.values)

@@ -13,7 +13,7 @@ is neither confirmed nor refuted: what is true instead is stated.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -58,54 +58,45 @@ class Attended:
     final_from: float
     limit_error: float
 
+    @classmethod
+    def of(
+        cls, counts: Counts, E: Floats, w: Floats, flow: Flow, mask: NDArray[np.bool_], important: NDArray[np.bool_]
+    ) -> Attended:
+        """Of the end of a curve, a selection in the limit, shape (nnz,), and the types that are important, shape (|S|,)."""
+        m, document, n, u = counts.matrix, documents_of(counts), counts.n_documents, E @ flow.p
+        behind = highest(counts, u[m.indices])[document] - u[m.indices]
+        chosen, held = np.bincount(document, mask, n), np.diff(m.indptr)
 
-def attended(
-    counts: Counts, E: Floats, w: Floats, flow: Flow, mask: NDArray[np.bool_], important: NDArray[np.bool_]
-) -> Attended:
-    """Describe the selection in the limit.
+        def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
+            """Of the documents with types that matter, the fractions that select all, and any, of them; and how many there are."""
+            all_of, some_of = np.bincount(document, matter, n), np.bincount(document, matter & mask, n)
+            known = all_of > 0
+            if not known.any():
+                return math.nan, math.nan, 0
+            return float(np.mean((some_of == all_of)[known])), float(np.mean((some_of > 0)[known])), int(known.sum())
 
-    Args:
-        counts: n documents over |S| types.
-        E: embeddings, shape (|S|, d).
-        w: values, shape (|S|,).
-        flow: the curve.
-        mask: the entries that are selected, shape (nnz,).
-        important: the important types, shape (|S|,).
-    """
-    m, document, n, u = counts.matrix, documents_of(counts), counts.n_documents, E @ flow.p
-    behind = highest(counts, u[m.indices])[document] - u[m.indices]
-    chosen, held = np.bincount(document, mask, n), np.diff(m.indptr)
-
-    def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
-        """Of the documents with types that matter, the fractions that select all, and any, of them; and how many there are."""
-        all_of, some_of = np.bincount(document, matter, n), np.bincount(document, matter & mask, n)
-        known = all_of > 0
-        if not known.any():
-            return math.nan, math.nan, 0
-        return float(np.mean((some_of == all_of)[known])), float(np.mean((some_of > 0)[known])), int(known.sum())
-
-    every, some, documents = shares(important[m.indices])
-    final = math.nan
-    for row in range(len(flow.log_time) - 1, -1, -1):
-        scores = (E @ flow.at(row))[m.indices]
-        if (highest(counts, np.where(mask, scores, -np.inf)) < highest(counts, scores)).any():
-            break
-        final = float(flow.log_time[row])
-    weight = m.data * mask
-    mean = np.bincount(document, weight * w[m.indices], n) / np.maximum(np.bincount(document, weight, n), 1.0)
-    return Attended(
-        mask=mask,
-        ties=int(np.sum(chosen > 1)),
-        everything=int(np.sum((chosen == held) & (held > 0))),
-        widest_tie=float(behind[mask].max(initial=0.0)),
-        closest_other=float(behind[~mask].min(initial=np.inf)),
-        all_share=every,
-        any_share=some,
-        important_documents=documents,
-        one_sided_share=shares(one_sided(counts)[m.indices] != 0)[1],
-        final_from=final,
-        limit_error=float(np.abs(answers(m, u, w)[:, 0] - mean).max()),
-    )
+        every, some, documents = shares(important[m.indices])
+        final = math.nan
+        for row in range(len(flow.log_time) - 1, -1, -1):
+            scores = (E @ flow.at(row))[m.indices]
+            if (highest(counts, np.where(mask, scores, -np.inf)) < highest(counts, scores)).any():
+                break
+            final = float(flow.log_time[row])
+        weight = m.data * mask
+        mean = np.bincount(document, weight * w[m.indices], n) / np.maximum(np.bincount(document, weight, n), 1.0)
+        return cls(
+            mask=mask,
+            ties=int(np.sum(chosen > 1)),
+            everything=int(np.sum((chosen == held) & (held > 0))),
+            widest_tie=float(behind[mask].max(initial=0.0)),
+            closest_other=float(behind[~mask].min(initial=np.inf)),
+            all_share=every,
+            any_share=some,
+            important_documents=documents,
+            one_sided_share=shares(one_sided(counts)[m.indices] != 0)[1],
+            final_from=final,
+            limit_error=float(np.abs(answers(m, u, w)[:, 0] - mean).max()),
+        )
 
 
 def one_sided(counts: Counts) -> Ints:
@@ -115,17 +106,8 @@ def one_sided(counts: Counts) -> Ints:
 
 
 def selected_fraction(counts: Counts, E: Floats, flow: Flow, important: NDArray[np.bool_]) -> Floats:
-    """Along a curve, the fraction of documents with important types in which each of these scores above every other type.
-
-    Args:
-        counts: n documents over |S| types.
-        E: embeddings, shape (|S|, d).
-        flow: a curve of m points.
-        important: the important types, shape (|S|,).
-
-    Returns:
-        Fractions, shape (m,); nan where no document holds an important type.
-    """
+    """Along a curve, the fraction of documents with important types in which each of these scores above every other type, shape
+    (m,); nan where no document holds an important type."""
     m = counts.matrix
     matter = important[m.indices]
     known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
@@ -176,93 +158,81 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim, what was found about it, and the reason in words."""
-
-    name: str
-    outcome: Outcome
-    verdict: str
-
-    @property
-    def holds(self) -> bool | None:
-        """True or False where the claim was decided, None where it was not, or its hypothesis does not hold."""
-        return {Outcome.HOLDS: True, Outcome.FAILS: False}.get(self.outcome)
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """One hypothesis.
+    """A claim of the theory or one of its hypotheses, what was found about it, and the reason in words.
 
     Attributes:
-        name: what is assumed, in words.
-        holds: whether it does.
-        detail: the counts behind it, in words.
-        documents: indices of up to five documents that break it.
+        name: the claim.
+        outcome: a hypothesis either holds or fails.
+        verdict: the reason, with the figures behind it.
+        documents: indices of up to five documents that break a hypothesis.
         types: up to five token types that break it.
     """
 
     name: str
-    holds: bool
-    detail: str
+    outcome: Outcome
+    verdict: str
     documents: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
 
+    @property
+    def holds(self) -> bool | None:
+        """True or False where it was decided, None where it was not, or its hypothesis does not hold."""
+        return {Outcome.HOLDS: True, Outcome.FAILS: False}.get(self.outcome)
 
-def check_assumptions(counts: Counts, step: OneStep) -> list[Assumption]:
-    """Every hypothesis of Lemma 4.1 and Theorem 4.3 that data and start decide.
 
-    Args:
-        counts: n documents of two classes over |S| types.
-        step: the first gradient step on this data.
-    """
+def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
+    """Every hypothesis of Lemma 4.1 and Theorem 4.3 that documents of two classes and the first step on them decide."""
     m, document, n, lengths = counts.matrix, documents_of(counts), counts.n_documents, counts.lengths
-    out: list[Assumption] = []
+    out: list[Claim] = []
 
-    def add(name: str, breaks: NDArray[np.bool_], detail: str, types: tuple[str, ...] = ()) -> None:
-        out.append(Assumption(name, not breaks.any(), detail, tuple(np.flatnonzero(breaks)[:5].tolist()), types))
+    def add(
+        name: str, holds: bool, words: str, breaks: NDArray[np.bool_] | None = None, types: tuple[str, ...] = ()
+    ) -> None:
+        documents = () if breaks is None else tuple(np.flatnonzero(breaks)[:5].tolist())
+        out.append(Claim(name, Outcome.HOLDS if holds else Outcome.FAILS, words, documents, types))
 
     held = np.diff(m.indptr)
     lone = f"{np.sum(held == 0)} documents have no known token and {np.sum(held == 1)} hold a single token type"
-    add("every document holds at least two token types", held < 2, f"{lone}, of {n}")
+    add("every document holds at least two token types", held.min() > 1, f"{lone}, of {n}", held < 2)
     common = np.bincount(lengths.astype(np.int64)).argmax()
     span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
-    add("all documents have the same length T", lengths != common, span)
+    add("all documents have the same length T", bool(np.ptp(lengths) == 0), span, lengths != common)
     sides = one_sided(counts)
     relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
-    add(
-        "every document holds exactly one completely positive or completely negative token",
-        relevant != 1,
+    words = (
         f"{np.sum(relevant == 1)} of {n} documents hold exactly one completely positive or negative token, "
         f"{np.sum(relevant == 0)} none, {np.sum(relevant > 1)} several; {np.sum(sides > 0)} types are completely positive, "
-        f"{np.sum(sides < 0)} completely negative",
+        f"{np.sum(sides < 0)} completely negative"
     )
+    exactly = "every document holds exactly one completely positive or completely negative token"
+    add(exactly, bool(np.all(relevant == 1)), words, relevant != 1)
     # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic can tell.
     share = np.asarray(m.T @ (1 / (np.maximum(lengths, 1) * n)))
     bad = (sides == 0) & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
     order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
-    detail = f"{bad.sum()} of the {np.sum(sides == 0)} token types that occur in both classes have α ≠ 0"
+    words = f"{bad.sum()} of the {np.sum(sides == 0)} token types that occur in both classes have α ≠ 0"
     if order.size:
-        detail += f"; the largest is {step.alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
+        words += f"; the largest is {step.alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
     holders = np.bincount(document, bad[m.indices], n) > 0
     types = tuple(str(counts.tokens[s]) for s in order[:5])
-    add("all other tokens are irrelevant (α = 0 exactly)", holders, detail, types)
-    d = step.start.p.size
+    add("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), words, holders, types)
+    d, left = step.start.p.size, step.relative_remainder
     ratio = d / math.log(max(counts.n_types, 2))
-    detail = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
-    out.append(Assumption("d ≥ 20 log|S| (initial scores and answers are small)", ratio >= 20, detail))
-    left = step.relative_remainder
-    detail = f"the remainder of the step is {left:.3g} of the predicted step, its bound {step.bound:.3g}"
-    out.append(Assumption("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, detail))
+    words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
+    add("d ≥ 20 log|S| (initial scores and answers are small)", ratio >= 20, words)
+    words = f"the remainder of the step is {left:.3g} of the predicted step, its bound {step.bound:.3g}"
+    add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
     # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
     signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
     important = (sides != 0)[m.indices]
     best, other = (highest(counts, np.where(which, signed, -np.inf)) for which in (important, ~important))
     concerned = np.isfinite(best)
     short = concerned & (best <= other)
-    good = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token"
+    words = (
+        f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token its value is the best"
+    )
     name = "η₀ is large enough: the important token has the best value of its document"
-    add(name, short, f"{good} its value is the best for the label")
-    if not concerned.any():
-        out[-1] = replace(out[-1], holds=False)
+    add(name, bool(concerned.any() and not short.any()), f"{words} for the label", short)
     return out
 
 
@@ -271,17 +241,10 @@ def check_claims(
     limit: FlowLimit,
     found: Attended | None,
     agreement: Agreement | None,
-    assumptions: list[Assumption],
+    assumptions: list[Claim],
 ) -> list[Claim]:
-    """Every claim, in the order of the paper.
-
-    Args:
-        step: the first gradient step.
-        limit: what becomes of p.
-        found: what the limit selects; None while it is not decided.
-        agreement: the direction of p against the limit's; None where there is none.
-        assumptions: of the data and the start, as `check_assumptions` returns them.
-    """
+    """Every claim, in the order of the paper, from the first step, what becomes of p, what the limit selects (None while it is not
+    decided), the direction of p against the limit's (None where there is none), and what `check_assumptions` returned."""
     choice, _, one_relevant, irrelevant, large_d, _, large_step = (item.holds for item in assumptions)
     # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
     refuted = Outcome.FAILS if choice and one_relevant and irrelevant and large_step else Outcome.UNMET

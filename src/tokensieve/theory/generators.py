@@ -43,7 +43,6 @@ def independent_tokens(
     length: int,
     n_irrelevant: int,
     delta_min: float = 0.1,
-    positive_share: float = 0.5,
     seed: int = 0,
 ) -> TokenData:
     """Documents of independent tokens given the label.
@@ -54,7 +53,6 @@ def independent_tokens(
         length: T ≥ 1 tokens in each document.
         n_irrelevant: types with δ_s = 0.
         delta_min: smallest |δ_s| of the others, in (0, 1]; the largest is 1.
-        positive_share: share of positive documents, in (0, 1); rounded to whole documents, at least one of each class.
         seed: the same seed gives the same data.
 
     Raises:
@@ -69,12 +67,12 @@ def independent_tokens(
         raise InputError(
             f"{n_irrelevant} irrelevant types of {n_types}: the {relevant} others must be a positive even number"
         )
-    if not (0 < delta_min <= 1 and 0 < positive_share < 1):
-        raise InputError(f"delta_min = {delta_min} must be in (0, 1] and positive_share = {positive_share} in (0, 1)")
+    if not 0 < delta_min <= 1:
+        raise InputError(f"delta_min = {delta_min} must be in (0, 1]")
     rng = np.random.default_rng(seed)
     spread = np.linspace(1.0, delta_min, relevant // 2)
     delta = np.concatenate([spread, -spread, np.zeros(n_irrelevant)])
-    labels = _labels(n, positive_share, rng)
+    labels = _labels(n, rng)
     matrix = np.zeros((n, n_types))
     for k in (0, 1):
         weights = 1 + (2 * k - 1) * delta
@@ -91,7 +89,6 @@ def single_token(
     relevant_per_document: int = 1,
     leak: float = 0.0,
     label_rule: str = "token",
-    positive_share: float = 0.5,
     seed: int = 0,
 ) -> TokenData:
     """Documents that satisfy Assumption 1 exactly, or relax one part of it.
@@ -108,8 +105,6 @@ def single_token(
         label_rule: "token" (Assumption 1); "negation": every fourth pair holds a negator in place of one irrelevant token,
             which reverses the sign of its relevant token; "xor": a document holds one token of each group and the label is the
             product of their signs, so that every α_s is zero in expectation.
-        positive_share: documents beyond the pairs (of the larger class) hold nothing but relevant tokens, which keeps α_s = 0
-            exact for the irrelevant types.
         seed: the same seed gives the same data.
 
     Raises:
@@ -118,9 +113,9 @@ def single_token(
     pair, half = label_rule == "xor", n_relevant // 2
     own = 2 if pair else relevant_per_document
     irrelevant = n_types - n_relevant - (label_rule == "negation")
-    _check(n, length, n_relevant, irrelevant, own, leak, label_rule, positive_share)
+    _check(n, length, n_relevant, irrelevant, own, leak, label_rule)
     rng = np.random.default_rng(seed)
-    labels = _labels(n, positive_share, rng)
+    labels = _labels(n, rng)
     positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
     pairs = min(positive.size, negative.size)
     # Irrelevant tokens, equal within a ± pair; none in documents without a partner.
@@ -153,39 +148,38 @@ def single_token(
     return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs)
 
 
-def _check(
-    n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak: float, label_rule: str, positive_share: float
-) -> None:
+def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak: float, label_rule: str) -> None:
+    smaller = int(_labels(n, np.random.default_rng(0)).sum())
+    smaller = min(smaller, n - smaller)
+    problem = ""
     if label_rule not in ("token", "negation", "xor"):
-        raise InputError(f"label rule {label_rule!r} is not one of token, negation, xor")
-    if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
-        raise InputError(
-            f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
+        problem = f"label rule {label_rule!r} is not one of token, negation, xor"
+    elif n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
+        problem = f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
+    elif label_rule == "xor" and n_relevant < 4:
+        problem = f"{n_relevant} relevant types: two groups with both signs need at least 4"
+    elif not 0 <= leak < 0.5:
+        problem = f"leak = {leak} must be in [0, 0.5)"
+    elif not 1 <= own <= n_relevant // 2:
+        problem = f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, half of the relevant types"
+    elif not own <= length <= own + irrelevant:
+        problem = f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: "
+        problem += f"use {own} ≤ T ≤ {own + irrelevant}"
+    elif label_rule == "negation" and length == own:
+        problem = f"T = {length} leaves no place for a negator: use a longer document"
+    elif smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
+        problem = (
+            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: "
         )
-    if label_rule == "xor" and n_relevant < 4:
-        raise InputError(f"{n_relevant} relevant types: two groups with both signs need at least 4")
-    if not (0 <= leak < 0.5 and 0 < positive_share < 1):
-        raise InputError(f"leak = {leak} must be in [0, 0.5) and positive_share = {positive_share} in (0, 1)")
-    if not 1 <= own <= n_relevant // 2:
-        raise InputError(f"{own} relevant tokens per document: use 1 … {n_relevant // 2}, half of the relevant types")
-    if not own <= length <= own + irrelevant:
-        raise InputError(
-            f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: use {own} ≤ T ≤ {own + irrelevant}"
-        )
-    if label_rule == "negation" and length == own:
-        raise InputError(f"T = {length} leaves no place for a negator: use a longer document")
-    positives = int(_labels(n, positive_share, np.random.default_rng(0)).sum())
-    smaller = min(positives, n - positives)
-    if smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
-        raise InputError(
-            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: use more"
-        )
+        problem += "use more"
+    if problem:
+        raise InputError(problem)
 
 
-def _labels(n: int, share: float, rng: np.random.Generator) -> Ints:
-    """Labels in random order, at least one of each class where there are two documents."""
+def _labels(n: int, rng: np.random.Generator) -> Ints:
+    """Half of each class in random order, at least one of each where there are two documents."""
     labels = np.zeros(n, np.int64)
-    labels[: min(max(round(n * share), 1), n - 1) if n > 1 else n] = 1
+    labels[: max(round(n / 2), 1)] = 1
     return rng.permutation(labels)
 
 

@@ -16,7 +16,7 @@ from tokensieve.escape import shown
 from tokensieve.files import Content, csv_table
 from tokensieve.text.counts import Floats
 from tokensieve.theory.claims import Outcome, one_sided
-from tokensieve.theory.limit.certify import Fate, finite_gaps
+from tokensieve.theory.limit.certify import Fate
 
 if TYPE_CHECKING:
     from tokensieve.theory.verify import Verification
@@ -186,7 +186,7 @@ def _hypotheses(found: Verification) -> list[Block]:
             examples.append(f"row{'s' * (len(item.documents) > 1)} {rows}")
         if item.types and not item.holds:
             examples.append(f"tokens {', '.join(shown(word, 30) for word in item.types)}")
-        reason = shown(item.detail, 600) + (f"; for example {'; '.join(examples)}" if examples else "")
+        reason = shown(item.verdict, 600) + (f"; for example {'; '.join(examples)}" if examples else "")
         out.append(Text(f"{'holds' if item.holds else 'fails'}: {item.name}", "good" if item.holds else "bad", only))
         out.append(Text(reason, only=only))
     return out
@@ -339,7 +339,7 @@ def flow_table(found: Verification) -> pl.DataFrame:
 def finite_gap_table(found: Verification) -> pl.DataFrame:
     """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
     limit, names = found.limit, [str(token) for token in found.counts.tokens]
-    gaps = [] if limit.fate is Fate.POINT else finite_gaps(found.counts, _coordinates(found), limit)
+    gaps = [] if limit.fate is Fate.POINT else limit.finite_gaps(found.counts, _coordinates(found))
     schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
     return pl.DataFrame([(names[s], names[r], *rest) for s, r, *rest in gaps], schema=schema, orient="row")
 
@@ -353,7 +353,7 @@ def gap_curves(found: Verification) -> pl.DataFrame:
     if prediction is None or not prediction.phases or limit.margin is None:
         return pl.DataFrame(schema=schema)
     E = _coordinates(found)
-    pairs = [(s, r, "finite") for s, r, *_ in finite_gaps(found.counts, E, limit, 6)]
+    pairs = [(s, r, "finite") for s, r, *_ in limit.finite_gaps(found.counts, E, 6)]
     strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
     pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
     sources = {"flow": (flow.log_time, flow.coordinates), "prediction": (prediction.log_time, prediction.points)}

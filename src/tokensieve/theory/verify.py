@@ -23,16 +23,14 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import (
     Agreement,
-    Assumption,
     Attended,
     Claim,
-    attended,
     check_assumptions,
     check_claims,
     one_sided,
     selected_fraction,
 )
-from tokensieve.theory.flow.solve import Flow, Verdict, gradient_flow
+from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
 from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
@@ -73,7 +71,7 @@ class Verification:
     attended: Attended | None
     selected_fraction: Floats
     agreement: Agreement | None
-    assumptions: list[Assumption]
+    assumptions: list[Claim]
     claims: list[Claim]
     seconds: dict[str, float]
 
@@ -125,7 +123,7 @@ class Verification:
                 {
                     "name": item.name,
                     "holds": item.holds,
-                    "detail": item.detail,
+                    "detail": item.verdict,
                     "types": list(item.types),
                     "rows": self.rows[list(item.documents)].tolist(),
                 }
@@ -240,9 +238,9 @@ def verify(
         limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
         # A curve alone shows neither divergence nor convergence, however long it is.
         flow, certain = limit.flow, limit.fate is not Fate.UNDECIDED
-        verdict = Verdict.UNDECIDED if not certain else Verdict.FINITE if limit.fate is Fate.POINT else Verdict.DIVERGES
-        if verdict is not flow.verdict:
-            ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict is Verdict.DIVERGES else ""
+        verdict = UNDECIDED if not certain else FINITE if limit.fate is Fate.POINT else "diverges"
+        if verdict != flow.verdict:
+            ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
             limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
     with stage("selection"):
         important = one_sided(counts) != 0 if important is None else important
@@ -252,7 +250,7 @@ def verify(
             end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
             diverges = limit.face is not None and limit.fate is not Fate.POINT
             mask = limit.face.mask if limit.face is not None and diverges else top_mask(counts, E @ end)
-            found = attended(counts, E, w, limit.flow, mask, important)
+            found = Attended.of(counts, E, w, limit.flow, mask, important)
             # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
             final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
             found = replace(found, final_from=final)

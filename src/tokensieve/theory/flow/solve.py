@@ -21,7 +21,6 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import numba
@@ -43,12 +42,8 @@ LEG = 50
 _COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
 
 
-class Verdict(StrEnum):
-    """What became of a curve."""
-
-    DIVERGES = "diverges"
-    FINITE = "finite limit"
-    UNDECIDED = "undecided at the budget"
+# A verdict; that p diverges is for `limit.certify` to say, no curve is long enough for that.
+FINITE, UNDECIDED = "finite limit", "undecided at the budget"
 
 
 @dataclass(frozen=True)
@@ -56,8 +51,7 @@ class Flow:
     """The curve followed so far, one row per accepted step (row 0 is the start), and what became of it.
 
     Attributes:
-        verdict: whether p converges; that it diverges is for `limit.certify` to say, no curve is long enough for that.
-        reason: the verdict in words.
+        verdict, reason: whether p converges, and why.
         coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
         arc: length of the curve, summed over its chords, shape (m,).
         log_time: log t, shape (m,); −∞ at the start.
@@ -67,11 +61,9 @@ class Flow:
         basis: of the coordinates, shape (d, r), or None when they are p itself.
         rest: the part of p outside the span of E, which never moves, shape (d,).
         limit: the finite point that p converges to, shape (d,), or None.
-        limit_curvature: smallest curvature at the limit relative to the largest, where score gaps move; nan without limit.
-        settings: the settings.
     """
 
-    verdict: Verdict
+    verdict: str
     reason: str
     coordinates: Floats
     arc: Floats
@@ -82,7 +74,6 @@ class Flow:
     basis: Floats | None
     rest: Floats
     limit: Floats | None
-    limit_curvature: float
     settings: FlowSettings
 
     @property
@@ -140,15 +131,14 @@ def gradient_flow(
     progress: Progress | None = None,
     after: Flow | None = None,
 ) -> Flow:
-    """Follow gradient flow of p from a start until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the
-    budget ends.
+    """Follow gradient flow of p until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the budget ends.
 
     Args:
         counts: n documents of two classes over |S| types.
         E: embeddings, shape (|S|, d).
         w: values E v, shape (|S|,).
         p: the start, shape (d,).
-        settings: see `FlowSettings`.
+        settings: the budget.
         checkpoint: file that keeps the curve, written every `LEG` steps; a curve found there is continued (its budget may
             have been another).
         progress: called with ("flow", share of the way) after each step.
@@ -170,7 +160,7 @@ def gradient_flow(
     elif checkpoint is not None and (found := checkpoints.load(checkpoint, mark)) is not None:
         kept, spent = found[0], float(found[1]["seconds"])
     with few_threads(counts.matrix.nnz, reduced.size):
-        curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept, started)
+        curve = _Curve(Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, kept)
         while (ending := curve.ending()) is None:
             curve.step()
             if progress is not None:
@@ -181,19 +171,10 @@ def gradient_flow(
     seconds = spent + time.monotonic() - started
     if checkpoint is not None:
         checkpoints.save(checkpoint, mark, curve.columns(), {"seconds": seconds})
-    limit = curve.limit and rest + (curve.limit[0] if basis is None else basis @ curve.limit[0])
+    limit = None if curve.limit is None else rest + (curve.limit if basis is None else basis @ curve.limit)
     verdict, reason = ending
-    return Flow(
-        verdict=verdict,
-        reason=reason,
-        **curve.columns(),
-        seconds=seconds,
-        basis=basis,
-        rest=rest,
-        limit=limit,
-        limit_curvature=curve.limit[1] if curve.limit else math.nan,
-        settings=settings,
-    )
+    z, arc, log_time, loss, log_gradient = curve.columns().values()
+    return Flow(verdict, reason, z, arc, log_time, loss, log_gradient, seconds, basis, rest, limit, settings)
 
 
 @contextlib.contextmanager
@@ -214,26 +195,14 @@ def few_threads(entries: int, size: int) -> Iterator[None]:
 class _Curve:
     """A curve in progress: its rows (point, length, log t, loss, log‖∇L‖), and what is integrated from the last of them.
 
-    Args:
-        land: the loss in r coordinates.
-        z: the start.
-        rest: length of the part of p that never moves.
-        settings: the budget.
-        kept: the columns of a curve to continue; what is beyond `max_norm` is left off.
-        started: by time.monotonic().
+    `rest` is the length of the part of p that never moves; of a curve to continue, what is beyond `max_norm` is left off.
     """
 
     def __init__(
-        self,
-        land: Landscape,
-        z: Floats,
-        rest: float,
-        settings: FlowSettings,
-        kept: dict[str, Floats] | None,
-        started: float,
+        self, land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: dict[str, Floats] | None
     ) -> None:
-        self._land, self._rest, self._settings, self._started = land, rest, settings, started
-        self.limit: tuple[Floats, float] | None = None
+        self._land, self._rest, self._settings, self._started = land, rest, settings, time.monotonic()
+        self.limit: Floats | None = None
         self._patience, self._failed = 20.0, False
         self.rows: list[tuple[Floats, float, float, float, float]] = [(z, 0.0, -math.inf, *land.point(z)[:2])]
         if kept is not None:
@@ -242,17 +211,10 @@ class _Curve:
             points, *numbers = (kept[name][:last] for name in _COLUMNS)
             self.rows = list(zip(points, *(column.tolist() for column in numbers), strict=True))
         self._coherence = land.point(self.z)[2]
+        at, tolerance = self.log_time, (settings.tolerance, settings.tolerance)
         before = self.rows[-2][2] if len(self.rows) > 1 else -math.inf
-        tolerance, at = settings.tolerance, self.log_time
-        self._flow: Integrator | SplitFlow
-        self._flow = Integrator(
-            lambda *_: land,
-            self.z,
-            at,
-            at,
-            (tolerance, tolerance),
-            0.1 * (at - before) if math.isfinite(before) else 0.1,
-        )
+        step = 0.1 * (at - before) if math.isfinite(before) else 0.1
+        self._flow: Integrator | SplitFlow = Integrator(lambda *_: land, self.z, at, at, tolerance, step)
         self._split_late()
 
     @property
@@ -289,16 +251,17 @@ class _Curve:
             log_gradient, self._coherence = self._flow.outside()
         self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
-    def ending(self) -> tuple[Verdict, str] | None:
+    def ending(self) -> tuple[str, str] | None:
         """The verdict and its reason, or None while the curve goes on."""
         z, settings, clock, steps = self.z, self._settings, self._solver.clock, len(self.rows) - 1
         log_gradient, norm = self.rows[-1][4], self.norm(z)
         if log_gradient == -math.inf:
-            self.limit = self._finite_limit() or (z, 0.0)
-            return Verdict.FINITE, "the gradient is exactly zero: no score can change the loss"
+            found = self._finite_limit()
+            self.limit = z if found is None else found
+            return FINITE, "the gradient is exactly zero: no score can change the loss"
         at = f"at ‖p‖ = {norm:.6g}, log t = {self.log_time:.4g}"
         if norm >= (1 - 1e-7) * settings.max_norm:
-            return Verdict.UNDECIDED, f"the largest norm allowed was reached {at}"
+            return UNDECIDED, f"the largest norm allowed was reached {at}"
         # A finite limit is looked for when p moves, per unit of log t, by less than 2 % of its norm, or by less than rounding.
         speed = math.exp(min(clock + log_gradient, STEEP))
         noise = speed * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
@@ -307,20 +270,17 @@ class _Curve:
             self._patience = 1.25 * steps
             self.limit = self._finite_limit()
             if self.limit is not None:
-                distance = float(np.linalg.norm(self.limit[0] - z))
-                return Verdict.FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
+                distance = float(np.linalg.norm(self.limit - z))
+                return FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
         if stuck and not self._looked_again():
-            return (
-                Verdict.UNDECIDED,
-                f"the gradient has sunk to the rounding error of score gaps that have settled {at}",
-            )
+            return UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
-            return Verdict.UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
+            return UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
         tied = isinstance(self._flow, SplitFlow) and self._flow.face.dimension > 0
         if tied and self.log_time >= settings.max_log_time:
             words = "score gaps have settled, and the curve was followed far enough to certify a limit"
-            return Verdict.UNDECIDED, f"{words} {at}"
+            return UNDECIDED, f"{words} {at}"
         return None
 
     @property
@@ -340,8 +300,8 @@ class _Curve:
         """Whether ties that have settled meanwhile explain why the curve is stuck."""
         return self._flow.look() if isinstance(self._flow, SplitFlow) else self._split().face.dimension > 0
 
-    def _finite_limit(self) -> tuple[Floats, float] | None:
-        """A strict local minimum that Newton's method reaches, and its smallest curvature relative to the largest; or None."""
+    def _finite_limit(self) -> Floats | None:
+        """A strict local minimum that Newton's method reaches, or None."""
         land, (z, _, _, loss, _) = self._land, self.rows[-1]
         everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
         found = Equilibrium.near(land, everything, z) if everything.dimension else None
@@ -350,14 +310,13 @@ class _Curve:
             return None
         settled = self._solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
         end = z - everything.inside @ (everything.inside.T @ z) + found.z
-        return (end, found.spread) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else None
+        return end if settled and land.point(end)[0] <= loss * (1 + 1e-12) else None
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:
-    if E.shape != (counts.n_types, p.size) or w.shape != (counts.n_types,):
-        raise InputError(
-            f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {counts.n_types} token types"
-        )
+    types, classes = counts.n_types, counts.n_classes
+    if E.shape != (types, p.size) or w.shape != (types,):
+        raise InputError(f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {types} token types")
     if not (np.isfinite(E).all() and np.isfinite(w).all() and np.isfinite(p).all()):
         raise InputError("embeddings, values or p are not finite: use a smaller step size")
     if np.abs(w).max(initial=0.0) > 300.0:
@@ -365,11 +324,7 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
             f"values reach ±{np.abs(w).max():.3g}: beyond ±300 the loss is too flat to follow in double precision; "
             "use a smaller step size (--eta)"
         )
-    if counts.n_documents == 0 or counts.n_classes != 2:
-        raise InputError(
-            f"gradient flow needs documents of two classes, not {counts.n_documents} of {counts.n_classes}"
-        )
-    if not (
-        settings.max_norm > 0 and 0 < settings.tolerance < 0.1 and settings.max_steps >= 1 and settings.max_seconds > 0
-    ):
+    if counts.n_documents == 0 or classes != 2:
+        raise InputError(f"gradient flow needs documents of two classes, not {counts.n_documents} of {classes}")
+    if min(settings.max_norm, settings.max_steps, settings.max_seconds) <= 0 or not 0 < settings.tolerance < 0.1:
         raise InputError(f"{settings}: norm, steps and seconds must be positive, the tolerance between 0 and 0.1")

@@ -1,6 +1,8 @@
 """The limit of the flow on any data: a finite part, a diverging part, and the certificates of both.
 
-On the last face that the flow reaches (`predict`),
+What p does after the curve that was computed is predicted by the slow flow (`flow.slow`). An unselected type whose weight rises to
+e^{−8} ends it: from there the true flow is followed in local time (`flow.split`), until its ties have settled again. On the last
+face that is reached,
 
     p = p̂ log t + ρ* + z* + c + o(1),     z* ∈ V,  p̂, ρ*, c ∈ V^⊥,
 
@@ -24,7 +26,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.slow import NEAR, End, Exponentials, follow
-from tokensieve.theory.flow.solve import Flow, Verdict, few_threads, gradient_flow
+from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
 from tokensieve.theory.flow.split import Equilibrium, Face, SplitFlow
 from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of, top_types
 from tokensieve.theory.limit.margin import Margin, max_margin
@@ -52,15 +54,12 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class _Phase:
-    """The slow flow between two changes of the selection.
+    """The slow flow between two changes of the selection: face, finite part, loss, and why it was left.
 
     Attributes:
-        face, finite, slow: the selection, its finite part, and the slow flow's loss.
-        end: why the slow flow was left.
         slow_path: its points on V^⊥, shape (j, r − k), the last of `points`.
         clock: log t at the last point, counted from where the clock was last set back.
-        points: p in r coordinates along the local flow before it and along itself, shape (m, r).
-        log_time: log t at them, shape (m,).
+        points: p in r coordinates along the local flow before it and along itself, shape (m, r); log_time, shape (m,).
         changed: how many documents have another highest type than at the end of the phase before.
     """
 
@@ -276,26 +275,40 @@ class FlowLimit:
         }
         return out | {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
+    def finite_gaps(self, counts: Counts, E: Floats, most: int = 200) -> list[tuple[int, int, float, int]]:
+        """(Type, type below it, gap in nats, documents that select both), most documents first; E in r coordinates."""
+        if self.face is None or self.finite is None:
+            return []
+        mask, u = self.face.mask, E @ self.finite.z
+        document, types = documents_of(counts)[mask], counts.matrix.indices[mask]
+        order = np.lexsort((-u[types], document))
+        document, types = document[order], types[order]
+        _, first, where = np.unique(document, return_index=True, return_inverse=True)
+        below = np.flatnonzero(first[where] != np.arange(len(types)))
+        pairs = np.stack([types[first[where[below]]], types[below]], axis=1)
+        pairs, met, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+        rows = np.lexsort((met, -shared))[:most]
+        found = zip(pairs[rows].tolist(), shared[rows].tolist(), strict=True)
+        return [(s, r, float(u[s] - u[r]), documents) for (s, r), documents in found]
+
 
 def find_limit(
     counts: Counts, E: Floats, w: Floats, flow: Flow, seconds: float = math.inf, progress: Progress | None = None
 ) -> FlowLimit:
-    """Decide what becomes of p from a curve that gradient flow has traced.
+    """Decide what becomes of p from a curve that gradient flow has traced; log t of 36 and more usually does.
 
     The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have not
     settled yet, the curve is followed further and the next one begins later.
 
     Args:
-        counts: n documents of two classes over |S| types.
-        E: embeddings, shape (|S|, d).
-        w: values E v, shape (|S|,).
-        flow: the curve; log t of 36 and more usually decides.
+        counts, E, w: as of `gradient_flow`.
+        flow: the curve.
         seconds: wall time for the faces and the margin problem.
         progress: called with ("faces", share done).
     """
     started = time.monotonic()
     land = Landscape(counts, coordinates(E)[0], w)
-    if flow.verdict is Verdict.FINITE:
+    if flow.verdict == FINITE:
         found = _point(land, flow)
     elif not flow.log_time[-1] >= 12:
         ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
@@ -338,7 +351,7 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         left = max(deadline - time.monotonic(), 0.0)
         settings = replace(flow.settings, max_log_time=last + _KEPT, max_seconds=left)
         flow, latest = gradient_flow(land.counts, E, land.w, flow.at(0), settings, after=flow), _LONGEST
-        if flow.verdict is Verdict.FINITE:
+        if flow.verdict == FINITE:
             return _point(land, flow)
         if flow.log_time[-1] < last + _KEPT / 2:
             break
@@ -455,31 +468,3 @@ def _angle_constant(flow: Flow, phase: _Phase, balance: Balance) -> float:
     unit = balance.direction / np.linalg.norm(balance.direction)
     parts = (offset - (offset @ unit) * unit, phase.finite.z, flow.rest)
     return float(np.linalg.norm(np.concatenate(parts)))
-
-
-def finite_gaps(counts: Counts, E: Floats, limit: FlowLimit, most: int = 200) -> list[tuple[int, int, float, int]]:
-    """The finite gaps of a limit: (type, type below it, gap in nats, documents that select both), most documents first.
-
-    Args:
-        counts: n documents over |S| types.
-        E: embeddings in r coordinates, shape (|S|, r).
-        limit: the limit.
-        most: how many to list.
-    """
-    if limit.face is None or limit.finite is None:
-        return []
-    u, document, types = (
-        E @ limit.finite.z,
-        documents_of(counts)[limit.face.mask],
-        counts.matrix.indices[limit.face.mask],
-    )
-    order = np.lexsort((-u[types], document))
-    document, types = document[order], types[order]
-    _, first, where = np.unique(document, return_index=True, return_inverse=True)
-    below = np.flatnonzero(first[where] != np.arange(len(types)))
-    pairs = np.stack([types[first[where[below]]], types[below]], axis=1)
-    pairs, met, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
-    rows = np.lexsort((met, -shared))[:most]
-    return [
-        (s, r, float(u[s] - u[r]), n) for (s, r), n in zip(pairs[rows].tolist(), shared[rows].tolist(), strict=True)
-    ]
