@@ -18,7 +18,7 @@ from machine import DATA, described, store
 from table_a import best, factor, settings_searched
 from tokensieve import __version__
 from tokensieve.blocks import Picture, Report, Section, Text
-from tokensieve.report.markdown import markdown, safe
+from tokensieve.report.markdown import _safe, markdown
 from tokensieve.report.pictures import draw, themed
 from tokensieve.reproduce import report as wording
 from tokensieve.reproduce.experiment import DEFAULT, ReproduceSettings, select_experiments
@@ -70,11 +70,11 @@ def table(studies: list[Reproduction]) -> str:
     for result in studies[0].results:
         cells = [
             f"[{result.id}](#{anchor(result)})",
-            safe(subscripts(wording._paper_shows(result.experiment))),
+            _safe(subscripts(wording._paper_shows(result.experiment))),
         ]
         for study in studies:
             found = next((one for one in study.results if one.id == result.id), None)
-            cells += ["–", "not run"] if found is None else [safe(subscripts(said)) for said in seen(found)]
+            cells += ["–", "not run"] if found is None else [_safe(subscripts(said)) for said in seen(found)]
         lines.append(f"| {' | '.join(cells)} | ![]({picture_name(studies[0], result)}.svg) |")
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from calls import Run
 from reviews import write_reviews
 from tokensieve import Settings, audit, dataset_card
-from tokensieve.report.markdown import safe as text
+from tokensieve.report.markdown import _safe as text
 
 HOSTILE = "[x](http://evil) ![i](//e) <b onclick=1> | `c` **b** # h\n\n## evil www.evil.org @you &lt; $x$ ~~s~~ \u202e"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -25,7 +25,7 @@ def _explain(
     """Explain the prediction for one text, or why one answer is preferred to another."""
     from tokensieve.model.explanation import Explanation, PairExplanation, compare, explain
     from tokensieve.model.storage import read_model
-    from tokensieve.report.terminal import show_explanation, show_pair
+    from tokensieve.report.terminal import show_explanation
 
     classifier = read_model(model)
     if text == "-":
@@ -42,7 +42,5 @@ def _explain(
         found = explain(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
         print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # escaped, it means the same in JSON
-    elif isinstance(found, PairExplanation):
-        show_pair(classifier, (text, str(against)), found)
     else:
-        show_explanation(classifier, text, found)
+        show_explanation(classifier, [text, *([against] if against is not None else [])], found)

@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import jinja2
@@ -32,11 +32,7 @@ FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000
 
 
-class _Result(Protocol):
-    def report(self) -> Report: ...
-
-
-def render(result: _Result, notebook: bool = False) -> str:
+def render(result: Any, notebook: bool = False) -> str:
     """The page of a result of any command, such as that of `tokensieve.audit`: what `save` writes as report.html.
 
     Args:

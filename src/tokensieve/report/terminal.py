@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,15 +111,21 @@ def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str
     return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
 
 
-def show_explanation(model: Model, text: str, found: Explanation, name: str = "") -> None:
-    """The text shaded by contribution, a line on its answer, and the contributions with their sum.
+def show_explanation(model: Model, texts: Sequence[str], found: Explanation | PairExplanation) -> None:
+    """A text shaded by contribution, a line on its answer, and the contributions with their sum; or two, and their difference."""
+    from tokensieve.model import explanation
 
-    Args:
-        model: that answered.
-        text: answered.
-        found: its answer taken apart.
-        name: of the text, if it is one of two.
-    """
+    if not isinstance(found, explanation.PairExplanation):
+        _show_sum(model, texts[0], found)
+        return
+    for name, text, side in zip(("first", "second"), texts, (found.first, found.second), strict=True):
+        _show_sum(model, text, side, name)
+    said = f"the first is preferred with probability {found.probability:.4f}"
+    Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
+
+
+def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> None:
+    """One text; `name` is that of one of two."""
     from tokensieve.model.explanation import pieces
 
     console = Console()
@@ -154,14 +160,6 @@ def show_explanation(model: Model, text: str, found: Explanation, name: str = ""
     sums = f"{found.table['attention'].sum():.4f}", "", signed(float(found.table["contribution"].sum()), 6)
     table.add_row(Line("sum", style="bold"), "", *sums)
     console.print(table)
-
-
-def show_pair(model: Model, texts: tuple[str, str], found: PairExplanation) -> None:
-    """Both texts taken apart, and the difference of their sums."""
-    for name, text, side in zip(("first", "second"), texts, (found.first, found.second), strict=True):
-        show_explanation(model, text, side, name)
-    said = f"the first is preferred with probability {found.probability:.4f}"
-    Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
 
 
 def _style(contribution: float) -> str:

@@ -13,7 +13,7 @@ from tokensieve.report.html import page
 from tokensieve.report.pictures import draw, pictures_of
 
 
-class Result(Protocol):
+class _Result(Protocol):
     """What the writer asks of a result.
 
     Attributes:
@@ -34,7 +34,7 @@ class Result(Protocol):
 
 
 def save(
-    result: Result,
+    result: _Result,
     folder: str | Path,
     pictures: bool = True,
     start: float | None = None,
@@ -75,7 +75,7 @@ def save(
     return write_all(Path(folder), files, ours=ours)
 
 
-def pictures(result: Result) -> dict[str, bytes]:
+def pictures(result: _Result) -> dict[str, bytes]:
     """File name → content: each picture of a result as SVG, and as PNG of twice its size in pixels."""
     drawings = draw(pictures_of(result.report()), "png")
     return {f"{name}.{ending}": file for name, files in drawings.items() for ending, file in files.items()}

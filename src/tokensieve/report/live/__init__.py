@@ -92,7 +92,7 @@ def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
     """Name → data that the script reads; of the model as much as fits, together at most `characters`."""
     vocabulary, (table, types) = audit.model.vocabulary_, _table_block(audit)
     assert vocabulary is not None
-    documents = sample(audit)
+    documents = _sample(audit)
     # Types by training documents, most first; of equals words before 2-grams before 3-grams. Cut anywhere, the list holds with
     # every n-gram its words and its first n−1 words, since these are in at least as many documents. Types longer than _LONGEST,
     # and with them every n-gram that contains one, are not in it.
@@ -120,7 +120,7 @@ def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
     return blocks
 
 
-def sample(audit: Audit) -> list[Json]:
+def _sample(audit: Audit) -> list[Json]:
     """Test documents for the page: row, label, kind (how it was predicted), text, total = log Σ_s c_{X,s} e^{u_s}, answer.
 
     Up to 400,000 characters, none longer than 6,000: eight of each kind, then the shortest that contain the most informative
@@ -200,13 +200,13 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
             continue
         chosen = _of_both_sides(rng.permutation(documents), counts.labels, int(np.argmax(effects[:, s])))
         texts = {i: str(corpus.texts[i]) for i in chosen}
-        places = {i: quick_place(text, token, tokenizer) for i, text in texts.items()}
+        places = {i: _quick_place(text, token, tokenizer) for i, text in texts.items()}
         out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
         size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])
     return out
 
 
-def quick_place(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int] | None:
+def _quick_place(text: str, token: str, tokenizer: Tokenizer) -> tuple[int, int] | None:
     """The first place of plain words between plain signs, without the tokenizer, which takes milliseconds for a text."""
     if not (
         isinstance(tokenizer, WordTokenizer)
