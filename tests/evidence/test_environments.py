@@ -118,4 +118,3 @@ def test_the_order_of_documents_and_of_environments_does_not_matter() -> None:
     again = environments(counts.rows(order), (2 - of)[order], NAMES[::-1], overall)
     np.testing.assert_allclose(found.q_statistic, again.q_statistic, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(found.stability, again.stability)
-    assert found.documents.tolist() == again.documents[::-1].tolist()

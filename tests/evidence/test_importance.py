@@ -361,7 +361,7 @@ def test_a_word_repeated_in_one_document_is_one_piece_of_evidence() -> None:
     many = once.copy()
     many[1, 0] = 40
     few, more = (token_importance(Counts.from_matrix(x, labels)) for x in (once, many))
-    assert more.count_difference[0, 1] == 40
+    assert 2 * more.class_count[0, 1] - more.count[0] == 40
     assert more.p_value[0, 1] == pytest.approx(few.p_value[0, 1], rel=1e-6)
     assert more.posterior_interval[0][0, 1] == pytest.approx(few.posterior_interval[0][0, 1], rel=1e-9)
     assert more.q_value[0, 1] > 0.3
@@ -377,7 +377,7 @@ def test_alpha_is_the_papers_with_equal_lengths() -> None:
     found = token_importance(counts)
     np.testing.assert_allclose(found.alpha[:, 1], paper, atol=1e-15)
     np.testing.assert_allclose(signed_frequency(counts), paper, atol=1e-15)
-    np.testing.assert_array_equal(found.count_difference[:, 1], np.rint(paper * n * length))
+    np.testing.assert_array_equal(2 * found.class_count[:, 1] - found.count, np.rint(paper * n * length))
 
 
 @pytest.mark.parametrize("classes", [3, 5])

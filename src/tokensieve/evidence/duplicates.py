@@ -10,7 +10,6 @@ on token ids, in O(tokens · HASHES) array operations.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -27,42 +26,13 @@ SEED = 2021
 Hashes = NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
-class Duplicates:
-    """Documents in groups of near duplicates.
-
-    Attributes:
-        first: for each document the first of its group (itself where it has no duplicate), shape (n,).
-        threshold: least estimated Jaccard similarity of two documents that are joined.
-    """
-
-    first: Ints
-    threshold: float
-
-    @property
-    def repeated(self) -> int:
-        """Documents that nearly repeat an earlier one."""
-        return int(np.sum(self.first != np.arange(len(self.first))))
-
-    def groups(self) -> list[Ints]:
-        """Documents of every group of at least two, the largest group first."""
-        order = np.argsort(self.first, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(self.first[order])) + 1)
-        return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), int(part[0])))
-
-    def across(self, part: NDArray[np.bool_]) -> Ints:
-        """Documents in `part` (the test side, say), shape (n,), that have a near duplicate outside it."""
-        outside = np.zeros(len(self.first), dtype=bool)
-        outside[self.first[~part]] = True
-        return np.flatnonzero(part & outside[self.first])
-
-
-def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> Duplicates:
-    """Groups of documents whose word triples agree to at least `threshold` (Jaccard), chains included.
+def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> Ints:
+    """For each document the first whose word triples agree with its own, itself where there is none, shape (n,).
 
     Args:
         streams: tokens of n documents, in one part or in several, one after the other: training and test, say.
-        threshold: between 0 and 1; candidates are sought for 0.7 and above.
+        threshold: least estimated Jaccard similarity of two documents that are joined, chains included; candidates are sought
+            for 0.7 and above.
     """
     made = [_signatures(part) for part in streams]
     empty = np.empty((0, HASHES), np.uint32)
@@ -79,7 +49,14 @@ def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> D
     group = connected_components(graph, directed=False)[1] if n else np.empty(0, np.int64)
     first = np.full(group.max(initial=-1) + 1, n, dtype=np.int64)
     np.minimum.at(first, group, np.arange(n))
-    return Duplicates(first[group], threshold)
+    return np.asarray(first[group])
+
+
+def across(first: Ints, part: NDArray[np.bool_]) -> Ints:
+    """Documents in `part` (the test side, say), shape (n,), that have a near duplicate outside it."""
+    outside = np.zeros(len(first), dtype=bool)
+    outside[first[~part]] = True
+    return np.flatnonzero(part & outside[first])
 
 
 def _signatures(stream: TokenStream) -> tuple[Hashes, NDArray[np.bool_]]:

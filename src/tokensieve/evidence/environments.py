@@ -18,7 +18,6 @@ compared is the ratio, so that a word twice as frequent on one site, in both cla
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -40,7 +39,6 @@ class Environments:
 
     Attributes:
         names: the E environments.
-        documents: documents of each environment and class, shape (E, K).
         within: importance in each environment; None where fewer than two classes have documents.
         ratio: θ, how many times as frequent the type is in the class as in the others, over all environments, shape (|S|, K);
             nan where it cannot be estimated.
@@ -51,7 +49,6 @@ class Environments:
     """
 
     names: tuple[str, ...]
-    documents: Ints
     within: tuple[Importance | None, ...]
     ratio: Floats
     q_statistic: Floats
@@ -64,19 +61,24 @@ class Environments:
         """One row per type and class: token, class, effect overall, ratio, q_statistic, degrees, p_value, q_value, stability, and
         for each environment its posterior difference less what even spread gives there (missing where it has no such class)."""
         s, k = self.ratio.shape
-        columns: dict[str, Any] = {
-            "token": pl.Series(np.tile(overall.tokens.astype(object), k).tolist(), dtype=pl.String),
-            "class": pl.Series(np.repeat(np.asarray(overall.classes, dtype=object), s).tolist(), dtype=pl.String),
-            "effect": overall.effect.T.ravel(),
+        frame = pl.DataFrame(
+            {
+                "token": pl.Series(np.tile(overall.tokens.astype(object), k).tolist(), dtype=pl.String),
+                "class": pl.Series(np.repeat(np.asarray(overall.classes, dtype=object), s).tolist(), dtype=pl.String),
+                "effect": overall.effect.T.ravel(),
+                "ratio": self.ratio.T.ravel(),
+                "q_statistic": self.q_statistic.T.ravel(),
+                "p_value": self.p_value.T.ravel(),
+                "q_value": self.q_value.T.ravel(),
+                "degrees": np.tile(self.degrees, k),
+                "stability": pl.Series(self.stability.T.ravel().tolist(), dtype=pl.String),
+            }
+        )
+        leans = {
+            f"lean in {name}": pl.lit(None, pl.Float64) if x is None else pl.Series(x.lean.T.ravel())
+            for name, x in zip(self.names, self.within, strict=True)
         }
-        for name in ("ratio", "q_statistic", "p_value", "q_value"):
-            columns[name] = getattr(self, name).T.ravel()
-        columns["degrees"] = np.tile(self.degrees, k)
-        columns["stability"] = pl.Series(self.stability.T.ravel().tolist(), dtype=pl.String)
-        for name, found in zip(self.names, self.within, strict=True):
-            values = None if found is None else (found.effect / np.where(found.reach > 0, found.reach, 1.0)).T.ravel()
-            columns[f"lean in {name}"] = pl.Series([None] * (s * k) if values is None else values, dtype=pl.Float64)
-        return pl.DataFrame(columns)
+        return frame.with_columns(**leans)
 
 
 def environments(
@@ -131,41 +133,25 @@ def environments(
     stability = np.full(p.shape, "unknown", dtype=object)
     stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = "stable"
     stability[q < LEVEL] = "unstable"
-    documents = np.stack([one.class_sizes for one, _ in sums])
-    return Environments(names, documents, within, ratio, statistic, degrees, p, q, stability)
+    return Environments(names, within, ratio, statistic, degrees, p, q, stability)
 
 
 def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:
     """θ and Q, shape (|S|, K), and the degrees of freedom, shape (|S|,) (module docstring)."""
-    first = np.stack([s.first for s in sums])  # (E, |S|, K)
-    second = np.stack([s.second for s in sums])
-    inverse = np.stack([s.inverse for s in sums])  # (E, K)
-    sizes = np.stack([s.sizes for s in sums])
-    k = sizes.shape[1]
-    degrees = np.maximum((first.sum(axis=2) > 0).sum(axis=0) - 1, 0)
-    ratio, statistic = np.full(first.shape[1:], np.nan), np.zeros(first.shape[1:])
-    for j in range(k):
-        sides = [np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in (first, second, sizes, inverse)]
-        ratio[:, j], statistic[:, j] = _one_class(*sides)
-    return ratio, statistic, degrees
-
-
-def _one_class(first: Floats, second: Floats, sizes: Floats, inverse: Floats) -> tuple[Floats, Floats]:
-    """θ and Q of one class against the others.
-
-    Args:
-        first, second: Σx and Σx² inside and outside the class, shape (E, |S|, 2).
-        sizes, inverse: documents and Σ 1/T there, shape (E, 2).
-    """
-    n = sizes.sum(axis=1)
-    a, b = first[..., 0], first[..., 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        theta = (a * (sizes[:, 1] / n)[:, None]).sum(axis=0) / (b * (sizes[:, 0] / n)[:, None]).sum(axis=0)
-        expected = sizes[:, :1] / (sizes[:, :1] + sizes[:, 1:] / theta)  # π_e; all of it where θ is infinite
-    total = sizes.sum(axis=0)
-    phi = dispersion(first.sum(axis=0), second.sum(axis=0), total, inverse.sum(axis=0) / np.maximum(total, 1.0))
-    w = (1 - expected) * phi[:, 0] + expected * phi[:, 1]
-    variance = (a + b) * expected * (1 - expected) * w
-    deviation = a - expected * (a + b)
-    terms = np.where(variance > 0, deviation**2 / np.where(variance > 0, variance, 1.0), 0.0)
-    return theta, np.nan_to_num(terms).sum(axis=0)
+    groups = [np.stack(x) for x in zip(*((s.first, s.second, s.sizes, s.inverse) for s in sums), strict=True)]
+    every = groups[0]  # (E, |S|, K)
+    ratio, statistic = np.full(every.shape[1:], np.nan), np.zeros(every.shape[1:])
+    for j in range(every.shape[2]):
+        # inside and outside the class: Σx and Σx², shape (E, |S|, 2), documents and Σ 1/T, shape (E, 2)
+        first, second, sizes, inverse = (np.stack([x[..., j], x.sum(axis=-1) - x[..., j]], axis=-1) for x in groups)
+        (a, b), (m, r), n = np.moveaxis(first, -1, 0), sizes.T[:, :, None], sizes.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            theta = (a * (r / n)).sum(axis=0) / (b * (m / n)).sum(axis=0)
+            expected = m / (m + r / theta)  # π_e; all of it where θ is infinite
+        total = sizes.sum(axis=0)
+        phi = dispersion(first.sum(axis=0), second.sum(axis=0), total, inverse.sum(axis=0) / np.maximum(total, 1.0))
+        variance = (a + b) * expected * (1 - expected) * ((1 - expected) * phi[:, 0] + expected * phi[:, 1])
+        deviation = a - expected * (a + b)
+        terms = np.where(variance > 0, deviation**2 / np.where(variance > 0, variance, 1.0), 0.0)
+        ratio[:, j], statistic[:, j] = theta, np.nan_to_num(terms).sum(axis=0)
+    return ratio, statistic, np.maximum((every.sum(axis=2) > 0).sum(axis=0) - 1, 0)

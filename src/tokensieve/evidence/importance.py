@@ -9,20 +9,17 @@ For class k and type s, with x_{X,s} = c_{X,s}/T_X, n_k documents and K classes:
                                documents. It equals α when all classes are equally large, and is zero for a type whose
                                frequency does not depend on the class, however unequal they are.
 
-Documents are the independent units, not occurrences: a word used nine times in one review is one piece of evidence (compare
-the token-level z-test of Gardner et al. 2021). Intervals and the test are those of `tokensieve.evidence.intervals`; q-values are
-Benjamini–Hochberg over all types of a class. docs/statistics.md explains each in words and shows how often they hold.
+Documents are the independent units, not occurrences: a word used nine times in one review is one piece of evidence. Intervals and
+the test are those of `tokensieve.evidence.intervals`; docs/statistics.md explains each in words and shows how often they hold.
 
-**Formatting** (`tokensieve.text.formatting` has the features) is in the same table, behind the words. A feature enters as a
-presence: its test, q-value and posterior difference are those of a type with c = 1 in the documents that have it; its α and
-effect are its difference in share of documents divided by the mean length T̄ in words, i.e. it weighs as one token of a document
-of average length. The lengths T_X of documents, and with them every number of a word but its q-value, do not change.
+**Formatting** is in the same table, behind the words. A feature enters as a presence: its test, q-value and posterior difference
+are those of a type with c = 1 in the documents that have it; its α and effect are its difference in share of documents divided by
+the mean length T̄ in words. The lengths T_X, and with them every number of a word but its q-value, do not change.
 
-**Groups**: documents that belong together (one source sentence, author, thread, template) are one piece of evidence. Parts of
-one sentence share words and label; counted one by one they make chance look like evidence. The documents of a group with the
-same label are merged into one before anything is computed: c and T are sums over the group, x = c/T is its share, and every
-statistic, interval and q-value is over groups. A group whose documents have different labels is one merged document in each of
-its classes; these share what the group shares, which makes the test cautious, never bold.
+**Groups**: documents that belong together (one source sentence, author, thread, template) are one piece of evidence; counted one
+by one they make chance look like evidence. The documents of a group with the same label are merged into one before anything is
+computed. A group whose documents have different labels is one merged document in each of its classes; these share what the group
+shares, which makes the test cautious, never bold.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -155,14 +151,14 @@ class Importance:
         return np.asarray(self.class_documents.sum(axis=1))
 
     @property
-    def count_difference(self) -> Floats:
-        """N_k − N_rest, shape (|S|, K)."""
-        return np.asarray(2 * self.class_count - self.count[:, None])
-
-    @property
     def count(self) -> Floats:
         """Occurrences of each type, shape (|S|,)."""
         return np.asarray(self.class_count.sum(axis=1))
+
+    @property
+    def lean(self) -> Floats:
+        """The effect as a fraction of its reach, shape (|S|, K); 0 for a type in no document."""
+        return np.asarray(self.effect / np.where(self.reach > 0, self.reach, 1.0))
 
     def category(self, level: float = LEVEL) -> NDArray[np.object_]:
         """The `Category` of each type for each class, as text, shape (|S|, K).
@@ -186,15 +182,10 @@ class Importance:
     def to_frame(self) -> pl.DataFrame:
         """One row per type and class: all types of class 0, then of class 1, …"""
         k, s = len(self.classes), len(self.tokens)
-        columns: dict[str, Any] = {
-            "token": pl.Series(np.tile(np.arange(s), k)).cast(pl.UInt32),
-            "class": np.repeat(np.arange(k), s),
-            "documents": np.tile(self.documents, k),
-            "count": np.tile(self.count, k),
-        }
+        of_types = {"documents": self.documents, "count": self.count}
         of_classes = {
             "class_documents": self.class_documents,
-            "count_difference": self.count_difference,
+            "count_difference": 2 * self.class_count - self.count[:, None],
             "posterior_difference": self.posterior_difference,
             "posterior_low": self.posterior_interval[0],
             "posterior_high": self.posterior_interval[1],
@@ -207,16 +198,15 @@ class Importance:
             "p_value": self.p_value,
             "q_value": self.q_value,
         }
-        columns |= {name: x.T.ravel() for name, x in of_classes.items()}
+        columns = {name: np.tile(x, k) for name, x in of_types.items()} | {
+            name: x.T.ravel() for name, x in of_classes.items()
+        }
         if self.units is not None:
             columns["units"] = np.tile(self.units, k)
-        columns["category"] = pl.Series(self.category().T.ravel().astype(str), dtype=pl.String)
-        frame = pl.DataFrame(columns)
-        tokens = pl.Series(self.tokens.astype(object), dtype=pl.String)
-        return frame.with_columns(
-            pl.Series("token", tokens.gather(frame["token"])),
-            pl.Series("class", pl.Series(self.classes, dtype=pl.String).gather(frame["class"])),
-        )
+        tokens = pl.Series("token", self.tokens.astype(object), dtype=pl.String).gather(np.tile(np.arange(s), k))
+        names = pl.Series("class", self.classes, dtype=pl.String).gather(np.repeat(np.arange(k), s))
+        category = pl.Series("category", self.category().T.ravel().astype(str), dtype=pl.String)
+        return pl.DataFrame([tokens, names]).hstack(pl.DataFrame(columns)).with_columns(category)
 
 
 def signed_frequency(counts: Counts, outputs: int = 1) -> Floats:

@@ -6,10 +6,7 @@ round; pairs of one unit (prompt) are turned together:
 
     D_u = Σ_{i∈u} (x_A − x_B)        Σ_u ±D_u  has mean 0, variance Σ D_u², fourth moment 3 (Σ D_u²)² − 2 Σ D_u⁴
 
-`_flipped_p` takes the symmetric curve on a bounded range (Pearson II) with these moments; where that range is shorter than
-±Σ |D_u|, as where one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding
-1963); and never less than 2^{1−m}, the smallest p that m units can give. Importance is then that of
-`tokensieve.evidence.importance` for the classes "rejected" and "chosen", of equal size: effect = α = ½ mean (x_A − x_B).
+Importance is that of `tokensieve.evidence.importance` for "rejected" and "chosen": effect = α = ½ mean (x_A − x_B).
 
 **What wins** (`win_rates`): of the pairs in which one side alone contains the type, how often does that side win, P = σ(θ), and
 how often would it, if both were equally long? The second is a Bradley–Terry model with length as covariate (compare Dubois et al.
@@ -154,7 +151,14 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     n, n_types = delta.shape
     offset = x @ _length_weights(x)
     pair, types, sign = np.repeat(np.arange(n), np.diff(delta.indptr)), delta.indices, delta.data
-    theta = _log_odds(types, sign, offset[pair], n_types)
+    theta = np.zeros(n_types)  # Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0 of each type, by Newton
+    for _ in range(NEWTON):
+        wrong, half = expit(-(offset[pair] + theta[types] * sign)), expit(theta)
+        slope = np.bincount(types, sign * wrong, n_types) + 0.5 - half
+        step = np.clip(slope / (np.bincount(types, wrong * (1 - wrong), n_types) + half * (1 - half)), -1.0, 1.0)
+        theta += step
+        if float(np.abs(step).max(initial=0.0)) < 1e-9:
+            break
     miss = expit(-offset)
     spread = miss * (1 - miss)
     lean = np.asarray(sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x)
@@ -174,27 +178,12 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     return expit(theta), expit(low), expit(high), p, q
 
 
-def _log_odds(types: Ints, sign: Floats, offset: Floats, n_types: int) -> Floats:
-    """θ of each type, shape (|S|,): Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0, by Newton.
-
-    Args:
-        types, sign, offset: type, δ = ±1 and offset of every entry, one per type and pair that has it on one side.
-        n_types: |S|.
-    """
-    theta = np.zeros(n_types)
-    for _ in range(NEWTON):
-        wrong, half = expit(-(offset + theta[types] * sign)), expit(theta)
-        slope = np.bincount(types, sign * wrong, n_types) + 0.5 - half
-        curve = np.bincount(types, wrong * (1 - wrong), n_types) + half * (1 - half)
-        step = np.clip(slope / curve, -1.0, 1.0)
-        theta += step
-        if float(np.abs(step).max(initial=0.0)) < 1e-9:
-            break
-    return theta
-
-
 def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, units: Ints) -> Floats:
-    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,) (module docstring).
+    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,).
+
+    The symmetric curve on a bounded range (Pearson II) with the moments above; where that range is shorter than ±Σ |D_u|, as where
+    one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less than
+    2^{1−m}, the smallest p that m units can give.
 
     Args:
         total, reach, second, fourth: Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,).
@@ -215,12 +204,9 @@ def _moments(flips: sp.csr_array) -> tuple[Floats, Floats, Floats, Floats, Ints]
     """Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,), and how many D_u are not zero."""
     flips.eliminate_zeros()
     d, n = flips.data, flips.shape[1]
-
-    def sums(x: Floats) -> Floats:
-        return np.asarray(np.bincount(flips.indices, x, n), dtype=np.float64)
-
-    units = np.bincount(flips.indices, minlength=n).astype(np.int64)
-    return sums(d), sums(np.abs(d)), sums(d**2), sums(d**4), units
+    columns = (np.bincount(flips.indices, x, n).astype(np.float64) for x in (d, np.abs(d), d**2, d**4))
+    first, size, second, fourth = columns
+    return first, size, second, fourth, np.bincount(flips.indices, minlength=n).astype(np.int64)
 
 
 def _column(x: Any) -> Floats:

@@ -16,7 +16,7 @@ from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.evidence.duplicates import Duplicates, near_duplicates
+from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.environments import Environments, environments
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
@@ -74,8 +74,8 @@ class AuditData:
         return self.train.counts.n_types - self.train.features
 
     @cached_property
-    def near_duplicates(self) -> Duplicates | None:
-        """Near duplicates among the training documents and, behind them, the test documents; None unless thorough."""
+    def near_duplicates(self) -> Ints | None:
+        """The first near duplicate of each training and, behind them, test document; None unless thorough."""
         if not self.settings.thorough:
             return None
         parts = (self.train.corpus, self.test.corpus)

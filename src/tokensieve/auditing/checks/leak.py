@@ -9,6 +9,7 @@ import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Preferences, Share
 from tokensieve.auditing.findings import plural, rows_of
+from tokensieve.evidence.duplicates import across
 from tokensieve.wording import percent
 
 
@@ -30,9 +31,9 @@ class Leak(Check):
         known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
         if near is not None:
             n = len(train.texts)
-            in_test = np.arange(len(near.first)) >= n
-            known[near.across(in_test) - n] = True
-            twin[near.across(~in_test)] = True
+            in_test = np.arange(len(near)) >= n
+            known[across(near, in_test) - n] = True
+            twin[across(near, ~in_test)] = True
         rows = np.flatnonzero(known)
         if not len(rows):
             return

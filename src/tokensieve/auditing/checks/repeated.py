@@ -30,11 +30,11 @@ class Repeated(Check):
         if near is None or data.train.corpus.by is not None:
             return
         n = len(data.train.corpus.texts)
-        again = np.flatnonzero(near.first[:n] != np.arange(n))
+        again = np.flatnonzero(near[:n] != np.arange(n))
         share = Share.count(len(again), n)
         if share.value < self.least:
             return
-        both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near.first[k]), k)))
+        both = list(dict.fromkeys(i for k in again[:EXAMPLES].tolist() for i in (int(near[k]), k)))
         yield self.finding(
             data,
             self.weight * share.value,

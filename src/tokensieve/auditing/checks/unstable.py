@@ -34,7 +34,7 @@ class Unstable(Check):
             return
         found, of = data.environments
         overall, train = data.importance, data.train
-        leans = np.stack([x.effect / np.where(x.reach > 0, x.reach, 1.0) for x in found.within if x is not None])
+        leans = np.stack([x.lean for x in found.within if x is not None])
         predicts = np.stack([x.q_value < LEVEL for x in found.within if x is not None])
         least = max(FLOOR, self.coverage * train.counts.n_documents / max(len(found.names), 1))
         chosen = found.stability == "unstable"
