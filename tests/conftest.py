@@ -101,6 +101,12 @@ def without_pictures() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training tries one strength of its start instead of three: for tests that judge no model."""
+    monkeypatch.setattr("tokensieve.model.fit.STRENGTHS", (1.0,))
+
+
 def shared_artefact(name: str) -> Any:
     """A fixture `shared_NAME`: the artefact of tests/artefacts.py, made once for all workers of a run."""
 

@@ -108,9 +108,8 @@ def test_every_command_has_the_options_that_it_is_given(document: Path, at_home:
 @pytest.mark.parametrize(
     "document", [pytest.param(d, marks=pytest.mark.slow if d.name in LONG else ()) for d in HELD], ids=lambda d: d.name
 )
-def test_every_block_runs(document: Path, run: Run, at_home: Path, request: pytest.FixtureRequest) -> None:
-    if document.name != "README.md":  # whose pictures are drawn
-        request.getfixturevalue("undrawn")
+@pytest.mark.usefixtures("undrawn", "quick_training")
+def test_every_block_runs(document: Path, run: Run, at_home: Path) -> None:
     names: dict[str, Any] = {}
     for block in blocks(document.read_text()):
         if block.reason is not None:

@@ -35,7 +35,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert drawn == {f"{name}.{kind}" for name in ("alarm", "value", "score", "top") for kind in ("svg", "png")}
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "quick_training")
 def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
     status, out, err = run("audit", "reviews.csv", "--out", "found", "--seed", "3", "--no-pictures")
@@ -74,7 +74,7 @@ def test_audit_train_predict_explain(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "quick_training")
 def test_labels_grouped_and_dropped_and_split_by_column(run: Run, tmp_path: Path) -> None:
     reviews = demo_reviews(200)
     stars = [(5 if i % 2 else 4) if y else (1 if i % 2 else 2) for i, y in enumerate(reviews.labels)]
@@ -139,7 +139,7 @@ def test_bad_input_is_one_line_and_status_2(run: Run, tmp_path: Path, arguments:
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "quick_training")
 def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) -> None:
     labels = ["<script>alert(1)</script>", "=cmd()|'x'"]
     words = ["[bold]", "'quote\"", "\x1b[31m", "\ud800", "\u202eabc", "👍", "{{7*7}}", "</td>"]
@@ -163,7 +163,7 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     assert (status, err) == (0, "") and "\x1b[31m" not in out
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "quick_training")
 def test_nothing_that_is_printed_steers_the_terminal(run: Run, tmp_path: Path) -> None:
     hostile = "\x1b]0;title\x07\x9b2J\u202e\u2067\u200f\u2028"
     rows = [

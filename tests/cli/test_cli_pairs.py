@@ -13,7 +13,7 @@ import pytest
 from calls import Run
 from tokensieve.auditing.demo import demo_pairs
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tokensieve.text.columns import has_label, label_settings
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.settings import ReadSettings
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
 
 FEW = ("--no-pictures", "--no-baseline")
 

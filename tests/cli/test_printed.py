@@ -16,7 +16,7 @@ from tokensieve import demo_pairs, demo_reviews
 from tokensieve.blocks import Command, Section
 from tokensieve.report import terminal
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
 
 TEXT, LABEL, SOURCE = "Ticket text (raw), v2", "Team; label's $HOME", "my tickets (2).csv"
 QUICK = ("--no-pictures", "--no-baseline")
@@ -45,7 +45,7 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def write_tickets(path: Path) -> None:
-    reviews = demo_reviews(600)
+    reviews = demo_reviews(300)
     labels = ["up" if y else "down's" for y in reviews.labels]
     pl.DataFrame({TEXT: reviews.texts, LABEL: labels, "Other text": reviews.texts}).write_csv(path)
 
@@ -63,7 +63,7 @@ def test_commands_of_an_audit_work_as_printed(
 
 
 def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
-    frame = demo_pairs(300).frame.rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
+    frame = demo_pairs(200).frame.rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
     frame.write_csv(tmp_path / SOURCE)
     assert run("audit", SOURCE, "--pairs", "the chosen $1,it's rejected", *QUICK)[0] == 0
     check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))
