@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from calls import costly, fast_first
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Category, Importance, signed_frequency, token_importance
 from tokensieve.evidence.intervals import LEVEL, permutation_p
@@ -133,7 +134,7 @@ def disagree(found: Importance, counts: Counts, s: int, k: int) -> bool:
     return (plain["effect_low"] > 0 or plain["effect_high"] < 0) != (found.p_value[s, k] < LEVEL)
 
 
-@pytest.mark.parametrize(("classes", "sizes"), [(2, ()), (2, (25, 5)), (3, ()), (4, (12, 10, 5, 3))])
+@pytest.mark.parametrize(("classes", "sizes"), fast_first([(2, (25, 5)), (4, (12, 10, 5, 3)), (2, ()), (3, ())], 2))
 def test_every_column_by_brute_force(classes: int, sizes: tuple[int, ...]) -> None:
     counts = random_counts(1, classes, sizes=sizes)
     found = token_importance(counts)
@@ -250,8 +251,9 @@ def test_p_values_are_those_of_a_monte_carlo_permutation_test(rare: float) -> No
     assert (found[~settled] < 300 / draws).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sizes", [(150, 150), (270, 30), (294, 6), (1990, 10), (120, 100, 80)])
+@pytest.mark.parametrize(
+    "sizes", fast_first([((270, 30),), ((150, 150),), ((294, 6),), ((1990, 10),), ((120, 100, 80),)])
+)
 def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(sizes: tuple[int, ...]) -> None:
     """Zipf types in documents of very different lengths: P(any q < 0.05) ≤ 0.05 per class, p-values uniform or above."""
     rng, runs, any_found, small, tested = np.random.default_rng(5), 40, 0, 0, 0
@@ -301,7 +303,7 @@ def test_planted_tokens_are_found_and_only_those(rare: float) -> None:
     assert (found.effect[planted // 2 : planted, 1] < 0).all()
 
 
-@QUIET
+@costly(3)
 @given(st.integers(0, 10**6))
 def test_two_classes_mirror_each_other(seed: int) -> None:
     found = token_importance(random_counts(seed))
@@ -312,7 +314,7 @@ def test_two_classes_mirror_each_other(seed: int) -> None:
     np.testing.assert_allclose(found.p_value[:, 0], found.p_value[:, 1], rtol=1e-6)
 
 
-@QUIET
+@costly(3)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_the_order_of_documents_and_types_does_not_matter(seed: int, classes: int) -> None:
     counts = random_counts(seed, classes)
@@ -325,7 +327,7 @@ def test_the_order_of_documents_and_types_does_not_matter(seed: int, classes: in
         np.testing.assert_allclose(column(found, name), column(base, name)[types], rtol=1e-7, atol=1e-12, err_msg=name)
 
 
-@QUIET
+@costly(3)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_renaming_the_classes_renames_the_columns(seed: int, classes: int) -> None:
     counts = random_counts(seed, classes)
@@ -336,7 +338,7 @@ def test_renaming_the_classes_renames_the_columns(seed: int, classes: int) -> No
         np.testing.assert_allclose(column(found, name)[:, order], column(base, name), rtol=1e-9, atol=1e-14)
 
 
-@QUIET
+@costly(3)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_duplicated_documents_leave_effects_and_scaled_documents_leave_everything_but_counts(
     seed: int, classes: int
@@ -450,7 +452,7 @@ def test_irrelevant_needs_evidence_and_a_lack_of_it_is_called_so() -> None:
     assert (names[20:] == Category.RARE).all()
 
 
-@QUIET
+@costly(3)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_effect_intervals_exclude_zero_exactly_where_the_test_does(seed: int, classes: int) -> None:
     found = token_importance(random_counts(seed, classes, n=40))

@@ -41,7 +41,7 @@ def test_list_describes_every_experiment(run: Call, monkeypatch: pytest.MonkeyPa
     assert run("reproduce", "mlp", "--list")[1].count("Criterion, fixed on") == 1
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "undrawn")
 def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
     status, out, err = run(
         "reproduce", "synthetic", "frozen", "--out", "there", "--seed", "3", "--seeds", "2", "--jobs", "1"

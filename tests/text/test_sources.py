@@ -99,7 +99,7 @@ def test_every_format_gives_the_same_corpus(tmp_path: Path, labels: list[Any]) -
         assert read_texts(source).to_list() == TEXTS
 
 
-@quick
+@settings(quick, max_examples=max(settings.default.max_examples // 3, 1))
 @given(texts=hostile)
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "list", "polars", "pandas"])
 def test_hostile_texts_survive_every_format(tmp_path: Path, kind: str, texts: list[str]) -> None:
