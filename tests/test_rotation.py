@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 
 from artefacts import Artefact
-from rotation import PARTS, eighth_of, in_eighth
+from rotation import PARTS, eighth_of, parts_of
 
 
 def test_eight_commits_run_everything() -> None:
     parts = {eighth_of(str(1000 + k), "") for k in range(8)}
     assert parts == set(range(PARTS))
-    names = [f"tests/test_x.py::test_{k}" for k in range(400)]
-    assert all(sum(in_eighth(name, part) for part in parts) == 1 for name in names)
-    assert max(sum(in_eighth(name, part) for name in names) for part in parts) < 2 * 400 / PARTS
+    found = parts_of([f"tests/test_x.py::test_{k}" for k in range(400)])
+    assert set(found) == parts and max(map(found.count, parts)) < 2 * 400 / PARTS
+    cases = parts_of([f"tests/test_x.py::test_y[{k}]" for k in range(10)])
+    assert set(cases) == parts and cases[:2] == cases[8:], "cases of one function are dealt one after the other"
 
 
 def test_without_history_the_hash_decides() -> None:

@@ -344,7 +344,10 @@ def test_some_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@fuzz(1000)
-@given(seed=st.integers(0, 2**40))
-def test_a_thousand_cases_end_cleanly(seed: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int) -> None:
-    one_case(seed, model, saved, peak)
+@pytest.mark.parametrize("part", range(8))
+@fuzz(125)
+@given(seed=st.integers(0, 2**37))
+def test_a_thousand_cases_end_cleanly(
+    seed: int, part: int, model: dict[str, bytes], saved: dict[str, bytes], peak: int
+) -> None:
+    one_case(8 * seed + part, model, saved, peak)

@@ -424,7 +424,7 @@ def test_a_model_without_attention_says_so() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_trained_and_untrained(family: str) -> None:
-    train, held = demo_reviews(1500, seed=1), demo_reviews(800, seed=2)
+    train, held = demo_reviews(700, seed=1), demo_reviews(200, seed=2)
     model, tokenizer = build(family, train.texts.to_list())
     fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
     found = diagnose(model, tokenizer, held.texts.to_list(), held.labels.tolist(), SETTINGS)
@@ -433,23 +433,16 @@ def test_every_family_trained_and_untrained(family: str) -> None:
 
 
 @pytest.mark.slow
-def test_shortcuts_over_seeds() -> None:
-    """Planted ones at rank 1; on models trained without, the same word never listed."""
-    first = listed = 0
-    for seed in range(5):
-        held = planted_reviews(600, 5000 + seed, planted=False)
-        for planted in (True, False):
-            train = planted_reviews(1500, 100 + seed, planted)
-            model, tokenizer = build("modernbert", train.texts.to_list(), seed=seed)
-            fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6, seed=seed)
-            words = (
-                diagnose(model, tokenizer, held.texts.to_list(), held.labels.tolist(), SETTINGS)
-                .leaning["token"]
-                .to_list()
-            )
-            first += planted and words[:1] == [held.shortcut]
-            listed += not planted and held.shortcut in words
-    assert first >= 4 and listed == 0
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_planted_shortcut_is_first_and_one_that_was_not_is_never_listed(seed: int, planted: bool) -> None:
+    held, train = planted_reviews(300, 5000 + seed, planted=False), planted_reviews(1000, 100 + seed, planted)
+    model, tokenizer = build("modernbert", train.texts.to_list(), seed=seed)
+    fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=4, seed=seed)
+    settings_ = replace(SETTINGS, untrained=False)
+    found = diagnose(model, tokenizer, held.texts.to_list(), held.labels.tolist(), settings_)
+    words = found.leaning["token"].to_list()
+    assert words[:1] == [held.shortcut] if planted else held.shortcut not in words
 
 
 @pytest.mark.slow
@@ -458,9 +451,9 @@ def test_real_reviews() -> None:
     if not (data / "imdb_train.parquet").exists():
         pytest.skip(f"{data} is not there")
     train, test = (
-        pl.read_parquet(data / f"imdb_{part}.parquet").sample(1500, seed=0, shuffle=True) for part in ("train", "test")
+        pl.read_parquet(data / f"imdb_{part}.parquet").sample(600, seed=0, shuffle=True) for part in ("train", "test")
     )
-    model, tokenizer = build("bert", train["text"].to_list(), size=3000)
+    model, tokenizer = build("bert", train["text"].to_list(), size=1500)
     fit(model, tokenizer, train["text"].to_list(), (train["label"] == "positive").to_numpy().astype(np.int64), epochs=3)
     found = diagnose(
         model, tokenizer, test["text"].to_list(), test["label"].to_list(), DiagnoseSettings(max_length=128, deletions=1)

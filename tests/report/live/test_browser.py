@@ -288,9 +288,7 @@ def hostile_audit(length: int) -> Audit:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("theme", "length"), fast_first([("light", 20_000), ("light", 1_000_000), ("dark", 1_000_000)])
-)
+@pytest.mark.parametrize(("theme", "length"), fast_first([("light", 20_000), ("dark", 200_000)]))
 def test_hostile_text_stays_text(browser: Any, tmp_path: Path, theme: str, length: int) -> None:
     opened = Opened(
         browser,
