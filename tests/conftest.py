@@ -103,8 +103,8 @@ def without_pictures() -> Iterator[None]:
 
 @pytest.fixture
 def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training tries one strength of its start instead of three: for tests that judge no model."""
-    monkeypatch.setattr("tokensieve.model.fit.STRENGTHS", (1.0,))
+    """Few documents are held out as many are, in one part instead of five: for tests that judge no model."""
+    monkeypatch.setattr("tokensieve.model.fit.FEW", 0)
 
 
 def shared_artefact(name: str) -> Any:
