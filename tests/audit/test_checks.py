@@ -79,4 +79,4 @@ def test_every_check_says_what_it_looks_for_and_what_to_do() -> None:
         "drift",
         "unstable",
         "repeated",
-    } <= set(checks.check_names())
+    } <= {check.name for check in checks.registry()}

@@ -61,7 +61,7 @@ def test_the_log_loss_of_many_classes_is_scikit_learns(k: int) -> None:
     f, labels = 3 * rng.normal(size=(40, k)), [None, "strange", *map(str, rng.integers(0, k, 38))]
     found = Score.of(f, pl.Series(labels, dtype=pl.String), [str(i) for i in range(k)])
     p = np.exp(f[2:]) / np.exp(f[2:]).sum(axis=1, keepdims=True)
-    assert found is not None and (found.unlabelled, found.unknown) == (1, {"strange": 1})
+    assert found is not None and (found.unlabelled, found.unknown_labels) == (1, {"strange": 1})
     assert found.log_loss == pytest.approx(log_loss(labels[2:], p, labels=[str(i) for i in range(k)]), rel=1e-12)
     assert found.confusion.sum() == found.accuracy.of == 38
     assert Score.of(f[:1], pl.Series([None], dtype=pl.String), ["0", "1", "2"]) is None

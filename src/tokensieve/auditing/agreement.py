@@ -52,8 +52,7 @@ def token_table(importance: Importance, model: Model, attention: Floats) -> tupl
     """The one table of `Audit.tokens`, and the index in QUADRANTS of each type, shape (|S|,).
 
     Args:
-        importance: of the training documents.
-        model: trained on them.
+        importance, model: of the training documents.
         attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.explanation.Effects.attention`).
     """
     k, which = len(importance.classes), quadrants(importance, attention)

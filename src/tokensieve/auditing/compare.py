@@ -286,19 +286,12 @@ class AuditComparison:
             side: {"name": one.name, "documents": {"train": one.train, "test": one.test}, "findings": one.findings}
             for side, one in (("before", self.before), ("after", self.after))
         }
-        return sides | {
-            "classes": list(self.classes),
-            "changes": self.counts,
-            "tokens_compared": self.table.height,
-            "within_chance": {
-                side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
-            },
-            "accuracy": asdict(self.accuracy),
-            "notes": list(self.notes),
-            "version": self.version,
-            "fail_on": self.fail_on,
-            "exceeded": self.exceeded,
+        summary = sides | {"classes": list(self.classes), "changes": self.counts, "tokens_compared": self.table.height}
+        summary["within_chance"] = {
+            side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
         }
+        summary |= {"accuracy": asdict(self.accuracy), "notes": list(self.notes), "version": self.version}
+        return summary | {"fail_on": self.fail_on, "exceeded": self.exceeded}
 
 
 def compare_audits(

@@ -46,16 +46,8 @@ class Excerpt:
         tokenizer: Tokenizer,
         place: tuple[int, int] | None = None,
     ) -> Excerpt:
-        """The first of the tokens in a document with 70 characters on either side; the document's start, or its end, where none
-        is a word of it.
-
-        Args:
-            corpus: the documents.
-            document: which of them.
-            tokens: looked for.
-            tokenizer: that found them.
-            place: (start, end) of one in characters, if that is known.
-        """
+        """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side; the
+        document's start, or its end, where none is a word of it."""
         around, text = 70, str(corpus.texts[document])
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
         words = [token for token in tokens if not is_formatting(token)]
@@ -127,34 +119,17 @@ class Finding:
 
     def to_dict(self) -> dict[str, object]:
         """An entry of findings.json, with its first thousand rows (findings.csv has them all)."""
-        own = {name: list(getattr(self, name)) for name in ("tokens", "signs", "details")}
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "headline": self.headline,
-            "level": self.level,
-            "severity": round(self.severity, 6),
-            "class": self.label,
-            "tokens": own["tokens"],
-            "signs": own["signs"],
-            "evidence": {name: share.to_dict() for name, share in self.evidence.items()},
-            "details": own["details"],
-            "action": self.action,
-            "documents": self.documents,
-            "rows": self.rows.select(list(ROWS)).head(1000).to_dicts(),
-            "examples": [asdict(one) for one in self.examples],
-        }
+        entry = {name: getattr(self, name) for name in ("kind", "title", "headline", "level")}
+        entry |= {"severity": round(self.severity, 6), "class": self.label}
+        entry |= {"tokens": list(self.tokens), "signs": list(self.signs)}
+        entry["evidence"] = {name: share.to_dict() for name, share in self.evidence.items()}
+        entry |= {"details": list(self.details), "action": self.action, "documents": self.documents}
+        entry["rows"] = self.rows.select(list(ROWS)).head(1000).to_dicts()
+        return entry | {"examples": [asdict(one) for one in self.examples]}
 
 
 def rows_of(documents: Ints, corpus: Corpus, part: str = "train", token: str = "") -> pl.DataFrame:
-    """Documents as rows of their source: token, part, row, label.
-
-    Args:
-        documents: indices into the corpus.
-        corpus: the documents of that part.
-        part: "train" or "test".
-        token: why they are listed, or "".
-    """
+    """Documents of a corpus as rows of their source: token (why they are listed, or ""), part ("train" or "test"), row, label."""
     labels = pl.Series(list(map(str, corpus.classes)), dtype=pl.String).gather(corpus.labels[documents])
     frame = pl.DataFrame({"row": corpus.rows[documents], "label": labels})
     return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")

@@ -57,12 +57,7 @@ class Limit:
 
 
 def parse_limits(written: str, known: Sequence[str], what: str) -> dict[str, str]:
-    """NAME=AMOUNT,… as a dictionary.
-
-    Args:
-        written: by the user.
-        known: names that are allowed.
-        what: they are, for messages.
+    """NAME=AMOUNT,… as a dictionary; `what` the known names are goes into messages.
 
     Raises:
         InputError: a name is unknown or given twice.
@@ -104,9 +99,10 @@ class Budget:
         """
         given: dict[str, str] = {"shortcut": written}
         if "=" in written:
-            from tokensieve.auditing.checks import check_names
+            from tokensieve.auditing.checks import registry
 
-            given = parse_limits(written, check_names(), "kind of finding")
+            names = dict.fromkeys(check.name for check in registry())
+            given = parse_limits(written, list(names), "kind of finding")
         token = given.pop("shortcut", None)
         limits = tuple(Limit.parse(name, amount, written) for name, amount in given.items())
         if token is None:
@@ -128,12 +124,7 @@ class Budget:
         return ",".join([*([f"shortcut={token}"] if token else []), *map(str, self.limits)])
 
     def exceeding(self, tokens: pl.DataFrame, class_documents: Mapping[str, int]) -> pl.DataFrame:
-        """The rows of an audit's table that exceed the limit on tokens, largest posterior difference first.
-
-        Args:
-            tokens: a row per token type and class (`Audit.tokens`).
-            class_documents: class → its training documents.
-        """
+        """The rows of `Audit.tokens` that exceed the limit on tokens, largest posterior difference first."""
         if self.difference is None:
             return tokens.clear()
         over = pl.col("documents") > self.share * sum(class_documents.values())

@@ -222,8 +222,7 @@ def remnants(texts: pl.Series, changed: Ints) -> list[str]:
     (three at most) that half of them share; digits are 0.
 
     Args:
-        texts: after the cut, String without nulls.
-        changed: places of the texts that were changed.
+        texts: after the cut, String without nulls; `changed` are the places of those that were.
     """
     if len(changed) < 10 or len(changed) == len(texts):
         return []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.findings import Excerpt, Finding, plural
+from tokensieve.auditing.findings import Finding, plural
 from tokensieve.auditing.preferences import ALIKE, PreferenceFacts
 from tokensieve.blocks import (
     Block,
@@ -152,13 +152,7 @@ def without_shortcuts(audit: Audit) -> str:
 
 
 def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
-    """What exceeds the limits of --fail-on, which rows to review, and how to go on without these tokens.
-
-    Args:
-        audit: that fails.
-        source: of its data.
-        out: the folder that it was written to.
-    """
+    """What exceeds the limits of --fail-on, which rows to review, and how to go on without these tokens; `out` holds the audit."""
     over, n = audit.over_budget, audit.documents["train"]
     blocks: list[Block] = [Text(f"Too many findings of this kind: {kind}.", style="bad") for kind in audit.exceeded]
     if not over.is_empty():
@@ -323,8 +317,13 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
     blocks += [Text(_sentence(line), style="note", only=PAGE) for line in lines]
     if finding.examples:
         labels = finding.kind == "labels"
-        passages = tuple(_line(one, labels) for one in finding.examples[: 3 if labels else 2])
-        blocks.append(Passages("", passages, only=PAGE))
+        passages = []
+        for one in finding.examples[: 3 if labels else 2]:
+            pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
+            note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else ""
+            kept = tuple(piece for piece in pieces if piece[0])
+            passages.append(Passage(kept, shown(one.label, 30), one.row, note, part="train" if labels else ""))
+        blocks.append(Passages("", tuple(passages), only=PAGE))
     blocks.append(Text(finding.action, only=PAGE))
     if finding.kind == "shortcut" and finding.maskable and i > 0:
         blocks.append(Command(_mask_command(audit, finding.maskable), only=PAGE))
@@ -334,14 +333,6 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
 
 def _sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
-
-
-def _line(one: Excerpt, on_train: bool) -> Passage:
-    """A line of a document with the token marked."""
-    pieces = ((one.before[-400:], 0.0), (one.token, 1.0), (one.after[:400], 0.0))
-    note = f"looks like {shown(one.looks_like, 30)}" if one.looks_like else ""
-    kept = tuple(piece for piece in pieces if piece[0])
-    return Passage(kept, shown(one.label, 30), one.row, note, part="train" if on_train else "")
 
 
 def _predictors(audit: Audit) -> Section:

@@ -129,13 +129,7 @@ class LabelAudits:
 
     @staticmethod
     def row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
-        """One label's audit in short.
-
-        Args:
-            label: its name.
-            folder: of its audit, beside the index.
-            audit: of documents with and without it.
-        """
+        """One label's audit in short: of documents with and without it, in a folder beside the index."""
         sizes = list(audit.class_documents.values())
         first = audit.findings[0] if audit.findings else None
         return {

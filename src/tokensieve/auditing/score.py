@@ -32,19 +32,19 @@ class Score:
         classes: the K class names.
         accuracy: fraction of documents predicted correctly, with its interval.
         log_loss: mean of −log P(label), in nats; log K is what equal chances give.
-        majority: fraction of the largest class: what always naming it would give.
+        majority_accuracy: fraction of the largest class: what always naming it would give.
         confusion: documents by label (rows) and prediction (columns), shape (K, K).
         unlabelled: documents without a label, left out.
-        unknown: label → documents with a label that the model does not know, left out.
+        unknown_labels: label → documents with a label that the model does not know, left out.
     """
 
     classes: tuple[str, ...]
     accuracy: Share
     log_loss: float
-    majority: float
+    majority_accuracy: float
     confusion: Ints
     unlabelled: int
-    unknown: dict[str, int]
+    unknown_labels: dict[str, int]
 
     @classmethod
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
@@ -69,23 +69,15 @@ class Score:
             classes=tuple(classes),
             accuracy=Share.count(int(np.trace(matrix)), known.size),
             log_loss=float(loss_and_slope(f[known], true)[0].mean()),
-            majority=float(matrix.sum(axis=1).max() / known.size),
+            majority_accuracy=float(matrix.sum(axis=1).max() / known.size),
             confusion=matrix,
             unlabelled=int((index == -2).sum()),
-            unknown=dict(strange.iter_rows()),
+            unknown_labels=dict(strange.iter_rows()),
         )
 
     def to_dict(self) -> dict[str, object]:
         """All of it, as JSON values."""
-        return {
-            "classes": list(self.classes),
-            "accuracy": self.accuracy.to_dict(),
-            "log_loss": self.log_loss,
-            "majority_accuracy": self.majority,
-            "confusion": self.confusion.tolist(),
-            "unlabelled": self.unlabelled,
-            "unknown_labels": self.unknown,
-        }
+        return asdict(self) | {"classes": list(self.classes), "confusion": self.confusion.tolist()}
 
 
 @dataclass(frozen=True)
@@ -200,14 +192,8 @@ class ModelCard:
 
 
 def learning_curve(train: Counts, test: Counts, model: Model, settings: TrainSettings) -> pl.DataFrame:
-    """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents, as many passes each;
-    empty where that takes long.
-
-    Args:
-        train, test: counts of the same types.
-        model: trained on all of `train`.
-        settings: with which it was.
-    """
+    """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents (`model`), as many passes
+    each; empty where that takes long."""
     if train.matrix.nnz > CHEAP:
         return _accuracies([], [])
     order, models = np.random.default_rng(settings.seed).permutation(train.n_documents), {train.n_documents: model}

@@ -73,8 +73,8 @@ def show_score(score: Score, brief: bool = False) -> None:
         return
     console = Console()
     console.print(Line(share, style="bold") + Line(more))
-    console.print(f"always the largest class {percent(score.majority)}; log loss {plain(score.log_loss, 4)}")
-    for name, n in list(score.unknown.items())[:3]:
+    console.print(f"always the largest class {percent(score.majority_accuracy)}; log loss {plain(score.log_loss, 4)}")
+    for name, n in list(score.unknown_labels.items())[:3]:
         console.print(Line(f"left out, {n:,}: label {shown(name, 30)!r} is none of the model's"))
     if score.unlabelled:
         console.print(Line(f"left out, {score.unlabelled:,}: no label"))

@@ -40,11 +40,6 @@ def registry() -> tuple[Check, ...]:
     return tuple(check() for check in (*OWN, *(entry.load() for entry in entry_points(group="tokensieve.checks"))))
 
 
-def check_names() -> tuple[str, ...]:
-    """The kinds of findings, which are the names that `--fail-on` takes."""
-    return tuple(dict.fromkeys(check.name for check in registry()))
-
-
 def run_checks(data: AuditData) -> tuple[Finding, ...]:
     """The findings of every check that applies, most serious first."""
     apply = [check for check in registry() if isinstance(data.task, check.tasks)]

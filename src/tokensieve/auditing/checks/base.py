@@ -83,11 +83,26 @@ class AuditData:
 
     @cached_property
     def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], pl.DataFrame]:
-        """Training documents that may carry the wrong label, clearest first (document, the class it looks like, margin), and the
-        table `Audit.label_issues`."""
-        from tokensieve.auditing.checks.label_issues import label_issues
+        """Training documents that may carry the wrong label, clearest first (document, the class it looks like, margin), and
+        a table of the first thousand: row, label, looks_like, margin, against (the tokens that speak most against the label)."""
+        from tokensieve.auditing.checks.label_issues import confident_issues
 
-        return label_issues(self.learned)
+        train, model = self.train, self.learned.model
+        p = self.task.out_of_fold(train, model, self.learned.settings)
+        if p is None:
+            return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), pl.DataFrame()
+        issues = confident_issues(p, train.counts.labels)
+        stands = np.isin(issues[0], self.task.items(train.counts.n_documents))  # one document for each pair
+        documents, looks, margin = issues[0][stands], issues[1][stands], issues[2][stands]
+        listed, others = documents[:1000], looks[:1000]
+        table = rows_of(listed, train.corpus).select(
+            "row",
+            "label",
+            looks_like=pl.Series(list(map(str, train.corpus.classes)), dtype=pl.String).gather(others),
+            margin=pl.Series(margin[:1000]).round(4),
+            against=pl.Series(self.task.against(train.counts, model, listed, others), dtype=pl.String),
+        )
+        return (documents, looks, margin), table
 
     @cached_property
     def environments(self) -> tuple[Environments, Ints] | None:

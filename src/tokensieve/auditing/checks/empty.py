@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
 from tokensieve.auditing.findings import plural, rows_of
-from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 
 
@@ -25,12 +23,15 @@ class Empty(Check):
 
     def find(self, data: AuditData) -> Iterator[Finding]:
         parts = {"train": data.train, "test": data.test}
-        wordless = {name: _wordless(part.counts.matrix, data.words) for name, part in parts.items()}
+        wordless = {}
+        for name, part in parts.items():  # in rows of sorted types the first is none of the words
+            first = np.append(part.counts.matrix.indices, data.words)[part.counts.matrix.indptr[:-1]]
+            wordless[name] = np.flatnonzero((np.diff(part.counts.matrix.indptr) == 0) | (first >= data.words))
         n = sum(map(len, wordless.values()))
         if not n:
             return
         share = Share.count(n, sum(part.counts.n_documents for part in parts.values()))
-        first = [data.start_of(int(i), name) for name in parts for i in wordless[name][:EXAMPLES]]
+        starts = [data.start_of(int(i), name) for name in parts for i in wordless[name][:EXAMPLES]]
         yield self.finding(
             data,
             0.5 * share.value,
@@ -38,12 +39,6 @@ class Empty(Check):
             evidence={"documents": share},
             total=n,
             rows=pl.concat([rows_of(wordless[name], part.corpus, name) for name, part in parts.items()]),
-            examples=tuple(first[:EXAMPLES]),
+            examples=tuple(starts[:EXAMPLES]),
             details=(f"{share.counted} documents",),
         )
-
-
-def _wordless(matrix: sp.csr_array, words: int) -> Ints:
-    """Documents whose first type, in a row of sorted types, is none of the first `words` ones."""
-    first = np.append(matrix.indices, words)[matrix.indptr[:-1]]
-    return np.flatnonzero((np.diff(matrix.indptr) == 0) | (first >= words))

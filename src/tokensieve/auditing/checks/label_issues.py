@@ -16,15 +16,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-import polars as pl
 
 from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Preferences, Share
-from tokensieve.auditing.findings import plural, rows_of
-from tokensieve.task.tasks import CorpusModel, Task
+from tokensieve.auditing.findings import plural
+from tokensieve.task.tasks import Task
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.wording import percent
-
-Issues = tuple[Ints, Ints, Floats]  # documents, the class each looks like, margin; clearest first
 
 
 class LabelIssues(Check):
@@ -81,29 +78,8 @@ class ReversedPairs(LabelIssues):
     reason = "a model that saw no pair of the same prompt gives the rejected answer a probability of at least 0.9"
 
 
-def label_issues(learned: CorpusModel) -> tuple[Issues, pl.DataFrame]:
-    """The issues, and a table of the thousand clearest: row, label, looks_like, margin, against (the tokens that speak most against
-    the label, of a pair against the preference)."""
-    task, train = learned.task, learned.train
-    p = task.out_of_fold(train, learned.model, learned.settings)
-    if p is None:
-        return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), pl.DataFrame()
-    issues = confident_issues(p, train.counts.labels)
-    stands = np.isin(issues[0], task.items(train.counts.n_documents))  # one document for each pair
-    documents, looks, margin = issues[0][stands], issues[1][stands], issues[2][stands]
-    listed, others = documents[:1000], looks[:1000]
-    table = rows_of(listed, train.corpus).select(
-        "row",
-        "label",
-        looks_like=pl.Series(list(map(str, train.corpus.classes)), dtype=pl.String).gather(others),
-        margin=pl.Series(margin[:1000]).round(4),
-        against=pl.Series(task.against(train.counts, learned.model, listed, others), dtype=pl.String),
-    )
-    return (documents, looks, margin), table
-
-
-def confident_issues(p: Floats, labels: Ints) -> Issues:
-    """The issues among documents (module formula).
+def confident_issues(p: Floats, labels: Ints) -> tuple[Ints, Ints, Floats]:
+    """The issues among documents (module formula), clearest first: documents, the class each looks like, margin.
 
     Args:
         p: out-of-fold probabilities, shape (n, K).

@@ -72,14 +72,7 @@ _MEANING = {
 
 
 def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[Sign, ...]:
-    """The signs of an artefact that a token bears in up to 40 of its documents, the clearest first; none for an ordinary word.
-
-    Args:
-        token: a token type.
-        documents: those of the corpus that contain it.
-        corpus: the texts.
-        tokenizer: that found it.
-    """
+    """The signs of an artefact that a token bears in up to 40 of its documents, the clearest first; none for an ordinary word."""
     if is_formatting(token):
         return (Sign.FORMATTING,)
     glued = seen = 0

@@ -14,7 +14,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Preferences, Share
-from tokensieve.auditing.findings import Excerpt, form_clause, rows_of
+from tokensieve.auditing.findings import Excerpt, form_clause, quoted, rows_of
 from tokensieve.auditing.preferences import ALIKE, log_ratios
 from tokensieve.escape import shown
 from tokensieve.evidence.pairs import differences
@@ -182,13 +182,12 @@ def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
     form = is_formatting(tokens[0])
     if form or len(tokens) == 1:
         first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
-        subject = f"containing “{shown(tokens[0], 40)}”"
+        subject = f"containing {quoted(tokens[:1])}"
         if form:
             does, _, what = form_clause(tokens[0]).partition(" ")
             subject = f"that {'is' if does == 'are' else does + 's'} {what}"
         return f"An answer {subject} {verb} {first} of the pairs in which the other does not, {equal} at equal length"
-    some = [f"“{shown(token, 40)}”" for token in tokens[:3]]
-    listed = f"{', '.join(some[:-1])} and {some[-1]}"
+    listed = quoted(tokens[:3])
     many = f"{len(tokens)} words such as {listed}" if len(tokens) > 3 else listed
     rate = f"{percent(e['decides'].value, 0)} of the pairs"
     if e["test"].of:
