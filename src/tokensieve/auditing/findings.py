@@ -46,8 +46,8 @@ class Excerpt:
         tokenizer: Tokenizer,
         place: tuple[int, int] | None = None,
     ) -> Excerpt:
-        """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side; the
-        document's start, or its end, where none is a word of it."""
+        """The first of the tokens in a document (at `place`, in characters, if that is known) with 70 characters on either side;
+        the document's start, or its end, where none is a word of it."""
         around, text = 70, str(corpus.texts[document])
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
         words = [token for token in tokens if not is_formatting(token)]
