@@ -25,7 +25,7 @@ from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Te
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.measuring import Measured, Work, mean_interval
 from tokensieve.diagnose.report import quoted
-from tokensieve.diagnose.run import OpenModel, diagnose_corpus
+from tokensieve.diagnose.run import OpenModel, diagnose_corpus, open_model
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
@@ -209,7 +209,7 @@ def compare(
     for i, (name, one) in enumerate(models.items()):
         tell(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
         given = one() if callable(one) else one
-        with OpenModel.open(*given, corpus, settings, mapping, prompted) as opened:
+        with open_model(*given, corpus, settings, mapping, prompted) as opened:
             sizes.append(_sizes(opened, settings, words))
     steps = [*pairwise(range(n)), *([(0, n - 1)] if n > 2 else [])]
     changes = pl.concat([_changes(found[a], found[b], sizes[a], sizes[b], words) for a, b in steps])

@@ -174,11 +174,7 @@ class Diagnosis:
 
 
 def limits_from(written: Sequence[str]) -> dict[str, float]:
-    """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`.
-
-    Raises:
-        InputError: not of that form.
-    """
+    """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`; an InputError for another form."""
     found: dict[str, float] = {}
     for item in written:
         kind, _, limit = item.partition("=")

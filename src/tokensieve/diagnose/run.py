@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +120,13 @@ def diagnose_corpus(
             frequent word, a checkpoint of another run, or too little memory.
     """
     settings, tell, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    with OpenModel.open(model, tokenizer, corpus, settings, mapping, prompted, classes, tell, clock) as opened:
-        known, sample, outputs = opened.known, opened.sample, opened.outputs
-        mark = fingerprint(*sample.identity, known.names, outputs, settings.measuring(), opened.digest)
+    with open_model(model, tokenizer, corpus, settings, mapping, prompted, classes, tell) as opened:
+        clock.lap("counting")
+        mark = fingerprint(
+            *opened.sample.identity, opened.known.names, opened.outputs, settings.measuring(), opened.digest
+        )
         work = Work(settings.batch_size, settings.deletions, settings.seed, resume, mark, tell)
-        return _measure(opened, work, settings, model_name or known.family, clock)
+        return _measure(opened, work, settings, model_name or opened.known.family, clock)
 
 
 class OpenModel:
@@ -133,157 +134,110 @@ class OpenModel:
 
     Attributes:
         known: what kind of model it is.
-        sample: the documents.
         outputs: which output is which class.
+        sample: the documents.
         subject: the model on its inputs.
-        predict: logits of any texts; (texts, its work, what to call that) → shape (n, M).
-        same: whether the model reads two texts as the same pieces.
         twin: of some words: measures an untrained model of the same shape. None without.
         facts: of `Diagnosis.reading`.
         digest: fingerprint of the weights.
         notes: what a reader should know.
     """
 
-    subject: PieceSubject | TextSubject
-    predict: Callable[[list[str], Work, str], Floats]
-    same: Callable[[str, str], bool]
-
-    def __init__(self, known: RecognisedModel, sample: Sample, outputs: Outputs) -> None:
-        self.known, self.sample, self.outputs, self.digest = known, sample, outputs, ""
+    def __init__(
+        self, known: RecognisedModel, outputs: Outputs, sample: Sample, subject: PieceSubject | TextSubject
+    ) -> None:
+        self.known, self.outputs, self.sample, self.subject, self.digest = known, outputs, sample, subject, ""
         self.twin: Callable[[Outputs, Work, Ints], Measured] | None = None
+        self.facts: dict[str, Any] = {"reads": None, "layers": 0, **subject.lengths_read}
         self.notes: list[str] = []
-        lengths = ("truncated_documents", "long_documents", "lost_pieces", "all_pieces")
-        self.facts: dict[str, Any] = {"reads": None, "layers": 0, **dict.fromkeys(lengths, 0)}
+        if known.answer is None and not subject.differentiable:
+            self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
 
-    @classmethod
-    @contextmanager
-    def open(
-        cls,
-        model: object,
-        tokenizer: object,
-        corpus: Corpus,
-        settings: DiagnoseSettings,
-        mapping: Mapping[str, str] | None,
-        prompted: bool,
-        classes: Sequence[str] | None = None,
-        tell: Progress = silent,
-        clock: Clock | None = None,
-    ) -> Iterator[OpenModel]:
-        """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
-        known, part = recognise(model, tokenizer, classes), corpus.test or corpus
-        outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-        if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
+
+@contextmanager
+def open_model(
+    model: object,
+    tokenizer: object,
+    corpus: Corpus,
+    settings: DiagnoseSettings,
+    mapping: Mapping[str, str] | None,
+    prompted: bool,
+    classes: Sequence[str] | None = None,
+    tell: Progress = silent,
+) -> Iterator[OpenModel]:
+    """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
+    known, part = recognise(model, tokenizer, classes), corpus.test or corpus
+    outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
+    if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
+        raise InputError(
+            f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
+        )
+    if known.answer is not None and (len(part.fields) == 2 or prompted):
+        raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
+    most = settings.max_documents
+    if most is None:
+        # for each document one pass to read, two for effects, the others to confirm
+        passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 6
+        most = max(1000 if settings.seconds is None else 200, int(passes))
+    tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
+    splitter: Tokenizer = SPLITTER
+    if settings.tokenizer is not None:
+        backend = getattr(known.tokenizer, "backend_tokenizer", None)
+        if settings.tokenizer == "model" and backend is None:
             raise InputError(
-                f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
+                "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
             )
-        if known.answer is not None and (len(part.fields) == 2 or prompted):
-            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
-        most = settings.max_documents
-        if most is None:
-            # for each document one pass to read, two for effects, the others to confirm
-            passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 6
-            most = max(1000 if settings.seconds is None else 200, int(passes))
-        tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
-        splitter: Tokenizer = SPLITTER
-        if settings.tokenizer == "model":
-            backend = getattr(known.tokenizer, "backend_tokenizer", None)
-            if backend is None:
-                raise InputError(
-                    "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
-                )
-            splitter = PieceTokenizer(backend)
-        elif settings.tokenizer is not None:
-            splitter = PieceTokenizer(settings.tokenizer)
-        sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
-        if clock is not None:
-            clock.lap("counting")
-        out = cls(known, sample, outputs)
-        if known.answer is None:
-            with out._open_pieces(settings, tell):
-                yield out
-            return
-        answer = known.answer
-        out.subject = TextSubject(answer, outputs.width, sample.texts, sample.words, splitter)
-        out.predict, out.same = lambda texts, work, stage: answer(texts), lambda text, other: text == other
-        yield out
+        splitter = PieceTokenizer(backend if settings.tokenizer == "model" else settings.tokenizer)
+    sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
+    if known.answer is None:
+        with _open_pieces(known, outputs, sample, settings, tell) as opened:
+            yield opened
+    else:
+        subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, splitter)
+        yield OpenModel(known, outputs, sample, subject)
 
-    @contextmanager
-    def _open_pieces(self, settings: DiagnoseSettings, tell: Progress) -> Iterator[None]:
-        """A model that reads word pieces."""
-        known, sample, outputs = self.known, self.sample, self.outputs
-        model, tokenizer = known.module or known.reader, known.tokenizer
-        frame = (model.frame if hasattr(model, "frame") else Frame.of)(tokenizer, sample.paired)
-        frame = replace(frame, prompted=sample.prompts is not None)
-        limit, cut = frame.limit(model, tokenizer, settings.max_length), settings.long == "truncate"
-        windows = Windows(tokenizer, sample.inputs, sample.splitter, sample.words, frame, limit, cut, tell)
-        self.facts |= {
-            "truncated_documents": windows.long_documents if cut or sample.paired else 0,
-            "long_documents": windows.long_documents,
-            "lost_pieces": windows.lost_pieces,
-            "all_pieces": windows.all_pieces,
-        }
 
-        @cache
-        def ids(text: str) -> tuple[int, ...]:
-            return tuple(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+@contextmanager
+def _open_pieces(
+    known: RecognisedModel, outputs: Outputs, sample: Sample, settings: DiagnoseSettings, tell: Progress
+) -> Iterator[OpenModel]:
+    """A model that reads word pieces."""
+    model, pieces = known.module or known.reader, known.tokenizer
+    frame = (model.frame if hasattr(model, "frame") else Frame.of)(pieces, sample.paired)
+    frame = replace(frame, prompted=sample.prompts is not None)
+    limit, cut = frame.limit(model, pieces, settings.max_length), settings.long == "truncate"
+    windows = Windows(pieces, sample.inputs, sample.splitter, sample.words, frame, limit, cut, tell)
+    if known.reader is not None:
+        yield OpenModel(known, outputs, sample, PieceSubject(known.reader, windows, outputs.width))
+        return
+    from tokensieve.diagnose.subjects.reader import Reader, prepared
 
-        def reads_with(reader: object) -> None:
-            """This is what reads the pieces."""
-            self.subject = PieceSubject(reader, windows, outputs.width)
-            self.same = lambda text, other: ids(text) == ids(other)
+    check_weights(model, known.family)
+    rows, largest = model.get_input_embeddings().num_embeddings, int(windows.pieces.max())
+    if largest >= rows:
+        raise InputError(f"the tokenizer gives piece {largest}, the model knows {rows:,}: they do not belong together")
+    pad = next((x for x in (pieces.pad_token_id, pieces.eos_token_id) if x is not None), 0)
 
-            def predict(texts: list[str], work: Work, stage: str) -> Floats:
-                given = pl.Series(texts, dtype=pl.String)
-                inputs = Windows(tokenizer, given, sample.splitter, (), frame, limit, True, silent)
-                subject = PieceSubject(reader, inputs, outputs.width)
-                logits: Floats = work.zeros(f"{stage}/logits", len(texts), outputs.width)
+    def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
+        other = untrained_twin(model, settings.seed)
+        with prepared(other, pad):
+            inputs = windows.of_words(kept).of_documents(sample.order[: _few(_UNTRAINED, len(sample.read))])
+            subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
+            measured = Measured(subject, outputs, work, "untrained model")
+            measured.read()
+            measured.measure(outputs, np.zeros(len(inputs)))
+            return measured
 
-                def step(at: Ints) -> None:
-                    logits[at] = subject.look(at, None)
-
-                work.batches(stage, subject.lengths, step)
-                return logits
-
-            self.predict = predict
-            if not self.subject.differentiable:
-                self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
-
-        if known.reader is not None:
-            reads_with(known.reader)
-            yield
-            return
-        from tokensieve.diagnose.subjects.reader import Reader, prepared
-
-        check_weights(model, known.family)
-        rows = model.get_input_embeddings().num_embeddings
-        if int(windows.pieces.max()) >= rows:
-            raise InputError(
-                f"the tokenizer gives piece {int(windows.pieces.max())}, the model knows {rows:,}: they do not belong together"
-            )
-        pad = next((x for x in (tokenizer.pad_token_id, tokenizer.eos_token_id) if x is not None), 0)
-        with prepared(model, pad):
-            reader = Reader(model, outputs, frame)
-            reads_with(reader)
-            self.facts |= {"reads": reader.reads, "layers": reader.layers}
-            self.digest = weights_digest(model)
-            if not reader.layers:
-                why = (
-                    "gives no attention weights" if reader.reads else "does not show from where it reads its prediction"
-                )
-                self.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
-
-            def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
-                other = untrained_twin(model, settings.seed)
-                with prepared(other, pad):
-                    inputs = windows.of_words(kept).of_documents(sample.order[: _few(_UNTRAINED, len(sample.read))])
-                    subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
-                    out = Measured(subject, outputs, work, "untrained model")
-                    out.read()
-                    out.measure(outputs, np.zeros(len(inputs)))
-                    return out
-
-            self.twin = twin if settings.untrained else None
-            yield
+    with prepared(model, pad):
+        reader = Reader(model, outputs, frame)
+        opened = OpenModel(known, outputs, sample, PieceSubject(reader, windows, outputs.width))
+        opened.twin = twin if settings.untrained else None
+        opened.facts |= {"reads": reader.reads, "layers": reader.layers}
+        opened.digest = weights_digest(model)
+        if not reader.layers:
+            why = "gives no attention weights" if reader.reads else "does not show from where it reads its prediction"
+            opened.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
+        yield opened
 
 
 def _few(most: tuple[int, int], documents: int) -> int:
@@ -352,10 +306,8 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     trials = confirm(measured, first, found, rare, budget)
     clock.lap("confirming words")
     some = sample.order[: _few(_PROBED, n)]
-    predict, texts = opened.predict, sample.inputs.gather(some).to_list()
-    forms = probe_forms(
-        lambda given, stage: predict(given, work, stage), opened.same, outputs, texts, offset[some], sample.corpus
-    )
+    texts = sample.inputs.gather(some).to_list()
+    forms = probe_forms(measured, texts, offset[some], sample.corpus)
     clock.lap("forms of documents")
     twin = None if opened.twin is None else opened.twin(outputs, work, kept)
     clock.lap("untrained model")
@@ -400,13 +352,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
 
 
 def _judge(
-    measured: Measured,
-    twin: Measured | None,
-    sample: Sample,
-    found: Importance,
-    first: Use,
-    trials: Trials,
-    seed: int,
+    measured: Measured, twin: Measured | None, sample: Sample, found: Importance, first: Use, trials: Trials, seed: int
 ) -> dict[str, Any]:
     """What the measurements mean: the fields of `Diagnosis` that come from them."""
     documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)

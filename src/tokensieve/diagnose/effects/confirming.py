@@ -36,10 +36,9 @@ FEWEST = 5  # inputs without which nothing is said
 
 
 class Trials:
-    """What C words do: every removal and insertion so far.
+    """What C words (ascending) do: every removal and insertion so far.
 
     Attributes:
-        words: word types, ascending, shape (C,).
         chosen, lost: pairs of which a word was removed, shape (D,), and what the answers lost, shape (D, H).
         types, windows, gained: words, and inputs that do not contain them, each of shape (P,), and what the answers gain if the
             word is inserted, shape (P, H).
@@ -57,12 +56,8 @@ class Trials:
         self.gained = np.vstack([self.gained, gained])
 
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
-        """Numbers of removing and inserting for these words, estimates for all others; shares of use stay estimates of one kind.
-
-        Args:
-            measured: of the model.
-            first: the estimates.
-            labels: true class of each input, shape (W,).
+        """Numbers of removing and inserting for these words, the first estimates for all others; shares of use stay estimates of
+        one kind. Labels are the true classes of the inputs, shape (W,).
         """
         S, w, types = len(measured.value), measured.windows[self.chosen], measured.types[self.chosen]
         before, heads = measured.decisive[w], measured.heads[w]
@@ -91,12 +86,7 @@ class Trials:
         return out
 
     def removal(self, measured: Measured, labels: Ints) -> tuple[float, float, float]:
-        """Mean over documents of what the true class's answer loses when one of these words is removed, with its 95 % interval.
-
-        Args:
-            measured: of the model.
-            labels: true class of each input, shape (W,).
-        """
+        """Mean over documents of what the true class's answer loses when one of these words is removed, with its 95 % interval."""
         there = np.isfinite(self.lost).all(axis=1)
         lost, w = self.lost[there], measured.windows[self.chosen[there]]
         if not len(lost):
@@ -112,11 +102,8 @@ class Trials:
 
 
 def combined_use(own: Use, put: Use) -> Use:
-    """Use by both means (module formula); all other numbers are those of a word's own inputs, if it has any.
-
-    Args:
-        own: by removing words from their inputs.
-        put: by inserting them into others.
+    """Use by removing words from their own inputs and by putting them into others (module formula); all other numbers are those of
+    a word's own inputs, if it has any.
     """
     u, v, n, m = own["use"], put["use"], own["inputs"], put["inputs"]
     both, alone = (n >= FEWEST) & (n < FIRST) & (m >= FEWEST), (n < FEWEST) & (m >= FEWEST)
@@ -136,12 +123,7 @@ def combined_use(own: Use, put: Use) -> Use:
 
 
 def rare_candidates(measured: Measured, rare: Ints) -> Ints:
-    """Rare words that deserve a look, ascending: six by each of three measures.
-
-    Args:
-        measured: of the model, over all words.
-        rare: word types that are too rare for a fair number of inputs.
-    """
+    """Words, of those too rare for a fair number of inputs, that deserve a look, ascending: six by each of three measures."""
     S = len(measured.value)
     value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
     held = np.bincount(measured.types, minlength=S)

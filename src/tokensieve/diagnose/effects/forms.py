@@ -21,13 +21,12 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.diagnose.effects.measuring import holm
-from tokensieve.diagnose.subjects.classes import Outputs
+from tokensieve.diagnose.effects.measuring import Measured, holm
 from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.evidence.importance import token_importance
 from tokensieve.model.attention import both, decide
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Floats
+from tokensieve.text.counts import Counts, Floats, Ints
 
 _NEUTRAL = "It was on a Tuesday. There were two of them. The second one came later."
 _ENDS = " .!?…"  # replaced by another ending
@@ -47,32 +46,29 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
 _NUMBERS = "use use_low use_high mean mean_low mean_high flipped before after p_value".split()
 
 
-def probe_forms(
-    predict: Callable[[list[str], str], Floats],
-    same: Callable[[str, str], bool],
-    outputs: Outputs,
-    texts: list[str],
-    offset: Floats,
-    corpus: Corpus,
-) -> pl.DataFrame:
-    """A row for each form; those that the model cannot see have no numbers.
-
-    Args:
-        predict: logits of texts, shape (n, M), and what to call that.
-        same: whether the model reads two texts as the same pieces.
-        outputs: how logits become answers.
-        texts: some documents.
-        offset: what a decision takes from their answers, shape (n,).
-        corpus: all documents with their labels, for what the data says of a form.
+def probe_forms(measured: Measured, texts: list[str], offset: Floats, corpus: Corpus) -> pl.DataFrame:
+    """A row for each form given to some documents; those that the model cannot see have no numbers. The offset is what a decision
+    takes from the documents' answers, shape (n,); the corpus tells what the data says of a form.
     """
-    plain = outputs.answers(predict(texts, "model: documents as they are")) - offset[:, None]
+    subject, outputs, work = measured.subject, measured.outputs, measured.work
+
+    def answers(given: list[str], stage: str) -> Floats:
+        other = subject.of_texts(given)
+        logits: Floats = work.zeros(f"{stage}/logits", len(given), outputs.width)
+
+        def step(at: Ints) -> None:
+            logits[at] = other.look(at, None)
+
+        work.batches(stage, other.lengths, step)
+        return np.asarray(outputs.answers(logits)) - offset[:, None]
+
+    plain, seen = answers(texts, "model: documents as they are"), list(map(subject.pieces_of, texts))
     rows: list[dict[str, object]] = []
     for form, (change, _) in FORMS.items():
         changed = [SEPARATOR.join(change(side) for side in text.split(SEPARATOR)) for text in texts]
-        row = {"form": form, "documents": len(texts), "visible": not all(map(same, texts, changed))}
+        row = {"form": form, "documents": len(texts), "visible": list(map(subject.pieces_of, changed)) != seen}
         if row["visible"]:
-            moved = outputs.answers(predict(changed, f"model: documents {form}")) - offset[:, None]
-            row |= _effect(plain, moved, corpus.classes)
+            row |= _effect(plain, answers(changed, f"model: documents {form}"), corpus.classes)
         rows.append(row)
     schema: dict[str, pl.DataType | type[pl.DataType]] = {"form": pl.String, "class": pl.String, "visible": pl.Boolean}
     frame = pl.DataFrame(rows, schema=schema | dict.fromkeys(_NUMBERS, pl.Float64) | {"documents": pl.Int64})

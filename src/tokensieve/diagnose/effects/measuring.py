@@ -55,16 +55,10 @@ class Work:
     Args:
         batch_size: inputs of one batch.
         removals: inputs that each word is removed from, at most, if there are no gradients.
-        seed: of their choice.
-        path: file that keeps unfinished work; None keeps nothing.
-        mark: fingerprint of data, model and settings.
-        progress: receives (stage, fraction of all work done).
-
-    Raises:
-        InputError: the file exists and is no checkpoint, or belongs to another run.
-
-    Attributes:
-        pieces: estimate of all work, in pieces read; set by whoever plans it.
+        seed: of every draw.
+        path: file that keeps unfinished work, if any.
+        mark: fingerprint of data, model and settings; an InputError if the file has another.
+        progress: receives (stage, fraction of `pieces` done, an estimate of all work).
     """
 
     def __init__(
@@ -81,13 +75,8 @@ class Work:
         return self._arrays.setdefault(name, np.zeros(shape))
 
     def batches(self, stage: str, lengths: Ints, step: Callable[[Ints], None], cost: float = 1.0) -> None:
-        """Call `step` with inputs of similar length, the longest first, from where an earlier run stopped.
-
-        Args:
-            stage: its name.
-            lengths: pieces of each input.
-            step: reads the inputs of these numbers.
-            cost: of a piece, in forward passes.
+        """Call `step` with inputs of similar length, the longest first, from where an earlier run stopped; `cost` is that of a
+        piece, in forward passes.
         """
         order, n = np.argsort(-lengths, kind="stable"), len(lengths)
         done = self.zeros(f"{stage}/done", 1)
@@ -112,17 +101,11 @@ class Work:
 
 
 class Measured:
-    """What a model does with W inputs and |S| word types; H answers, L layers, m pairs.
-
-    Args:
-        subject: the model on its inputs.
-        outputs: how logits become answers.
-        work: how it runs.
-        name: of the model, in stages.
+    """What a model does with W inputs and |S| word types; H answers, L layers, m pairs (word type, input).
 
     Attributes:
         types, windows: word type and input of every pair, ordered by input, shape (m,).
-        logits: of each input, shape (W, M), once it was read.
+        logits: of each input, shape (W, M).
         attention: that the word receives, relative to an equal share for every piece of text in the input; each layer and
             last the rollout, shape (L+1, m); None if the model gives none.
         on_special: mean share of attention that goes to special tokens, each layer and the rollout, shape (L+1,), or None.
@@ -156,12 +139,8 @@ class Measured:
         self.on_special = None if received is None else received[:, -1] / max(W, 1)
 
     def measure(self, outputs: Outputs, offset: Floats) -> None:
-        """The passes after the first, or what is left of them.
-
-        Args:
-            outputs: how logits become answers, once their order is known.
-            offset: what a decision takes from the answers: the threshold of a single output, the partner's answer in a preference
-                pair, else 0; shape (W,).
+        """The passes after the first. The offset is what a decision takes from the answers, shape (W,): the threshold of a single
+        output, the partner's answer in a preference pair, else 0.
         """
         subject, work, name = self.subject, self.work, self.name
         self.outputs, self.answers = outputs, np.asarray(outputs.answers(self.logits))
@@ -208,11 +187,10 @@ class Measured:
         return np.column_stack([np.bincount(documents, column) / sizes for column in values.T])
 
     def remove(self, types: Ints, windows: Ints, stage: str, together: Mapping[int, Ints] | None = None) -> Floats:
-        """answers − answers without a word, shape (D, H); nan if nothing else is in the input.
+        """answers − answers without a word of each input, shape (D, H); nan if nothing else is in the input.
 
         Args:
-            types: word removed from each input, shape (D,).
-            windows: these inputs, shape (D,).
+            types, windows: the words and inputs, shape (D,).
             stage: what to call it.
             together: word type → the types that are removed with it, itself included; alone if it is not in there.
         """
@@ -226,12 +204,8 @@ class Measured:
         return lost
 
     def insert(self, types: Ints, windows: Ints, stage: str) -> Floats:
-        """answers with the word − answers, for inputs that do not contain it, shape (P, H).
-
-        Args:
-            types: word inserted into each input, in front of another of its words drawn at random, shape (P,).
-            windows: these inputs, shape (P,).
-            stage: what to call it.
+        """answers with a word − answers, shape (P, H), for words and inputs that do not contain them, shape (P,); each is put
+        before another of the input's words, drawn at random.
         """
         # the place depends on word and input alone, so that two models are asked about the same texts
         draws = [np.random.default_rng([self.work.seed, 7, s, w]) for s, w in zip(types, windows, strict=True)]
@@ -246,13 +220,10 @@ class Measured:
         return gained
 
     def use(self, labels: Ints) -> Use:
-        """Use estimated from the effects of all words.
+        """Use estimated from the effects of all words; labels are the true classes of the inputs, shape (W,).
 
         With K > 2 classes the effect is on the predicted class's answer f_k = z_k − mean_j z_j; taking e from it moves the margin
         over each other class by e K/(K − 1) on average, by which flips are estimated.
-
-        Args:
-            labels: true class of each input, shape (W,).
         """
         w, H, effect = self.windows, self.answers.shape[1], self.effect
         if H == 1:
@@ -266,7 +237,7 @@ class Measured:
 
 
 def choose(types: Ints, words: Ints, per_word: int | Ints, seed: int, apart: Ints | None = None) -> Ints:
-    """Pairs of some words, at random, ascending.
+    """Some pairs of some words, at random, ascending.
 
     Args:
         types: word type of every pair, shape (m,).
@@ -286,12 +257,8 @@ def choose(types: Ints, words: Ints, per_word: int | Ints, seed: int, apart: Int
 
 
 def companions(types: Ints, windows: Ints, words: Ints) -> dict[int, Ints]:
-    """For each of some words those that are removed with it, itself included: the parts of a phrase, of which either can do the
-    work of both. Words that have none are not in there.
-
-    Args:
-        types, windows: of every pair.
-        words: word types, ascending, shape (C,).
+    """For each of some words (ascending) those that are removed with it, itself included: the parts of a phrase, of which either
+    can do the work of both. Words that have none are not in there. Types and windows are those of every pair.
     """
     known = np.isin(types, words)
     rows, columns = np.searchsorted(words, types[known]), windows[known]
@@ -307,14 +274,8 @@ def companions(types: Ints, windows: Ints, words: Ints) -> dict[int, Ints]:
 
 
 def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
-    """The module's formulas, from one row per (word, input) pair.
-
-    Args:
-        types: word of each pair, shape (m,).
-        effect: e_X, shape (m,); nan does not count.
-        flipped: whether the prediction changes, shape (m,).
-        helps: h_X, shape (m,).
-        n_types: |S|.
+    """The module's formulas, from one row per (word, input) pair: its word, e_X (nan does not count), whether the prediction
+    changes, and h_X, each of shape (m,).
     """
     there = np.isfinite(effect)
     types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]

@@ -85,7 +85,6 @@ class Evidence:
     Args:
         counts: n documents over |S| types.
         groups: group of each document, shape (n,), values 0 … G−1.
-        n_groups: G.
 
     Attributes:
         whole: I_{s,k} of the module's formula, shape (|S|, H): the second class for K = 2, every class for K > 2.
@@ -158,14 +157,13 @@ def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -
 
 
 def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost: Floats, some: Ints) -> Parts:
-    """Sums over groups.
+    """Sums over groups of inputs, shape (W,).
 
     Args:
         measured: of the model.
         groups: group of each input, shape (W,).
         n_groups: G.
-        chosen: pairs of which the word was removed, shape (D,).
-        lost: what the answers lost, shape (D, H).
+        chosen, lost: pairs of which the word was removed, shape (D,), and what the answers lost, shape (D, H).
         some: words that have no measures here: rare ones, which were picked by what the model does with them.
     """
     S, H = measured.value.shape
@@ -203,13 +201,8 @@ def mean(sums: Floats, weights: Floats, leave: int | None = None) -> Floats:
 
 
 def correlate(whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
-    """ρ with its interval.
-
-    Args:
-        whole: importance, shape (|S|, H).
-        left: importance without each group.
-        measure: of all documents, shape (|S|, H), or (|S|,) for one that has no sign.
-        measures: the measure without each group.
+    """ρ with its interval, of importance, shape (|S|, H), and a measure, shape (|S|, H), or (|S|,) for one that has no sign; of all
+    documents and without each group.
     """
     there = np.isfinite(measure)
     rho = _pearson(whole, measure, there)
@@ -291,8 +284,7 @@ class Skill:
 
         Args:
             answers: of the documents, less their offset, shape (n, H).
-            labels: true classes, shape (n,).
-            groups: group of each document, shape (n,).
+            labels, groups: true class and group of each document, shape (n,).
             pairs: whether documents are the sides of preference pairs, of which one is right.
             auc_random, removal: as in the class.
         """
@@ -337,7 +329,6 @@ def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> f
         counts: all documents over |S| types.
         read: those that the model reads, shape (n,).
         partner: of preference data, the place among those read of each one's partner, shape (n,); else None.
-        seed: of the draws.
     """
     rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
     length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
@@ -368,13 +359,6 @@ def learning_of(
     (any fixed function of texts differs from chance a little), *and* its words matter: leaving words out takes from the right
     answer, or a word is used that carries the label or helps, or what it does with a word agrees with importance (interval above
     zero, above what shuffled labels reach, and above the untrained model). Barely where all hold but the random weights.
-
-    Args:
-        correlation: of the model.
-        untrained: of its untrained twin, or empty.
-        by_chance: middle 95 % under shuffled labels.
-        skill: how well it answers.
-        uses: the words confirmed.
     """
     known = [name for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)]
     if skill.above_chance and not known and not math.isfinite(skill.removal[0]):

@@ -68,9 +68,7 @@ def judge(
     posterior_low, posterior_high, neutral, q_value (those of the data for that class).
 
     Args:
-        measured: of the model.
-        use: with the confirmed words' numbers.
-        trials: what was measured again.
+        measured, use, trials: of the model; use with the confirmed words' numbers.
         found: importance in the data.
         needed: weight of each word and class in a simple model of the data, shape (|S|, K).
         behaves: whether answers differ between documents at all; if not, no use is shown.
@@ -193,12 +191,6 @@ def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: 
 def passages_of(measured: Measured, sample: Sample, classes: tuple[str, ...], uses: pl.DataFrame) -> list[Passage]:
     """Documents predicted correctly and wrongly with most confidence, and some that contain the words most used without support,
     with the effect of each of their words, for people to read.
-
-    Args:
-        measured: of the model, with effects of all words.
-        sample: the documents read.
-        classes: names.
-        uses: the words confirmed.
     """
     documents, picked = measured.subject.documents, most_confident(measured, sample.labels)
     predicted, (whole, confidence) = decide(measured.decisive), _confidence(measured)

@@ -88,11 +88,11 @@ class Outputs:
         asked: Mapping[str, str] | None = None,
         kind: OutputKind = OutputKind.SOFTMAX,
     ) -> Outputs:
-        """Match the data's classes with the model's outputs: as asked, else by name (without case), else by number.
+        """Match the data's K classes with the model's M outputs: as asked, else by name (without case), else by number.
 
         Args:
-            classes: the data's K classes.
-            names: of the model's M outputs in index order (its `id2label`).
+            classes: the data's classes.
+            names: of the outputs in index order (the model's `id2label`).
             asked: class → output name or number.
             kind: SIGMOID if each output is a yes or no of its own; a single output is SINGLE.
 
@@ -149,11 +149,7 @@ class Outputs:
         only one of the two gets right, it gets right more than half (sign test, p < 1e-6), and at least 5 % of all documents more;
         and if its predictions agree with the labels beyond what their frequencies alone give: a model that always predicts the
         same class says nothing about the order. One output is turned if it is larger for the other class (Mann–Whitney's test).
-
-        Args:
-            logits: of the model, shape (n, M).
-            labels: true class of each document, shape (n,).
-            classes: names of the K classes.
+        Logits have shape (n, M), labels (n,).
 
         Raises:
             InputError: names do not tell, or another order is right far more often; with the `--map` that the predictions support.

@@ -149,10 +149,8 @@ def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
 
 
 def merge_adapters(model: Any) -> Any:
-    """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is.
-
-    Raises:
-        InputError: its adapters change inputs, not weights (prompts, prefixes).
+    """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is. Adapters that
+    change inputs, not weights (prompts, prefixes), are an InputError.
     """
     if not hasattr(model, "merge_and_unload"):
         kinds = ", ".join(sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()}))
@@ -288,10 +286,8 @@ def _check_folder(source: str) -> None:
 
 
 def find_device(name: str) -> Any:
-    """The PyTorch device of this name; "auto" is a GPU if there is one.
-
-    Raises:
-        InputError: PyTorch does not know or cannot reach it, or it computes nothing ("meta").
+    """The PyTorch device of this name; "auto" is a GPU if there is one. One that PyTorch cannot reach, or that computes nothing
+    ("meta"), is an InputError.
     """
     import torch
 

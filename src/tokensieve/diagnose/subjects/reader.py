@@ -95,11 +95,8 @@ class Reader:
             return out
 
     def blanked(self, batch: Sequence[Input], gone: Sequence[NDArray[np.bool_]]) -> Floats:
-        """Logits, shape (B, M), with the embeddings of some pieces replaced by padding's and every other piece in its place.
-
-        Args:
-            batch: B inputs.
-            gone: which of its pieces, shape (length,) each.
+        """Logits, shape (B, M), with the embeddings of some pieces of each input, shape (length,), replaced by padding's and every
+        other piece in its place.
         """
         out = np.empty((len(batch), self._outputs.width))
         with _memory(batch), torch.no_grad():
@@ -124,12 +121,8 @@ class Reader:
         return logits, attention
 
     def integrate(self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints) -> list[Floats]:
-        """Effect of each piece on one answer of its input, each of shape (length,); zero for pieces that are no text.
-
-        Args:
-            batch: B inputs.
-            share: for each input t of each piece, in [0, 1); nan for pieces that are no text.
-            heads: which answer of each input, shape (B,).
+        """Effect of each piece on one answer of its input (heads, shape (B,)), each of shape (length,). The share t of each piece
+        is in [0, 1), or nan for pieces that are no text; their effect is zero.
         """
         out: list[Floats] = [np.empty(0)] * len(batch)
         with _memory(batch), torch.enable_grad():

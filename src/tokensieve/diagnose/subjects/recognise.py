@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from tokensieve.diagnose.subjects.classes import OutputKind
 from tokensieve.diagnose.subjects.loading import merge_adapters
+from tokensieve.diagnose.subjects.windows import LENGTHS
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.labels import label_name
@@ -44,19 +45,12 @@ class RecognisedModel:
 
 
 def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
-    """What kind of model this is.
+    """What kind of model this is, or an InputError that says what would do.
 
     Supported: transformers models for sequence classification (also compiled, wrapped for several devices, quantised, in half
     precision, with PEFT adapters, in a text-classification pipeline), `tokensieve.diagnose.LabelWords` and `OnnxClassifier`,
-    anything with `predict_proba` or `decision_function` on texts and `classes_`, and functions of a list of texts.
-
-    Args:
-        model: any of these.
-        tokenizer: of a transformers model.
-        classes: names of the outputs of a function.
-
-    Raises:
-        InputError: none of these; says what would do.
+    anything with `predict_proba` or `decision_function` on texts and `classes_`, and functions of a list of texts, which need the
+    names of their outputs (classes).
     """
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
@@ -173,17 +167,11 @@ def _log(p: Floats) -> Floats:
 
 
 class TextSubject:
-    """A classifier on whole documents (`windows.Subject`): a word is removed by cutting all its occurrences out of the text.
-
-    Args:
-        answer: texts → logits, shape (n, M).
-        width: M.
-        texts: the documents.
-        words: the vocabulary.
-        splitter: what a word is.
-    """
+    """A classifier on whole documents, as `windows.PieceSubject`: a word is removed by cutting all its occurrences out of the
+    text."""
 
     layers, differentiable = 0, False
+    lengths_read: ClassVar[dict[str, int]] = dict.fromkeys(LENGTHS, 0)
 
     def __init__(
         self, answer: _Answer, width: int, texts: pl.Series, words: tuple[str, ...], splitter: Tokenizer
@@ -205,6 +193,14 @@ class TextSubject:
         """The same with some of the words."""
         words = tuple(self._words[s] for s in kept)
         return TextSubject(self._answer, self._width, pl.Series(self._texts, dtype=pl.String), words, self._splitter)
+
+    def of_texts(self, texts: list[str]) -> TextSubject:
+        """The same model on other texts, without any words."""
+        return TextSubject(self._answer, self._width, pl.Series(texts, dtype=pl.String), (), self._splitter)
+
+    def pieces_of(self, text: str) -> object:
+        """What the model sees of a text."""
+        return text
 
     def look(self, at: Ints, attention: object) -> Floats:
         """Logits of some documents."""

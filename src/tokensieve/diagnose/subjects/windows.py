@@ -20,12 +20,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.progress import Progress
+from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import WORD, Tokenizer, WordTokenizer
 
 REST, SPECIAL = -1, -2
 SEPARATOR = "\x1f"
+LENGTHS = ("truncated_documents", "long_documents", "lost_pieces", "all_pieces")
 # punctuation too: a model may rely on it
 SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]")
 
@@ -34,11 +35,8 @@ _Spans = list[tuple[int, int, str]]
 
 
 class Input(NamedTuple):
-    """One input of the model.
-
-    Attributes:
-        ids: piece ids, special tokens included, shape (T,).
-        segments: segment of each piece (0, or 1 for the second of two texts), shape (T,); None where the model knows none.
+    """One input of the model: piece ids, special tokens included, shape (T,), and the segment of each piece (0, or 1 for the second
+    of two texts), shape (T,), None where the model knows none.
     """
 
     ids: _Pieces
@@ -85,13 +83,11 @@ class Frame:
         return len(self.before) + len(self.after) + len(self.middle or [])
 
     def limit(self, model: Any, tokenizer: Any, asked: int | None) -> int | None:
-        """Pieces that one input may have, special tokens included; None if nothing limits them.
+        """Pieces that one input may have, special tokens included; None if nothing limits them; an InputError if less than two are
+        left.
 
         The smallest of what was asked, the tokenizer's `model_max_length` and the model's `max_position_embeddings`. A table
         of positions with a padding row starts counting behind that row (RoBERTa), which shortens it.
-
-        Raises:
-            InputError: less than two pieces beside the special tokens would be left.
         """
         limits = [asked] if asked is not None else []
         if tokenizer.model_max_length < 10**6:  # a tokenizer without a limit names a larger number than any model has
@@ -138,7 +134,7 @@ class Windows:
         segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
         inner: for each word type the pieces that it is most often written with.
         forms: these with special tokens around them.
-        long_documents: documents longer than one window.
+        long_documents, truncated_documents: documents longer than one window, and those of which a part was cut off.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
 
@@ -154,6 +150,7 @@ class Windows:
         progress: Progress,
     ) -> None:
         room = None if limit is None else limit - frame.size
+        self._given = tokenizer, splitter, frame, limit
         self._keep_end = getattr(tokenizer, "truncation_side", "right") == "left"
         place = {word: i for i, word in enumerate(words)}
         written: list[Counter[tuple[int, ...]]] = [Counter() for _ in words]
@@ -195,6 +192,7 @@ class Windows:
                     near = np.arange(a - 1, max(a - 65, -1), -1) if self._keep_end else np.arange(z, min(z + 64, n))
                     self._spare.append((ids[near], types[near]))
             progress("encoding", min(start + chunk_size, len(texts)) / len(texts))
+        self.truncated_documents = self.long_documents if cut or frame.middle is not None else 0
         # of equally frequent spellings the first seen
         self.inner = [seen.most_common(1)[0][0] if seen else () for seen in written]
         self.forms = [frame.around(one) for one in self.inner]
@@ -205,6 +203,15 @@ class Windows:
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    def of_texts(self, texts: list[str]) -> Windows:
+        """Other texts, cut to one window each, without any words."""
+        tokenizer, splitter, frame, limit = self._given
+        return Windows(tokenizer, pl.Series(texts, dtype=pl.String), splitter, (), frame, limit, True, silent)
+
+    def pieces_of(self, text: str) -> list[int]:
+        """Of a whole text, without special tokens."""
+        return list(self._given[0](text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def at(self, window: int) -> slice:
         """The pieces of one window."""
@@ -380,6 +387,19 @@ class PieceSubject:
     def of_words(self, kept: Ints) -> PieceSubject:
         """The same with some of the words."""
         return PieceSubject(self._reader, self._windows.of_words(kept), self._width)
+
+    @property
+    def lengths_read(self) -> dict[str, int]:
+        """How much of the documents is read, for `Diagnosis.reading`."""
+        return {name: int(getattr(self._windows, name)) for name in LENGTHS}
+
+    def of_texts(self, texts: list[str]) -> PieceSubject:
+        """The same model on other texts, without any words."""
+        return PieceSubject(self._reader, self._windows.of_texts(texts), self._width)
+
+    def pieces_of(self, text: str) -> object:
+        """What the model sees of a text: the same for texts that it cannot tell apart."""
+        return self._windows.pieces_of(text)
 
     def look(self, at: Ints, attention: NDArray[np.float32] | None) -> Floats:
         """Logits of some inputs, shape (n, M); fills what their pairs receive of attention, shape (L+1, m + 1), relative to an
