@@ -32,7 +32,7 @@ import tokensieve
 from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
-from tokensieve.diagnose.effects.measuring import Measured, Work, choose
+from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.reader import Reader, prepared
 from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, PieceSubject, Windows
@@ -151,10 +151,10 @@ def left_out(subject: Any, types: int, per_type: int) -> Any:
 
 def losses(subject: Any, types: int, per_type: int) -> tuple[Any, Any]:
     """Words left out of a document each, and what its answer loses."""
-    chosen = choose(subject.types, np.arange(types), per_type, 0)
     measured = Measured(subject, Outputs((0, 1), 2, 2), Work(32, 4, 0, None, "", silent))
     measured.read()
     measured.answers = measured.outputs.answers(measured.logits)
+    chosen = measured.choose(np.arange(types), per_type)
     of = subject.types[chosen]
     return of, measured.remove(of, subject.windows[chosen], "out")[:, 0]
 

@@ -7,6 +7,7 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from diagnose_models import FAMILIES, build, fit, kind_of, planted_reviews
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects import confirming
-from tokensieve.diagnose.effects.measuring import choose
+from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.judgement.agreement import Evidence, correlate
 from tokensieve.diagnose.report import headline, sentences
 from tokensieve.diagnose.subjects.classes import Outputs
@@ -223,7 +224,9 @@ def test_deletions_are_bounded_distinct_and_of_words_that_are_there(seed: int, p
     rng = np.random.default_rng(seed)
     pairs = np.unique(rng.integers(0, 40, (100, 2)) % [7, 40], axis=0)
     pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
-    chosen = choose(pairs[:, 0], np.arange(6), per_type, seed)
+    subject = SimpleNamespace(types=pairs[:, 0], windows=pairs[:, 1])
+    measured = Measured(subject, Outputs((0, 1), 2, 2), Work(1, 1, seed, None, "", silent))  # type: ignore[arg-type]
+    chosen = measured.choose(np.arange(6), per_type)
     assert len(np.unique(chosen)) == len(chosen)
     held = np.bincount(pairs[:, 0], minlength=7)
     held[6] = 0  # not asked for

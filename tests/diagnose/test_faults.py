@@ -16,7 +16,6 @@ from sklearn.metrics import roc_auc_score
 
 from calls import fast_first
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
-from tokensieve.diagnose.diagnosis import exceeded, limits_from
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.measuring import holm, use_of
 from tokensieve.diagnose.judgement import status as judging
@@ -243,7 +242,9 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
         "This model relies most on “tablet” (+8.0 log-odds). It also predicts the label in this file."
     )
     assert first.endswith("decide? If not, the model and this file may share a shortcut.")
-    assert exceeded(found, limits_from(["share=0.5"])) and not exceeded(found, limits_from(["unsupported=0"]))
+    assert found.exceeded(Diagnosis.limits_from(["share=0.5"])) and not found.exceeded(
+        Diagnosis.limits_from(["unsupported=0"])
+    )
 
 
 def test_of_a_clean_model_no_single_word_dominates() -> None:
@@ -455,10 +456,10 @@ def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
 
 
 def test_limits_are_parsed_and_checked(found: Diagnosis) -> None:
-    assert exceeded(found, limits_from([])) == []
-    assert exceeded(found, limits_from(["unsupported=0"]))
-    assert not exceeded(found, limits_from(["unsupported=3"]))
-    assert "tablet" in exceeded(found, limits_from(["share=2%"]))[0]
+    assert found.exceeded(Diagnosis.limits_from([])) == []
+    assert found.exceeded(Diagnosis.limits_from(["unsupported=0"]))
+    assert not found.exceeded(Diagnosis.limits_from(["unsupported=3"]))
+    assert "tablet" in found.exceeded(Diagnosis.limits_from(["share=2%"]))[0]
     for bad in ("share", "share=2", "unsupported=0.5", "word=1", "share=x"):
         with pytest.raises(InputError, match="share=SHARE"):
-            limits_from([bad])
+            Diagnosis.limits_from([bad])

@@ -46,7 +46,7 @@ def _diagnose(
 ) -> int:
     """Diagnose one model, or compare several; write everything or nothing."""
     from tokensieve.diagnose.comparison import Comparison, compare
-    from tokensieve.diagnose.diagnosis import Diagnosis, exceeded, limits_from
+    from tokensieve.diagnose.diagnosis import Diagnosis
     from tokensieve.diagnose.run import diagnose_corpus
     from tokensieve.diagnose.subjects.loading import load
     from tokensieve.files import check_writable
@@ -57,7 +57,7 @@ def _diagnose(
 
     if resume and (resume.is_dir() or not resume.parent.is_dir()):
         raise InputError(f"cannot keep unfinished work in {str(resume)!r}: name a file in a folder that exists")
-    mapping, limits = _mapping(map_ or []), limits_from(fail_on or [])
+    mapping, limits = _mapping(map_ or []), Diagnosis.limits_from(fail_on or [])
     names = _models(list(model))
     if len(names) > 1 and resume:
         raise InputError("--resume keeps the work of one model: name one, or leave it out")
@@ -96,7 +96,7 @@ def _diagnose(
     if not quiet:
         show(result.report())
         print(f"in {printable(str(out))}: {', '.join(sorted({path.relative_to(out).parts[0] for path in paths}))}")
-    over = exceeded(judged, limits)
+    over = judged.exceeded(limits)
     for line in over:
         say(quiet, f"{shown(names[-1], 60)}: {line}" if len(names) > 1 else line)
     return 3 if over else 0

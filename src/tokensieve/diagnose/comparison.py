@@ -25,7 +25,7 @@ from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Te
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.measuring import Measured, Work, mean_interval
 from tokensieve.diagnose.report import quoted
-from tokensieve.diagnose.run import OpenModel, diagnose_corpus, open_model
+from tokensieve.diagnose.run import OpenModel, diagnose_corpus
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
@@ -209,7 +209,7 @@ def compare(
     for i, (name, one) in enumerate(models.items()):
         tell(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
         given = one() if callable(one) else one
-        with open_model(*given, corpus, settings, mapping, prompted) as opened:
+        with OpenModel.open(*given, corpus, settings, mapping, prompted) as opened:
             sizes.append(_sizes(opened, settings, words))
     steps = [*pairwise(range(n)), *([(0, n - 1)] if n > 2 else [])]
     changes = pl.concat([_changes(found[a], found[b], sizes[a], sizes[b], words) for a, b in steps])
@@ -267,7 +267,7 @@ def _changes(
     documents: dict[str, int] = {}
     for one in (before, after):
         documents |= dict(one.tokens.select("token", "documents").iter_rows())
-    rows: list[dict[str, object]] = []
+    rows: list[tuple[object, ...]] = []
     for word, a, b in zip(words, was, now, strict=True):
         both = np.isfinite(a) & np.isfinite(b)
         a, b = a[both], b[both]
@@ -275,23 +275,12 @@ def _changes(
         if n < 5 or float(d.std(ddof=1)) <= 1e-12:
             continue
         ends = mean_interval(*(np.array([x]) for x in (n, d.mean(), d.std(ddof=1), stats.skew(d, bias=False))))
-        rows.append(
-            {
-                "before": before.model,
-                "after": after.model,
-                "token": word,
-                "use_before": float(a.mean()),
-                "use_after": float(b.mean()),
-                "change": float(d.mean()),
-                "low": float(ends[0][0]),
-                "high": float(ends[1][0]),
-                "q_value": float(stats.ttest_1samp(d, 0.0).pvalue),
-                "documents": int(documents.get(word, 0)),
-            }
-        )
+        p = float(stats.ttest_1samp(d, 0.0).pvalue)
+        means = float(a.mean()), float(b.mean()), float(d.mean()), float(ends[0][0]), float(ends[1][0])
+        rows.append((before.model, after.model, word, *means, p, int(documents.get(word, 0))))
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(("before", "after", "token"), pl.String)
     schema |= dict.fromkeys("use_before use_after change low high q_value".split(), pl.Float64)
-    table = pl.DataFrame(rows, schema=schema | {"documents": pl.Int64})
+    table = pl.DataFrame(rows, schema=schema | {"documents": pl.Int64}, orient="row")
     if table.is_empty():
         return table
     q = stats.false_discovery_control(table["q_value"].to_numpy())
@@ -302,17 +291,18 @@ def _changes(
 
 def _row(one: Diagnosis) -> dict[str, object]:
     skill, value, used = one.skill, one.correlation["value_importance"], one.used["token"]
+    rates = {
+        "accuracy": (skill.accuracy, skill.accuracy_low, skill.accuracy_high),
+        "auc": (skill.auc, skill.auc_low, skill.auc_high),
+        "value": (value.rho, value.low, value.high),
+    }
     return {
         "model": one.model,
-        "accuracy": skill.accuracy,
-        "accuracy_low": skill.accuracy_low,
-        "accuracy_high": skill.accuracy_high,
-        "auc": skill.auc,
-        "auc_low": skill.auc_low,
-        "auc_high": skill.auc_high,
-        "value": value.rho,
-        "value_low": value.low,
-        "value_high": value.high,
+        **{
+            f"{name}{end}": x
+            for name, three in rates.items()
+            for end, x in zip(("", "_low", "_high"), three, strict=True)
+        },
         "learned": one.learned,
         "learning": str(one.learning),
         "unsupported": one.leaning.height,

@@ -129,6 +129,39 @@ class Diagnosis:
             "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
         }
 
+    @staticmethod
+    def limits_from(written: Sequence[str]) -> dict[str, float]:
+        """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`; an InputError for another form."""
+        found: dict[str, float] = {}
+        for item in written:
+            kind, _, limit = item.partition("=")
+            try:
+                number = float(limit.removesuffix("%")) / (100 if limit.endswith("%") else 1)
+            except ValueError:
+                number = -1.0
+            right = (kind == "share" and 0 <= number <= 1) or (
+                kind == "unsupported" and number >= 0 and number % 1 == 0
+            )
+            if not right:
+                raise InputError(
+                    f"--fail-on {item!r} is not of the form share=SHARE or unsupported=WORDS, for example share=0.2"
+                )
+            found[kind] = number
+        return found
+
+    def exceeded(self, limits: dict[str, float]) -> list[str]:
+        """One line for each limit that this exceeds."""
+        lines = []
+        if "share" in limits:
+            over = self.used.filter(pl.col("share") > limits["share"]).sort("share", descending=True)
+            rows = over.select("token", "share").iter_rows()
+            names = ", ".join(f"{shown(token, 30)} {share:.1%}" for token, share in rows)
+            lines += [f"words with more than {limits['share']:.1%} of all use: {names}"] if over.height else []
+        if self.leaning.height > limits.get("unsupported", np.inf):
+            names = ", ".join(shown(token, 30) for token in self.leaning["token"])
+            lines.append(f"words used without support, of which {limits['unsupported']:.0f} are allowed: {names}")
+        return lines
+
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json; a number that does not exist is None."""
         skill, reading, read, agreement = self.skill, self.reading, max(self.documents["read"], 1), self.agreement
@@ -171,38 +204,6 @@ class Diagnosis:
             "forms": self.forms.to_dicts(),
         }
         return {name: _finite(value) for name, value in content.items()}
-
-
-def limits_from(written: Sequence[str]) -> dict[str, float]:
-    """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`; an InputError for another form."""
-    found: dict[str, float] = {}
-    for item in written:
-        kind, _, limit = item.partition("=")
-        try:
-            number = float(limit.removesuffix("%")) / (100 if limit.endswith("%") else 1)
-        except ValueError:
-            number = -1.0
-        right = (kind == "share" and 0 <= number <= 1) or (kind == "unsupported" and number >= 0 and number % 1 == 0)
-        if not right:
-            raise InputError(
-                f"--fail-on {item!r} is not of the form share=SHARE or unsupported=WORDS, for example share=0.2"
-            )
-        found[kind] = number
-    return found
-
-
-def exceeded(found: Diagnosis, limits: dict[str, float]) -> list[str]:
-    """One line for each limit that a diagnosis exceeds."""
-    lines = []
-    if "share" in limits:
-        over = found.used.filter(pl.col("share") > limits["share"]).sort("share", descending=True)
-        rows = over.select("token", "share").iter_rows()
-        names = ", ".join(f"{shown(token, 30)} {share:.1%}" for token, share in rows)
-        lines += [f"words with more than {limits['share']:.1%} of all use: {names}"] if over.height else []
-    if found.leaning.height > limits.get("unsupported", np.inf):
-        names = ", ".join(shown(token, 30) for token in found.leaning["token"])
-        lines.append(f"words used without support, of which {limits['unsupported']:.0f} are allowed: {names}")
-    return lines
 
 
 def _finite(x: object) -> object:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import polars.selectors
+from numpy.typing import NDArray
 
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
 from tokensieve.checkpoint import fingerprint
@@ -25,7 +26,6 @@ from tokensieve.diagnose.judgement.agreement import (
     Skill,
     behaves,
     learning_of,
-    mean,
     parts_of,
     random_auc,
 )
@@ -33,7 +33,7 @@ from tokensieve.diagnose.judgement.status import Status, judge, most_confident, 
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
 from tokensieve.diagnose.subjects.documents import Sample
-from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin, weights_digest
+from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin
 from tokensieve.diagnose.subjects.recognise import RecognisedModel, TextSubject, recognise
 from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
 from tokensieve.errors import InputError
@@ -120,7 +120,7 @@ def diagnose_corpus(
             frequent word, a checkpoint of another run, or too little memory.
     """
     settings, tell, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    with open_model(model, tokenizer, corpus, settings, mapping, prompted, classes, tell) as opened:
+    with OpenModel.open(model, tokenizer, corpus, settings, mapping, prompted, classes, tell) as opened:
         clock.lap("counting")
         mark = fingerprint(
             *opened.sample.identity, opened.known.names, opened.outputs, settings.measuring(), opened.digest
@@ -153,48 +153,49 @@ class OpenModel:
         if known.answer is None and not subject.differentiable:
             self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
 
-
-@contextmanager
-def open_model(
-    model: object,
-    tokenizer: object,
-    corpus: Corpus,
-    settings: DiagnoseSettings,
-    mapping: Mapping[str, str] | None,
-    prompted: bool,
-    classes: Sequence[str] | None = None,
-    tell: Progress = silent,
-) -> Iterator[OpenModel]:
-    """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
-    known, part = recognise(model, tokenizer, classes), corpus.test or corpus
-    outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-    if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
-        raise InputError(
-            f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
-        )
-    if known.answer is not None and (len(part.fields) == 2 or prompted):
-        raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
-    most = settings.max_documents
-    if most is None:
-        # for each document one pass to read, two for effects, the others to confirm
-        passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 6
-        most = max(1000 if settings.seconds is None else 200, int(passes))
-    tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
-    splitter: Tokenizer = SPLITTER
-    if settings.tokenizer is not None:
-        backend = getattr(known.tokenizer, "backend_tokenizer", None)
-        if settings.tokenizer == "model" and backend is None:
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        model: object,
+        tokenizer: object,
+        corpus: Corpus,
+        settings: DiagnoseSettings,
+        mapping: Mapping[str, str] | None,
+        prompted: bool,
+        classes: Sequence[str] | None = None,
+        tell: Progress = silent,
+    ) -> Iterator[OpenModel]:
+        """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
+        known, part = recognise(model, tokenizer, classes), corpus.test or corpus
+        outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
+        if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
             raise InputError(
-                "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
+                f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
             )
-        splitter = PieceTokenizer(backend if settings.tokenizer == "model" else settings.tokenizer)
-    sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
-    if known.answer is None:
-        with _open_pieces(known, outputs, sample, settings, tell) as opened:
-            yield opened
-    else:
-        subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, splitter)
-        yield OpenModel(known, outputs, sample, subject)
+        if known.answer is not None and (len(part.fields) == 2 or prompted):
+            raise InputError("a function of texts reads one text at a time: join the two texts of each pair yourself")
+        most = settings.max_documents
+        if most is None:
+            # for each document one pass to read, two for effects, the others to confirm
+            passes = _passes(known, part.texts.to_list()[:500], settings, settings.seconds or 300) / 6
+            most = max(1000 if settings.seconds is None else 200, int(passes))
+        tell(f"counting words; the model reads {min(most, len(part.labels)):,} documents", 0.0)
+        splitter: Tokenizer = SPLITTER
+        if settings.tokenizer is not None:
+            backend = getattr(known.tokenizer, "backend_tokenizer", None)
+            if settings.tokenizer == "model" and backend is None:
+                raise InputError(
+                    "--tokenizer model needs a model with a tokenizer of its own: name a tokenizer.json instead"
+                )
+            splitter = PieceTokenizer(backend if settings.tokenizer == "model" else settings.tokenizer)
+        sample = Sample(corpus, splitter, settings.min_documents, most, settings.seed, prompted)
+        if known.answer is None:
+            with _open_pieces(known, outputs, sample, settings, tell) as opened:
+                yield opened
+        else:
+            subject = TextSubject(known.answer, outputs.width, sample.texts, sample.words, splitter)
+            yield cls(known, outputs, sample, subject)
 
 
 @contextmanager
@@ -233,7 +234,7 @@ def _open_pieces(
         opened = OpenModel(known, outputs, sample, PieceSubject(reader, windows, outputs.width))
         opened.twin = twin if settings.untrained else None
         opened.facts |= {"reads": reader.reads, "layers": reader.layers}
-        opened.digest = weights_digest(model)
+        opened.digest = reader.digest()
         if not reader.layers:
             why = "gives no attention weights" if reader.reads else "does not show from where it reads its prediction"
             opened.notes.append(f"{known.family} {why}: attention is left out, everything else is measured")
@@ -362,8 +363,11 @@ def _judge(
     uses = judge(measured, use, trials, found, needed_weights(sample.counts), alive)
     # the words confirmed were removed; of others what was measured this way
     others = ~np.isin(measured.types[measured.chosen], trials.words)
-    removed = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
-    parts = parts_of(measured, groups[documents], sample.n_groups, *removed, rare)
+    chosen, lost = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
+    known = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], rare)
+    chosen, lost = chosen[known], lost[known]
+    parts = parts_of(measured, groups[documents], sample.n_groups, chosen, lost, rare)
+    removals = np.bincount(measured.types[chosen], minlength=len(measured.value))
     evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
     correlation, untrained = evidence.correlations(parts), {}
     if twin is not None:
@@ -388,7 +392,7 @@ def _judge(
             "shuffled": by_chance,
             "frequency": evidence.of_frequency(found.documents),
         },
-        "tokens": _table(found, evidence, parts, measured.value, use, uses),
+        "tokens": _table(found, evidence, parts, measured.value, removals, use, uses),
         "uses": uses,
         "learning": learning,
         "passages": passages_of(measured, sample, found.classes, uses),
@@ -396,19 +400,25 @@ def _judge(
 
 
 def _table(
-    found: Importance, evidence: Evidence, parts: Parts, value: Floats, use: Use, uses: pl.DataFrame
+    found: Importance,
+    evidence: Evidence,
+    parts: Parts,
+    value: Floats,
+    removals: Ints,
+    use: Use,
+    uses: pl.DataFrame,
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
 
-    def column(values: Floats) -> pl.Series:
+    def column(values: NDArray[Any]) -> pl.Series:
         """A row for each class and word, of values for each word, or for each and class."""
         wide = np.tile(values, (len(found.classes), 1)) if values.ndim == 1 else both(values).T
         return pl.Series(wide.ravel(), nan_to_null=True)
 
-    means = {name: mean(*one) for name, one in parts.items()} | {"value": value}
+    means = {name: whole for name, (whole, _) in parts.items()} | {"value": value}
     layers = {name: means.pop(name) for name in list(means) if "layer" in name}
     columns = {"importance": column(evidence.whole)} | {name: column(x) for name, x in means.items()}
-    columns["deleted_from"] = column(parts["deletion"][1].sum(axis=0)[:, 0].astype(np.int64))
+    columns["deleted_from"] = column(removals)
     if "attention" in means:
         columns["attention"] = columns.pop("attention")
         columns |= {name: column(x) for name, x in layers.items()}

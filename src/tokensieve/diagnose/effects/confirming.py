@@ -5,7 +5,7 @@ whose inputs are predicted most unlike all others (z of the mean answer), since 
 vanishes. Of **rare words**, too rare for a fair number of inputs that contain them, those of largest answer alone, of largest
 effect, and in inputs predicted most unlike all others.
 
-Each is **removed** from inputs that contain it, the words of a phrase together (`measuring.companions`), and **inserted** into
+Each is **removed** from inputs that contain it, the words of a phrase together (`Measured.companions`), and **inserted** into
 others, drawn at random, half as many or as many as are missing. All are measured in FIRST inputs (in a third of that if the
 budget is small); then, sequentially, those whose interval of use is wider than 15 % of the use itself (of the mean effect: 30 %)
 in twice as many, the most used first, half of what is left of the budget in every round.
@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from tokensieve.diagnose.effects.measuring import Measured, Use, choose, companions, use_of
+from tokensieve.diagnose.effects.measuring import Measured, Use, use_of
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
@@ -145,7 +145,7 @@ def confirm(measured: Measured, first: Use, found: Importance, rare: Ints, budge
     # a small budget looks at fewer words rather than at all of them too briefly
     words = _candidates(measured, first, found, rare, float(np.clip(budget / 1200, 0.35, 1.0)))
     trials = Trials(words, measured.outputs.heads)
-    together = companions(measured.types, measured.windows, words)
+    together = measured.companions(words)
     # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
     inputs = FIRST if budget > 1.3 * 1.5 * FIRST * len(words) else FIRST // 3
     _repeat(measured, trials, words, inputs, together)
@@ -162,11 +162,11 @@ def confirm(measured: Measured, first: Use, found: Importance, rare: Ints, budge
 
 def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:
     """Measure some words in so many inputs, those of earlier rounds included."""
-    stage, seed = f"model: confirming {len(words)} words, {inputs} times each", measured.work.seed
+    stage = f"model: confirming {len(words)} words, {inputs} times each"
     most = np.zeros(len(measured.value), dtype=np.int64)
     most[words] = inputs
     had = np.bincount(measured.types[trials.chosen], minlength=len(most))
-    chosen = choose(measured.types, words, np.maximum(most - had, 0), seed, apart=trials.chosen)
+    chosen = measured.choose(words, np.maximum(most - had, 0), trials.chosen)
     lost = measured.remove(measured.types[chosen], measured.windows[chosen], stage, together)
     types, windows = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for s in words:
@@ -220,11 +220,10 @@ def _candidates(measured: Measured, first: Use, found: Importance, rare: Ints, s
     strong, wide = (np.where(enough, np.nan_to_num(first[name]), 0.0) for name in ("use", "share"))
     unsupported = np.where(supported, 0.0, np.abs(np.nan_to_num(mean))) * enough
     lists = [(strong, 24), (wide, 12), (unsupported, 12)]
-    together = companions(measured.types, measured.windows, np.flatnonzero(enough))
+    together = measured.companions(np.flatnonzero(enough))
     if together and not measured.subject.differentiable:
         # the answer is held by one word of a phrase when the other is removed: the mean size of what is lost without both
-        work = measured.work
-        chosen = choose(measured.types, np.sort(np.array(list(together))), work.removals, work.seed)
+        chosen = measured.choose(np.sort(np.array(list(together))), measured.work.removals)
         types = measured.types[chosen]
         lost = measured.remove(types, measured.windows[chosen], "model: removing phrases", together)
         size = np.nan_to_num(np.abs(lost).max(axis=1, initial=0.0))

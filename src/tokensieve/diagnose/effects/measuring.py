@@ -162,7 +162,7 @@ class Measured:
             work.batches(f"{name}: effects", subject.lengths, integrate, 2.0)
             return
         self.method, self.effect = "leave-one-out", np.full(len(self.types), np.nan)
-        self.chosen = choose(self.types, np.arange(len(self.value)), work.removals, work.seed)
+        self.chosen = self.choose(np.arange(len(self.value)), work.removals)
         windows = self.windows[self.chosen]
         self.lost = self.remove(self.types[self.chosen], windows, f"{name}: removing words")
         self.effect[self.chosen] = self.lost[np.arange(len(windows)), self.heads[windows]]
@@ -219,6 +219,32 @@ class Measured:
         self.work.batches(stage, self.subject.lengths[windows], step)
         return gained
 
+    def choose(self, words: Ints, per_word: int | Ints, apart: Ints | None = None) -> Ints:
+        """Some pairs of some words, at random, ascending: so many of each at most, or of each word type, but none of `apart`."""
+        there = np.flatnonzero(np.isin(self.types, words))
+        there = there if apart is None else np.setdiff1d(there, apart)
+        key = np.random.default_rng(self.work.seed).random(len(self.types))[there]
+        order = np.lexsort((key, self.types[there]))
+        ordered = self.types[there][order]
+        first = np.searchsorted(ordered, ordered)
+        most = per_word if isinstance(per_word, int) else per_word[ordered]
+        return np.sort(there[order[np.arange(len(order)) - first < most]])
+
+    def companions(self, words: Ints) -> dict[int, Ints]:
+        """For each of some words (ascending) those that are removed with it, itself included: the parts of a phrase, of which
+        either can do the work of both. Words that have none are not in there."""
+        known, W = np.isin(self.types, words), len(self.answers)
+        rows, columns = np.searchsorted(words, self.types[known]), self.windows[known]
+        held = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(words), W))
+        alone, both = held.sum(axis=1), (held @ held.T).tocoo()
+        either = alone[both.row] + alone[both.col] - both.data
+        # parts of a phrase: 80 % of the inputs that contain either contain both
+        same = (both.data >= 0.8 * either) & (both.row != both.col)
+        out: dict[int, list[int]] = {}
+        for row, column in zip(both.row[same], both.col[same], strict=True):
+            out.setdefault(int(words[row]), [int(words[row])]).append(int(words[column]))
+        return {word: np.array(some) for word, some in out.items()}
+
     def use(self, labels: Ints) -> Use:
         """Use estimated from the effects of all words; labels are the true classes of the inputs, shape (W,).
 
@@ -234,43 +260,6 @@ class Measured:
             flipped, helping = effect * H / (H - 1) > (top[:, -1] - top[:, -2])[w], labels[w] == self.heads[w]
         helps = np.where(helping, effect, -effect)
         return use_of(self.types, effect, flipped.astype(float), helps, len(self.value))
-
-
-def choose(types: Ints, words: Ints, per_word: int | Ints, seed: int, apart: Ints | None = None) -> Ints:
-    """Some pairs of some words, at random, ascending.
-
-    Args:
-        types: word type of every pair, shape (m,).
-        words: the words wanted.
-        per_word: pairs of each at most; or of each word type.
-        seed: of the choice.
-        apart: pairs that are not wanted.
-    """
-    there = np.flatnonzero(np.isin(types, words))
-    there = there if apart is None else np.setdiff1d(there, apart)
-    key = np.random.default_rng(seed).random(len(types))[there]
-    order = np.lexsort((key, types[there]))
-    ordered = types[there][order]
-    first = np.searchsorted(ordered, ordered)
-    most = per_word if isinstance(per_word, int) else per_word[ordered]
-    return np.sort(there[order[np.arange(len(order)) - first < most]])
-
-
-def companions(types: Ints, windows: Ints, words: Ints) -> dict[int, Ints]:
-    """For each of some words (ascending) those that are removed with it, itself included: the parts of a phrase, of which either
-    can do the work of both. Words that have none are not in there. Types and windows are those of every pair.
-    """
-    known = np.isin(types, words)
-    rows, columns = np.searchsorted(words, types[known]), windows[known]
-    held = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(words), int(windows.max(initial=0)) + 1))
-    alone, both = held.sum(axis=1), (held @ held.T).tocoo()
-    either = alone[both.row] + alone[both.col] - both.data
-    # parts of a phrase: 80 % of the inputs that contain either contain both
-    same = (both.data >= 0.8 * either) & (both.row != both.col)
-    out: dict[int, list[int]] = {}
-    for row, column in zip(both.row[same], both.col[same], strict=True):
-        out.setdefault(int(words[row]), [int(words[row])]).append(int(words[column]))
-    return {word: np.array(some) for word, some in out.items()}
 
 
 def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:

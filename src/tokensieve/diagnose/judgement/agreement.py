@@ -42,14 +42,15 @@ MEASURES = {
     "deletion_importance": "the effect of removing a word from its document",
 }
 
-Parts = dict[str, tuple[Floats, Floats]]
-"""What a model does with each word, as sums over G groups of documents and how many values are in each; H answers, L layers:
+Parts = dict[str, tuple[Floats, list[Floats]]]
+"""What a model does with each word, by measure: the mean over all documents and those without each of G groups of them; nan where
+nothing was measured. H answers, L layers:
 
-    value                 its answer to the word alone, (1, |S|, H)
-    gradient              the word's effects, (G, |S|, H); not there if they were not integrated. With K > 2 classes an input
-                          counts for the class predicted
-    deletion              what removing it took, (G, |S|, H), and how often it was removed, (G, |S|, 1)
-    attention             what it received, (G, |S|), rolled out; and attention_layer_<l>; not there if the model gives none
+    value                 its answer to the word alone, (|S|, H)
+    gradient              the word's effects, (|S|, H); not there if they were not integrated. With K > 2 classes an input counts
+                          for the class predicted
+    deletion              what removing it took, (|S|, H)
+    attention             what it received, (|S|,), rolled out; and attention_layer_<l>; not there if the model gives none
 """
 
 
@@ -110,20 +111,16 @@ class Evidence:
 
     def correlations(self, parts: Parts) -> dict[str, Correlation]:
         """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer."""
-        out = {}
-        for name, (sums, weights) in parts.items():
-            if name == "value":
-                means = [sums[0]] * len(self.left)
-            else:
-                means = [mean(sums, weights, leave=g) for g in range(len(sums))]
-            if weights.any():
-                out[f"{name}_importance"] = correlate(self.whole, self.left, mean(sums, weights), means)
-        return out
+        return {
+            f"{name}_importance": correlate(self.whole, self.left, whole, left)
+            for name, (whole, left) in parts.items()
+            if np.isfinite(whole).any()
+        }
 
     def shuffled(self, parts: Parts, seed: int) -> dict[str, tuple[float, float]]:
         """Middle 95 % of the correlations with the importance of 200 random orders of the labels."""
         rng, counts, eye = np.random.default_rng(seed), self._counts, np.eye(self._counts.n_classes)
-        sides = {name: mean(*one) for name, one in parts.items() if one[1].any() and "layer" not in name}
+        sides = {name: x for name, (x, _) in parts.items() if np.isfinite(x).any() and "layer" not in name}
         found: dict[str, list[float]] = {name: [] for name in sides}
         for _ in range(200):
             labels = rng.permutation(counts.labels)
@@ -157,7 +154,7 @@ def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -
 
 
 def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost: Floats, some: Ints) -> Parts:
-    """Sums over groups of inputs, shape (W,).
+    """Means over documents.
 
     Args:
         measured: of the model.
@@ -173,31 +170,29 @@ def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost
         size = n_groups * S * math.prod(shape)
         return np.bincount(at, x, size).reshape(n_groups, S, *shape).astype(np.float64)
 
+    def means(top: Floats, bottom: Floats) -> tuple[Floats, list[Floats]]:
+        """Of sums and how many values are in each, by group; nan where there are none."""
+        left = [(top.sum(axis=0) - x, bottom.sum(axis=0) - n) for x, n in zip(top, bottom, strict=True)]
+        every = [(top.sum(axis=0), bottom.sum(axis=0)), *left]
+        out = [np.divide(x, n, out=np.full(x.shape, np.nan), where=np.broadcast_to(n, x.shape) > 0.5) for x, n in every]
+        return out[0], out[1:]
+
     known = np.isfinite(measured.effect) & ~np.isin(measured.types, some)
     e, where = measured.effect[known], cell[known]
     by_head = where * H + measured.heads[measured.windows[known]]
-    there = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], some)
-    removed, value = cell[chosen[there]], measured.value.copy()
+    removed, value = cell[chosen], measured.value.copy()
     value[some] = np.nan
-    parts = {"value": (value[None], np.ones((1, S, 1)))}
+    parts = {"value": (value, [value] * n_groups)}
     if measured.method == "integrated gradients":
-        parts["gradient"] = sums(e, by_head, H), sums(np.ones(len(e)), by_head, H)
-    deletion = np.stack([sums(column, removed) for column in lost[there].T], axis=-1)
-    parts["deletion"] = deletion, sums(np.ones(len(removed)), removed)[..., None]
+        parts["gradient"] = means(sums(e, by_head, H), sums(np.ones(len(e)), by_head, H))
+    deletion = np.stack([sums(column, removed) for column in lost.T], axis=-1)
+    parts["deletion"] = means(deletion, sums(np.ones(len(removed)), removed)[..., None])
     if measured.attention is not None:
         held = sums(np.ones(len(e)), where)
-        received = [(sums(layer[known].astype(np.float64), where), held) for layer in measured.attention]
+        received = [means(sums(layer[known].astype(np.float64), where), held) for layer in measured.attention]
         parts["attention"] = received[-1]
         parts |= {f"attention_layer_{i + 1}": layer for i, layer in enumerate(received[:-1])}
     return parts
-
-
-def mean(sums: Floats, weights: Floats, leave: int | None = None) -> Floats:
-    """Σ over groups of sums / Σ of weights, without one group if asked; nan where nothing was measured."""
-    top, bottom = sums.sum(axis=0), np.broadcast_to(weights.sum(axis=0), sums.shape[1:])
-    if leave is not None:
-        top, bottom = top - sums[leave], bottom - weights[leave]
-    return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0.5))
 
 
 def correlate(whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:

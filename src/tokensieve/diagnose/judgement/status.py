@@ -82,58 +82,55 @@ def judge(
     typical, slope = _scale(measured, use, found, words, means)
     much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
     sizes = [np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)]
-    is_shown = holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & behaves
-    table: list[dict[str, object]] = []
-    for s, rows, middle, proved in zip(words, rows_of, means, is_shown, strict=True):
-        if use["inputs"][s] < FEWEST:
-            continue
-        n, k = len(rows), int(middle.argmax()) if H > 1 else int(middle[0] > 0)
-        h = k if H > 1 else 0
-        effect, half, margin, helps = abs(float(middle[h])), math.nan, math.inf, -math.inf
-        if n >= FEWEST:
-            error = float(rows[:, h].std(ddof=1)) / np.sqrt(n)
-            t, single = (float(stats.t.isf(level, n - 1)) for level in (LEVEL / 2 / len(words), 0.025))
-            half, margin = single * error, t * error
-            helps = use["helps"][s] - t / single * (use["helps"][s] - use["helps_low"][s])
-        ends = float(found.posterior_interval[0][s, k]), float(found.posterior_interval[1][s, k])
-        low, high = (end - float(found.neutral[k]) for end in ends)
-        excess = (effect - margin - max(0.0, high) * slope) / typical
-        supported = found.q_value[s, k] < LEVEL and found.posterior_difference[s, k] > found.neutral[k]
-        if n < FEWEST or not proved:
-            status = Status.NOT_SHOWN
-        elif supported:
-            status = Status.CARRIES
-        elif helps > 0:
-            status = Status.CONTEXT
-        elif excess <= _LEAST:
-            status = Status.OTHER
-        elif max(-low, high) <= _TIGHT or high < 0:
-            status = Status.UNSUPPORTED if excess > _BEYOND and effect >= much else Status.OTHER
-        else:
-            status = Status.RARE
-        need, used = max(float(needed[s, k]), 0.0), float(use["use"][s])
-        table.append(
-            dict[str, object]({name: float(column[s]) for name, column in use.items()})
-            | {"token": str(found.tokens[s]), "class": found.classes[k], "status": str(status)}
-            | {"beyond": max(used - need, 0.0), "needed": need, "strength": effect / typical, "excess": excess}
-            | {"effect": effect, "effect_low": effect - half, "effect_high": effect + half}
-            | {
-                "inputs": int(use["inputs"][s]),
-                "documents": int(found.documents[s]),
-                "neutral": float(found.neutral[k]),
-            }
-            | {"posterior_difference": float(found.posterior_difference[s, k]), "q_value": float(found.q_value[s, k])}
-            | {"posterior_low": ends[0], "posterior_high": ends[1]}
-        )
+    proved = holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & behaves
+    n, at = np.array([len(rows) for rows in rows_of]), np.arange(len(words))
+    k = means.argmax(axis=1) if H > 1 else (means[:, 0] > 0).astype(np.int64)
+    h, enough, degrees = k if H > 1 else 0 * k, n >= FEWEST, np.maximum(n - 1, 1)
+    effect = np.abs(means[at, h])
+    spread = [rows[:, j].std(ddof=1) if len(rows) >= FEWEST else math.nan for rows, j in zip(rows_of, h, strict=True)]
+    error = np.array(spread) / np.sqrt(np.maximum(n, 1))
+    t, single = (stats.t.isf(level, degrees) for level in (LEVEL / 2 / max(len(words), 1), 0.025))
+    mine = {name: column[words] for name, column in use.items()}
+    helps = np.where(enough, mine["helps"] - t / single * (mine["helps"] - mine["helps_low"]), -math.inf)
+    neutral, difference, q = found.neutral[k], found.posterior_difference[words, k], found.q_value[words, k]
+    ends = [end[words, k] for end in found.posterior_interval]
+    low, high = ends[0] - neutral, ends[1] - neutral
+    excess = np.where(enough, (effect - t * error - np.maximum(0.0, high) * slope) / typical, -math.inf)
+    tight = (np.maximum(-low, high) <= _TIGHT) | (high < 0)
+    # the first that holds
+    kinds = {
+        Status.NOT_SHOWN: ~(enough & proved),
+        Status.CARRIES: (q < LEVEL) & (difference > neutral),
+        Status.CONTEXT: helps > 0,
+        Status.OTHER: (excess <= _LEAST) | (tight & ((excess <= _BEYOND) | (effect < much))),
+        Status.UNSUPPORTED: tight,
+    }
+    need = np.maximum(needed[words, k], 0.0)
+    columns = {
+        "token": [str(found.tokens[s]) for s in words],
+        "class": [found.classes[i] for i in k],
+        "status": np.select(list(kinds.values()), list(map(str, kinds)), str(Status.RARE)).tolist(),
+        **mine,
+        **{
+            "beyond": np.maximum(mine["use"] - need, 0.0),
+            "needed": need,
+            "strength": effect / typical,
+            "excess": excess,
+        },
+        **{"effect": effect, "effect_low": effect - single * error, "effect_high": effect + single * error},
+        **{"documents": found.documents[words], "neutral": neutral, "q_value": q},
+        **{"posterior_difference": difference, "posterior_low": ends[0], "posterior_high": ends[1]},
+    }
     numbers = (
         "use use_low use_high beyond needed share mean flipped concentration helps helps_low helps_high effect effect_low "
         "effect_high strength excess inputs documents posterior_difference posterior_low posterior_high neutral q_value"
     )
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(("token", "class", "status"), pl.String)
     schema |= dict.fromkeys(numbers.split(), pl.Float64) | {"inputs": pl.Int64, "documents": pl.Int64}
+    table = pl.DataFrame({name: pl.Series(columns[name]).cast(kind) for name, kind in schema.items()})
     hidden = pl.col("status") == str(Status.NOT_SHOWN)
     order = (hidden, "beyond", "use", "token")
-    return pl.DataFrame(table, schema=schema).sort(*order, descending=[False, True, True, False])
+    return table.filter(pl.col("inputs") >= FEWEST).sort(*order, descending=[False, True, True, False])
 
 
 def needed_weights(counts: Counts) -> Floats:

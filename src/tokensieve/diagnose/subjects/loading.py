@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
@@ -318,20 +317,14 @@ def _require_libraries() -> Any:
 def _quietly() -> Iterator[Any]:
     """The library without its progress bars and advice; what matters is checked here."""
     transformers = _require_libraries()
-    talk = transformers.utils.logging
-    level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
-    logs = [logging.getLogger(name) for name in ("huggingface_hub", "httpx", "urllib3")]
-    before = [log.level for log in logs]
-    talk.set_verbosity(logging.CRITICAL)
+    talk, before = transformers.utils.logging, logging.root.manager.disable
+    bars = talk.is_progress_bar_enabled()
+    logging.disable(logging.CRITICAL)
     talk.disable_progress_bar()
-    for log in logs:
-        log.setLevel(logging.CRITICAL)
     try:
         yield transformers
     finally:
-        talk.set_verbosity(level)
-        for log, loudness in zip(logs, before, strict=True):
-            log.setLevel(loudness)
+        logging.disable(before)
         if bars:
             talk.enable_progress_bar()
 
@@ -359,15 +352,3 @@ def untrained_twin(model: Any, seed: int) -> Any:
         config._attn_implementation = "eager"
         twin = type(model)(config).to(torch.float32)
     return twin.to(next(model.parameters()).device)
-
-
-def weights_digest(model: Any) -> str:
-    """Fingerprint of names, types, shapes and bytes of all weights."""
-    import torch
-
-    parts: list[object] = []
-    for name, x in sorted(model.state_dict().items()):
-        if isinstance(x, torch.Tensor):
-            plain = (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous()
-            parts += [name, str(plain.dtype), tuple(plain.shape), plain.flatten().view(torch.uint8).numpy()]
-    return fingerprint(*parts)

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.windows import Frame, Input
@@ -85,6 +86,15 @@ class Reader:
             self.differentiable = False
         self.reads, self._offset, self.layers = self._find_position(probe)
         self.reads_text = self.differentiable and self.reads == "last" and self._offset >= len(frame.after)
+
+    def digest(self) -> str:
+        """Fingerprint of names, types, shapes and bytes of all weights."""
+        parts: list[object] = []
+        for name, x in sorted(self._model.state_dict().items()):
+            if isinstance(x, torch.Tensor):
+                plain = (x.int_repr() if x.is_quantized else x).detach().cpu().contiguous()
+                parts += [name, str(plain.dtype), tuple(plain.shape), plain.flatten().view(torch.uint8).numpy()]
+        return fingerprint(*parts)
 
     def logits(self, batch: Sequence[Input]) -> Floats:
         """Logits alone, shape (B, M)."""
