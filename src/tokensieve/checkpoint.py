@@ -36,13 +36,9 @@ def fingerprint(*parts: object) -> str:
 
 
 def save(path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, object]) -> None:
-    """Write a checkpoint, whole or not at all, into a folder that exists.
+    """Write arrays and the rest of the state, as JSON values, whole or not at all, into a folder that exists.
 
-    Args:
-        path: the file.
-        mark: `fingerprint` of everything that decides the run: data, settings, start.
-        arrays: by name.
-        state: the rest, as JSON values.
+    `mark`: `fingerprint` of everything that decides the run: data, settings, start.
 
     Raises:
         InputError: the file cannot be written.

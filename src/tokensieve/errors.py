@@ -10,11 +10,7 @@ class InputError(ValueError):
 
 
 def check_memory(needed: float, what: str) -> None:
-    """Refuse, before anything is allocated, what cannot fit into this machine.
-
-    Args:
-        needed: bytes, roughly.
-        what: the options that decide it, for people.
+    """Refuse, before anything is allocated, what cannot fit into this machine: bytes, roughly, and the options that decide it.
 
     Raises:
         InputError: the machine has less memory than that.

@@ -47,13 +47,7 @@ def line(message: str, limit: int = 500) -> str:
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A plain HTML table for notebooks, with everything in it escaped.
-
-    Args:
-        caption: a sentence above it.
-        head: names of the columns.
-        rows: cells: text as it is, numbers to three digits.
-    """
+    """A plain HTML table for notebooks, with everything in it escaped and numbers to three digits."""
 
     def cell(value: object) -> str:
         if isinstance(value, float):

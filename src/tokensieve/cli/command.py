@@ -92,12 +92,7 @@ class _Option(click.Option):
 
 
 class _Argument(click.Argument):
-    """An argument with an explanation."""
-
-    def __init__(self, name: str, annotation: str, required: bool, explained: str) -> None:
-        kind = click.Path(path_type=Path) if "Path" in annotation else None
-        super().__init__([name], required=required, nargs=-1 if _MANY.search(annotation) else 1, type=kind)
-        self.explained = explained
+    explained = ""
 
 
 class _Command(click.Command):
@@ -165,12 +160,15 @@ def command(without: str = "", **arguments: str) -> Callable[[Callable[..., int 
             annotation, default = str(parameter.annotation), parameter.default
             kind: Any = function.__globals__.get(annotation)
             if name in arguments:
-                required = default is inspect.Parameter.empty
-                parameters.append(_Argument(name, annotation, required, arguments[name]))
+                required, many = default is inspect.Parameter.empty, bool(_MANY.search(annotation))
+                path = click.Path(path_type=Path) if "Path" in annotation else None
+                one = _Argument([name], required=required, nargs=-1 if many else 1, type=path)
+                one.explained = arguments[name]
+                parameters.append(one)
                 defaults[name] = None if required else default
             elif is_dataclass(kind):
-                made = [one for one in _fields(kind) if one.name not in {*own, *without.split()}]
-                groups[name] = (kind, [str(one.name) for one in made])
+                made = [field for field in _fields(kind) if field.name not in {*own, *without.split()}]
+                groups[name] = (kind, [str(field.name) for field in made])
                 parameters += made
             else:
                 defaults[name] = default.default
@@ -221,7 +219,7 @@ def run(arguments: list[str]) -> int:
 
 
 def out_option(default: str) -> Any:
-    """--out FOLDER."""
+    """The folder for the results."""
     return option(Path(default), "Folder for the results.", metavar="FOLDER")
 
 

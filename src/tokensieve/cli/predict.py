@@ -105,10 +105,7 @@ def _classified(
 ) -> tuple[pl.DataFrame, Score | None]:
     """label (where they are scored), class, probability, answer, unknown_words, P(…) of each class; and the score.
 
-    Args:
-        model: of labels.
-        rows: the documents (`read_rows`).
-        final: label in the source → label in training; None without labels.
+    `final`: label in the source → label in training; None without labels.
     """
     import polars as pl
 

@@ -43,15 +43,7 @@ def render(result: Any, notebook: bool = False) -> str:
 
 
 def page(report: Report, drawings: Drawings | None = None) -> str:
-    """The report as one page of less than 5 MB: a function of the report alone.
-
-    Args:
-        report: of any result.
-        drawings: of its pictures, where they are drawn already.
-
-    Returns:
-        HTML, complete.
-    """
+    """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn already."""
     drawings = draw(pictures_of(report)) if drawings is None else drawings
     interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
     code, style = _read("page.js"), _read("page.css")

@@ -47,11 +47,7 @@ class Console(rich_console.Console):
 def show(report: Report, out: Path | None = None, seconds: float | None = None, console: Console | None = None) -> None:
     """Print a report: its title and verdict, then its blocks; pictures and the small print are for the page.
 
-    Args:
-        report: of any result.
-        out: the folder that its files are in, which the last line names.
-        seconds: that it took, for the last line.
-        console: where to; standard output if None.
+    The last line names `out`, the folder of its files, and how many seconds it took.
     """
     console = console or Console()
     console.print(Line(report.title, style="dim"))
@@ -91,12 +87,7 @@ def show_score(score: Score, brief: bool = False) -> None:
 
 
 def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:
-    """How often the first answer is the preferred one, in words and as JSON values.
-
-    Args:
-        frame: of `tokensieve.model.explanation.answer_pairs`.
-        columns: of the two answers.
-    """
+    """How often the first answer is the preferred one (`answer_pairs`), in words and as JSON values; columns of the two answers."""
     known = frame.drop_nulls("answer")["answer"].to_numpy()
     share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
     loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None

@@ -47,7 +47,6 @@ def save(
 
     Args:
         result: of any command, such as that of `tokensieve.audit`.
-        folder: made if missing.
         pictures: also each picture as SVG and PNG.
         start: when the work began (`time.perf_counter`), for the total of seconds; the sum of the stages if None.
         for_print: each picture also as PDF, and what it shows as CSV.

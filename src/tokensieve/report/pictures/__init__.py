@@ -56,11 +56,9 @@ def pictures_of(report: Report) -> list[Picture]:
 
 
 def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
-    """Draw pictures as SVG; where that fails, a line on standard error says so, and there are none.
+    """Draw pictures, each with a name of its own, as SVG and also as "png", "pdf" or "csv".
 
-    Args:
-        pictures: each with a name of its own.
-        also: further endings: "png", "pdf" or "csv".
+    Where that fails, a line on standard error says so, and there are none.
     """
     if not pictures:
         return {}

@@ -112,11 +112,7 @@ def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.
 def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[Any, Data, str]:
     """Token types against α: circles with names, their data, and how many of them are shown.
 
-    Args:
-        tokens: token, documents, alpha, category (`SIDES`) and the column `of`.
-        of: the column up.
-        title: of the axis up.
-        seed: of the choice of points.
+    The tokens have columns token, documents, alpha, category (`SIDES`), and the column `of`, which goes up.
     """
     largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
     x = pl.col("alpha") / largest  # under the names that the audit's pictures use
