@@ -24,6 +24,7 @@ residual connection and no bias anywhere, because the formulas that they give ha
 
 from __future__ import annotations
 
+import io
 import math
 import time
 from collections.abc import Mapping
@@ -49,7 +50,6 @@ except ImportError as error:
 
 KINDS = ("one-layer", "two-layer", "key-query", "mlp")
 CPU_BUDGET = 2**19  # numbers in a chunk's largest array: a core's cache holds a few of them, and little is padded
-GPU_BUDGET = 2**25
 SAVE_SECONDS = 60.0
 _Parameters = dict[str, torch.Tensor]
 _Chunk = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -162,10 +162,10 @@ class _DeepState:
         return done >= settings.epochs or done - best >= settings.patience
 
     def save(self, path: Path, mark: str) -> None:
-        moments = self.optimizer.state_dict()["state"]
-        arrays = {name: x.cpu().numpy() for name, x in self.parameters.items()}
-        arrays |= {f"{i}.{name}": x.cpu().numpy() for i, found in moments.items() for name, x in found.items()}
-        arrays |= {"scores": np.stack(self.scores), "values": np.stack(self.values)}
+        state = io.BytesIO()
+        torch.save((self.parameters, self.optimizer.state_dict()), state)
+        arrays = {"scores": np.stack(self.scores), "values": np.stack(self.values)}
+        arrays["state"] = np.frombuffer(state.getvalue(), np.uint8)
         disk.save(path, mark, arrays, {"rows": self.rows})
 
     def resume(self, path: Path, mark: str) -> bool:
@@ -174,14 +174,10 @@ class _DeepState:
         if found is None:
             return False
         arrays, rest = found
+        parameters, optimizer = torch.load(io.BytesIO(arrays["state"].tobytes()), weights_only=True)
         for name, x in self.parameters.items():
-            x.copy_(torch.from_numpy(arrays[name]))
-        moments: dict[int, dict[str, torch.Tensor]] = {}
-        for name in (name for name in arrays if "." in name):
-            position, _, moment = name.partition(".")
-            x = torch.from_numpy(arrays[name])
-            moments.setdefault(int(position), {})[moment] = x.reshape(()) if moment == "step" else x
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+            x.copy_(parameters[name])
+        self.optimizer.load_state_dict(optimizer)
         self.rows, self.scores, self.values = rest["rows"], list(arrays["scores"]), list(arrays["values"])
         return True
 
@@ -309,7 +305,7 @@ def _chunks(counts: Counts, documents: Ints, settings: DeepSettings) -> list[Int
     """
     sizes = np.diff(counts.matrix.indptr)[documents].astype(np.int64)
     order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
-    budget = CPU_BUDGET if find_device(settings.device).type == "cpu" else GPU_BUDGET
+    budget = CPU_BUDGET if find_device(settings.device).type == "cpu" else 2**25
     found, first = [], 0
     while first < len(order):
         m = int(sizes[order[first]])
@@ -338,13 +334,7 @@ def _pad(counts: Counts, documents: Ints, like: torch.Tensor) -> _Chunk:
 
 
 def _logits(settings: DeepSettings, parameters: _Parameters, chunk: _Chunk) -> torch.Tensor:
-    """f of each document, shape (B, H).
-
-    Args:
-        settings: which model, and its `scaled` and `residual`.
-        parameters: E holds the rows of the chunk's types only, shape (U, d).
-        chunk: B documents, each with at least one type.
-    """
+    """f of B documents, each with at least one type, shape (B, H); E holds the rows of the chunk's types only, shape (U, d)."""
     kind, E = settings.kind, parameters["E"]
     _, ids, log_counts = chunk
     # what a type's row alone decides is computed once per type, not once per document that contains it

@@ -15,8 +15,10 @@ from scipy import stats
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts, Floats
 
-_ROWS = tomllib.loads(files("tokensieve.reproduce").joinpath("paper.toml").read_text(encoding="utf-8"))
-PAPER = {name: pl.DataFrame(columns) for name, columns in _ROWS.items()}
+PAPER = {  # its tables
+    name: pl.DataFrame(columns)
+    for name, columns in tomllib.loads(files("tokensieve.reproduce").joinpath("paper.toml").read_text("utf-8")).items()
+}
 FEWEST = 3  # types that a bin needs to count for a criterion
 V_SHAPED = 0.85  # least rank correlation of scores with the size of the posterior difference
 SYMBOLS = {"value": "E_sᵀv", "score": "E_sᵀp"}
@@ -81,16 +83,16 @@ def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
 
 
 def bins(tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Mean and standard deviation over types in bins of x; empty bins have no row.
-
-    Columns: x (centre), types, few (fewer than three types, which no criterion counts), for each of value and score that
-    `tokens` has {of}_mean and {of}_sd, and paper_{of} for each of them that `theirs` has.
+    """Mean and standard deviation over types in bins of x; types beyond the outer edges count in the outer bins.
 
     Args:
         tokens: column x, and value or score.
         x: what the bins are bins of.
-        theirs: a table of `PAPER`, whose own bins are then used; else 20 equal bins of [−1, 1]. Types beyond the outer edges
-            count in the outer bins.
+        theirs: a table of `PAPER`, whose own bins are then used; else 20 equal bins of [−1, 1].
+
+    Returns:
+        x (centre), types, few (fewer than three types, which no criterion counts), for each of value and score that `tokens` has
+        {of}_mean and {of}_sd, and paper_{of} for each of them that `theirs` has; empty bins have no row.
     """
     edges = np.linspace(-1, 1, 21) if theirs is None else bin_edges(theirs["x"].to_numpy())
     centres = (edges[:-1] + edges[1:]) / 2 if theirs is None else theirs["x"].to_numpy()
@@ -126,13 +128,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def shape_measurements(table: pl.DataFrame, where: str, judged: bool = True) -> list[Measurement]:
-    """Values rise with the posterior difference; scores are V-shaped in it.
-
-    Args:
-        table: bins with value_mean and score_mean.
-        where: what was measured, for the name of the figure.
-        judged: whether the criteria decide; otherwise the figures are only reported.
-    """
+    """Values rise with the posterior difference; scores are V-shaped in it. Unless judged, figures are only reported."""
     rows = table.filter(pl.col("types") >= FEWEST)
     value, score = spearman(rows["x"], rows["value_mean"]), spearman(rows["x"].abs(), rows["score_mean"])
     return [
@@ -147,9 +143,8 @@ def spread_measurements(table: pl.DataFrame, where: str) -> list[Measurement]:
     for of, symbol in SYMBOLS.items():
         spread, width = spread_and_range(table, of)
         name = f"{where}: mean standard deviation of {symbol} within bins"
-        out.append(Measurement(name, spread))
         relative = spread / width if width else math.nan
-        out.append(Measurement(f"{name}, as a fraction of the range of the means", relative))
+        out += [Measurement(name, spread), Measurement(f"{name}, as a fraction of the range of the means", relative)]
     return out
 
 
@@ -177,15 +172,10 @@ def beside_the_paper(
 
 
 def _ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:
-    """What smooth shapes without any noise correlate with the paper's row: curve → correlation.
+    """What smooth shapes without any noise correlate with the paper's row (centres x, means y): curve → correlation.
 
     For values, which rise: a line, sign(x), and tanh(x/s) at its best s. For scores, which are V-shaped: |x|, and
     |x − c|^γ at its best c and γ. No model that gives such a shape can agree better with a row that is noisy itself.
-
-    Args:
-        x: bin centres.
-        y: the paper's means there.
-        of: "value" or "score".
     """
     size = float(np.abs(x).max())
     if of == "value":

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
 
 import polars as pl
 
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.reproduce.bench import TITLES
-from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment
+from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, Values
 from tokensieve.reproduce.measures import SYMBOLS
 from tokensieve.reproduce.result import (
     EXPLAINED,
@@ -48,12 +47,8 @@ def compose_report(study: Reproduction) -> Report:
     ]
     heads = ("Experiment", "The paper shows", "We see", "Verdict")
     table = Table("What holds", tuple(map(Column, heads)), rows)
-    reading = Section(
-        "How to read this page",
-        tuple(Text(subscripts(text)) for text in _HOW_TO_READ),
-        folded=True,
-        only=("html", "markdown"),
-    )
+    said = tuple(Text(subscripts(text)) for text in _HOW_TO_READ)
+    reading = Section("How to read this page", said, folded=True, only=("html", "markdown"))
     blocks: tuple[Block, ...] = (
         Text(lead, "lead"),
         table,
@@ -81,11 +76,11 @@ def describe_experiments(experiments: Sequence[Experiment]) -> Report:
 
 def _headline(study: Reproduction) -> str:
     tally = {verdict: n for verdict, n in study.tally().items() if n}
-    names = {EXPLAINED: "reproduced under another reading"}
-    parts = [f"{n} {names.get(verdict, verdict)}" for verdict, n in tally.items()]
+    names = [{EXPLAINED: "reproduced under another reading"}.get(verdict, verdict) for verdict in tally]
+    parts = [f"{n} {name}" for n, name in zip(tally.values(), names, strict=True)]
     total = sum(tally.values())
     if len(parts) == 1:
-        return f"{'All ' if total > 1 else ''}{total} experiment{'s' * (total != 1)} {parts[0].split(' ', 1)[1]}."
+        return f"{'All ' if total > 1 else ''}{total} experiment{'s' * (total != 1)} {names[0]}."
     return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
 
 
@@ -136,17 +131,10 @@ def _figures(result: ExperimentResult) -> Table:
     rows = []
     for one, values, passed in result.over_seeds():
         if one.judged:
-            paper = None if one.paper is None else one.paper
-            name = subscripts(one.name)
-            rows.append((name, result.spread(values), one.bounds, paper, one.ceiling, f"{passed} of {len(values)}"))
-    columns = (
-        Column("Figure"),
-        Column("Ours"),
-        Column("Criterion"),
-        Column("The paper", "plain"),
-        Column("Best possible", "plain", 3),
-        Column("Seeds that meet it"),
-    )
+            met = f"{passed} of {len(values)}"
+            rows.append((subscripts(one.name), result.spread(values), one.bounds, one.paper, one.ceiling, met))
+    paper, best = Column("The paper", "plain"), Column("Best possible", "plain", 3)
+    columns = (Column("Figure"), Column("Ours"), Column("Criterion"), paper, best, Column("Seeds that meet it"))
     return Table("What decides", columns, rows, only=("html",))
 
 
@@ -162,15 +150,14 @@ def _reviewers(study: Reproduction) -> Section:
         ours = one.get("ours") or (f"{_verdict_cell(result)}: {result.in_words()}" if result else "")
         rows.append((one["who"], one["question"], one["answer"], one.get("experiment"), subscripts(ours)))
     heads = ("Reviewer", "Asked", "The authors' answer, in our words", "Our experiment", "Our result")
-    return Section(
-        "What the reviewers asked", (Table("", tuple(map(Column, heads)), rows, first=30),), only=("html", "markdown")
-    )
+    table = Table("", tuple(map(Column, heads)), rows, first=30)
+    return Section("What the reviewers asked", (table,), only=("html", "markdown"))
 
 
 def _pictures(result: ExperimentResult) -> list[Picture]:
     """One picture: panels of bins over token types, or lines, from the tables of the default reading."""
     first, tables = result.finished()[0].tables, result.tables
-    rows: list[list[Mapping[str, Any]]] = []
+    rows: list[list[Values]] = []
     for name, table in tables.items():
         points = first.get("tokens" + name.removeprefix("bins"))
         if name.startswith("bins") and points is not None:
@@ -196,13 +183,13 @@ def _pictures(result: ExperimentResult) -> list[Picture]:
     return [Picture(result.id, "reproduce-panels", {"rows": rows}, title, caption, description, wide=True)]
 
 
-def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> dict[str, Any]:
+def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> Values:
     """Bin means with their spread over a sample of the types, and the paper's means beside them."""
     x = "importance" if "importance" in tokens.columns else "posterior_difference"
     mean, sd = pl.col(f"{of}_mean"), pl.col(f"{of}_sd")
     shown = table.select("x", "few", mean=mean, low=mean - sd, high=mean + sd, least=f"{of}_low", most=f"{of}_high")
     sample = tokens.gather_every(max(1, -(-tokens.height // 300)))  # 300 types fill a panel
-    panel: dict[str, Any] = {"kind": "bins", "title": part, "x": x.replace("_", " "), "y": SYMBOLS[of]}
+    panel: dict[str, object] = {"kind": "bins", "title": part, "x": x.replace("_", " "), "y": SYMBOLS[of]}
     panel |= {"bins": shown.to_dicts()}
     panel |= {"points": sample.select(x=pl.col(x).round(5), y=pl.col(of).round(4)).drop_nans().to_dicts()}
     if f"paper_{of}" in table.columns:
@@ -210,16 +197,12 @@ def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> dic
     return panel
 
 
-def _line_panel(table: pl.DataFrame) -> dict[str, Any]:
+def _line_panel(table: pl.DataFrame) -> Values:
     """Lines of a figure against steps or dimensions: means over seeds with their range."""
     x, y = ("step", "test_accuracy") if "step" in table.columns else ("d", "value")
     over = table.group_by("by", x, maintain_order=True).agg(mean=pl.mean(y), least=pl.min(y), most=pl.max(y))
-    names = {
-        "value_spearman": "Spearman of E_sᵀv",
-        "score_spearman": "Spearman of E_sᵀp",
-        "test_accuracy": "test accuracy",
-    }
-    by = pl.col("by").cast(pl.String).str.replace_many(names)
+    names = {f"{of}_spearman": f"Spearman of {symbol}" for of, symbol in SYMBOLS.items()}
+    by = pl.col("by").cast(pl.String).str.replace_many(names | {"test_accuracy": "test accuracy"})
     rows = over.select("mean", "least", "most", x=x, by=by)
     title = "test accuracy" if y == "test_accuracy" else "Spearman, accuracy"
     return {"kind": "lines", "title": "", "x": x, "y": title, "lines": rows.to_dicts(), "log": x == "d"}

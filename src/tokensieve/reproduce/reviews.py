@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +15,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.embeddings import Start, Training, evaluate
 from tokensieve.reproduce.bench import TITLES, Bench, Split
+from tokensieve.reproduce.experiment import Values
 from tokensieve.reproduce.measures import (
     SYMBOLS,
     V_SHAPED,
@@ -34,7 +34,7 @@ from tokensieve.theory.one_step import one_step
 # the paper's figures, and how far from them ours may be
 _THEIRS = {"frozen": {"accuracy": 0.72, "loss": 0.6}, "trained": {"accuracy": 0.95, "loss": 0.1}}
 _WIDTHS = {"accuracy": 0.03, "loss": 0.1}
-_RULES: dict[str, dict[str, Any]] = {
+_RULES: dict[str, Values] = {
     "one relevant token (Assumption 1)": {},
     "3 relevant tokens": {"relevant_per_document": 3},
     "partly relevant, 10% on the other side": {"leak": 0.1},
@@ -48,9 +48,9 @@ _DEEP = ("two-layer", "key-query", "mlp")
 
 def _frozen(bench: Bench) -> SeedRun:
     """Train p and v alone, with the common and with larger steps, then all, on each data set."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Values] = []
     curves: list[pl.DataFrame] = []
-    kinds: dict[str, dict[str, Any]] = {
+    kinds: dict[str, Values] = {
         "frozen": {"frozen": ("E",)},
         "frozen, larger steps": {"frozen": ("E",), "learning_rate": bench.settings["larger_rate"]},
         "trained": {"frozen": ()},
@@ -82,10 +82,10 @@ def _frozen(bench: Bench) -> SeedRun:
     return SeedRun(measured, {"accuracy": table, "curves": pl.concat(curves)}, tuple(accuracy))
 
 
-def _nearest(path: pl.DataFrame, of: str, theirs: Mapping[str, float]) -> dict[str, Any]:
+def _nearest(path: pl.DataFrame, of: str, theirs: Mapping[str, float]) -> Values:
     """The record whose accuracy and loss are nearest to the paper's, in units of the criterion's widths; the first of several."""
 
-    def distance(row: dict[str, Any]) -> float:
+    def distance(row: Values) -> float:
         return max(float(abs(row[f"{of}_{figure}"] - theirs[figure])) / width for figure, width in _WIDTHS.items())
 
     return min(path.drop_nulls([f"{of}_{figure}" for figure in _WIDTHS]).to_dicts(), key=distance)
@@ -197,18 +197,17 @@ def _dimension(bench: Bench) -> SeedRun:
         row = _shapes_at(d, tables[f"bins-{d}"], training)
         rows.append(row | {"one_step_r2": step.r2, "relative_remainder": step.relative_remainder})
     found = pl.DataFrame(rows)
-    large = [row for row in rows if row["d"] >= least]
+    measured = []
+    for (of, symbol), bound in zip(SYMBOLS.items(), (0.95, V_SHAPED), strict=True):
+        worst = min(row[f"{of}_spearman"] for row in rows if row["d"] >= least)
+        measured.append(Measurement(f"least Spearman of {symbol} for d ≥ {least}", worst, bound))
     fall = float(stats.linregress(np.log(found["d"].to_numpy()), np.log(found["relative_remainder"].to_numpy())).slope)
-    measured = (
-        Measurement(f"least Spearman of E_sᵀv for d ≥ {least}", min(r["value_spearman"] for r in large), 0.95),
-        Measurement(f"least Spearman of E_sᵀp for d ≥ {least}", min(r["score_spearman"] for r in large), V_SHAPED),
-        Measurement("exponent of d in the relative remainder of one step", fall, -0.6, -0.4),
-    )
+    measured.append(Measurement("exponent of d in the relative remainder of one step", fall, -0.6, -0.4))
     shapes = found.unpivot(["value_spearman", "score_spearman", "test_accuracy"], index="d", variable_name="by")
-    return SeedRun(measured, {"dimensions": found, "shapes": shapes, **tables})
+    return SeedRun(tuple(measured), {"dimensions": found, "shapes": shapes, **tables})
 
 
-def _shapes_at(d: int, table: pl.DataFrame, training: Training) -> dict[str, Any]:
+def _shapes_at(d: int, table: pl.DataFrame, training: Training) -> dict[str, float]:
     value, score = shape_measurements(table, "")
     accuracy = training.trajectory["test_accuracy"][training.best()]
     return {"d": d, "value_spearman": value.value, "score_spearman": score.value, "test_accuracy": accuracy}
@@ -216,7 +215,7 @@ def _shapes_at(d: int, table: pl.DataFrame, training: Training) -> dict[str, Any
 
 def _beyond(bench: Bench) -> SeedRun:
     """How far one-step importance carries: rules against models, then d and a trained v on independent tokens."""
-    at: dict[str, dict[str, Any]] = {}
+    at: dict[str, Values] = {}
     for k, (name, rule) in enumerate(_RULES.items()):
         bench.part(0.7 * k / len(_RULES), 0.7 * (k + 1) / len(_RULES))(name, 0.0)
         n = bench.settings["documents"]
@@ -248,7 +247,7 @@ def _beyond(bench: Bench) -> SeedRun:
         measured.append(Measurement(f"{every}: test accuracy on {name}, less its ceiling {top:.1%}", over, high=0.03))
     least = min(at["negation"][pairs], at["xor"][pairs])
     measured.append(Measurement("pairs as types: least test accuracy on negation and xor", least, 0.9))
-    for of, symbol, bound in (("value", "E_sᵀv", 0.95), ("score", "E_sᵀp", V_SHAPED)):
+    for (of, symbol), bound in zip(SYMBOLS.items(), (0.95, V_SHAPED), strict=True):
         worst = min(judged[f"{of}_spearman"].to_list())
         measured.append(Measurement(f"least Spearman of {symbol} over d, v fixed or trained", worst, bound))
     shapes = dimensions.unpivot(["value_spearman", "score_spearman"], index=["d", "v"])

@@ -27,8 +27,6 @@ from tokensieve.reproduce.experiment import DEFAULT, Experiment, ReproduceSettin
 from tokensieve.reproduce.measures import Measurement
 from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
 
-Done = Callable[[str, str, SeedRun, bool], None]
-
 
 class _Task:
     """One run: what, how, where its result is kept, and the fingerprint of everything that decides it."""
@@ -88,7 +86,7 @@ def reproduce(
     settings: ReproduceSettings,
     out: Path,
     tell: Progress = silent,
-    done: Done = lambda id, reading, run, taken_over: None,
+    done: Callable[[str, str, SeedRun, bool], None] = lambda id, reading, run, taken_over: None,
 ) -> Reproduction:
     """Run experiments over seeds and readings; each run is written to `out` when it ends.
 
