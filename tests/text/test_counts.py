@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Counts, find, tally
+from tokensieve.text.counts import Counts, tally
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
 
@@ -78,23 +78,3 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
 def test_tally_of_nothing_known() -> None:
     assert tally(np.full((3, 1), -1, np.int32), np.array([0, 3]), 0).shape == (1, 1)
     assert tally(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
-
-
-@given(st.lists(st.integers(0, 2**62), unique=True, max_size=50), st.integers(0, 2**31))
-@settings(deadline=None)
-def test_what_is_found_is_where_it_lies(keys: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    wanted = np.concatenate([rng.permutation(keys), rng.integers(-3, 2**62, 20)]).astype(np.int64)
-    place = {key: i for i, key in enumerate(keys)}
-    assert find(np.array(keys, dtype=np.int64), wanted).tolist() == [place.get(int(key), -1) for key in wanted]
-
-
-def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    keys = np.unique(rng.integers(0, 10**9, 5_000))
-    wanted = np.where(rng.random(250_000) < 0.5, rng.choice(keys, 250_000), rng.integers(-1, 10**9, 250_000))
-    found = []
-    for cores in (1, 2, 3):
-        monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
-        found.append(find(keys, wanted).tobytes())
-    assert found[0] == found[1] == found[2]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
 
 
-def names_from(given: str | Sequence[str]) -> tuple[str, ...]:
+def _names_from(given: str | Sequence[str]) -> tuple[str, ...]:
     """Names from the command line, separated by commas, from one option or from several."""
     items = [given] if isinstance(given, str) else given
     return tuple(name.strip() for item in items for name in item.split(",") if name.strip())
@@ -42,11 +42,10 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
     return names[0] if len(names) == 1 else names
 
 
-@dataclass(frozen=True)
 class Pairs:
     """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
 
-    Attributes:
+    Args:
         columns: the answers; without a winner or scores there are two, the preferred one first. One column may hold all answers of
             a prompt as a list; with scores and `by` it may also hold one answer per row.
         winner: column that names the preferred answer: the answer's column, its model or position (A/B, 1/2, 0/1), or a tie.
@@ -54,12 +53,6 @@ class Pairs:
         ranks: columns of the answers' ranks, of which the lower wins.
         ties: "half" counts a tie as half of each order; "drop" leaves it out.
     """
-
-    columns: tuple[str, ...]
-    winner: str | None = None
-    scores: tuple[str, ...] = ()
-    ranks: tuple[str, ...] = ()
-    ties: str = "half"
 
     def __init__(
         self,
@@ -69,9 +62,7 @@ class Pairs:
         ranks: str | Sequence[str] = (),
         ties: Literal["half", "drop"] = "half",
     ) -> None:
-        values = {"columns": columns, "winner": winner, "scores": names_from(scores), "ranks": names_from(ranks)}
-        for name, value in (values | {"ties": ties}).items():
-            object.__setattr__(self, name, value)
+        self.fields = {"pairs": columns, "winner": winner, "scores": scores, "ranks": ranks, "ties": ties}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +93,8 @@ class SourceSettings:
 
     def __post_init__(self) -> None:
         mark = self.separator
-        if mark is not None and (len(mark) != 1 or mark in '"\r\n\0'):
-            raise InputError(f"the separator must be one character, such as ; or |, not {mark!r}")
-        if self.separator is not None and len(self.separator.encode()) > 1:
-            raise InputError(f"the separator must be an ASCII character, such as ; or |, not {mark!r}")
+        if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n\0'):
+            raise InputError(f"the separator must be one character of ASCII, such as ; or |, not {mark!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,18 +133,18 @@ class ReadSettings(SourceSettings):
         None, "Column of where documents come from (site, month, judge).", metavar="COLUMN"
     )
     columns: Sequence[str] = option(
-        (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=names_from
+        (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=_names_from
     )
     stream: bool = option(False, "For data larger than memory: keep documents and counts in files under $TMPDIR.")
     pairs: Sequence[str] | Pairs | None = option(
-        None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=names_from
+        None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=_names_from
     )
     winner: str | None = option(None, "With --pairs: column that says which answer won.", metavar="COLUMN")
     scores: Sequence[str] = option(
-        (), "With --pairs: columns of the answers' scores.", metavar="COLUMN,…", parse=names_from
+        (), "With --pairs: columns of the answers' scores.", metavar="COLUMN,…", parse=_names_from
     )
     ranks: Sequence[str] = option(
-        (), "With --pairs: columns of the answers' ranks, best first.", metavar="COLUMN,…", parse=names_from
+        (), "With --pairs: columns of the answers' ranks, best first.", metavar="COLUMN,…", parse=_names_from
     )
     ties: Literal["half", "drop"] = option(
         "half", "With --pairs: count a tie as half a win for each answer, or drop it."
@@ -163,29 +152,16 @@ class ReadSettings(SourceSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.pairs, Pairs):
-            given = self.pairs
-            for name in ("winner", "scores", "ranks", "ties"):
-                object.__setattr__(self, name, getattr(given, name))
-            object.__setattr__(self, "pairs", given.columns)
-        elif self.pairs is not None:
-            object.__setattr__(
-                self, "pairs", names_from(self.pairs) if isinstance(self.pairs, str) else tuple(self.pairs)
-            )
-        for name in ("scores", "ranks", "columns"):
-            object.__setattr__(self, name, _tuple_of(name, getattr(self, name)))
+        for name, value in (self.pairs.fields if isinstance(self.pairs, Pairs) else {}).items():
+            object.__setattr__(self, name, value)
+        for name in ("scores", "ranks", "columns", "pairs"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, _names_from(given) if isinstance(given, str) else tuple(given))
         if self.split is not None and self.test is not None:
             raise InputError("give either a split column or a test source, not both")
         if self.duplicates not in ("keep", "drop"):
             raise InputError(f"duplicates is 'keep' or 'drop', not {self.duplicates!r}")
-        self._check_pairs()
-
-    @property
-    def columns_of_pairs(self) -> tuple[str, ...]:
-        """`pairs` as names; empty for labelled documents."""
-        return self.pairs.columns if isinstance(self.pairs, Pairs) else tuple(self.pairs or ())
-
-    def _check_pairs(self) -> None:
         if self.ties not in ("half", "drop"):
             raise InputError(f"--ties is half or drop, not {self.ties!r}")
         judged = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
@@ -193,41 +169,38 @@ class ReadSettings(SourceSettings):
             if judged:
                 raise InputError(f"--{judged[0]} needs the columns of the answers: add --pairs FIRST,SECOND")
             return
-        names = list(self.columns_of_pairs)
         if len(judged) > 1:
             raise InputError(f"give one of --{judged[0]} and --{judged[1]}, not both")
-        if (
-            not names
-            or not all(names)
-            or len(set(names)) < len(names)
-            or (len(names) != 2 and judged in ([], ["winner"]))
-        ):
+        names = self.columns_of_pairs
+        several = judged and judged != ["winner"]
+        if not names or not all(names) or len(set(names)) < len(names) or (len(names) != 2 and not several):
             raise InputError(
                 "--pairs names two different columns, the preferred answer first, such as chosen,rejected, not "
                 f"{','.join(map(str, names))!r}"
             )
-        for name in judged:
-            if name != "winner" and len(getattr(self, name)) != len(names):
-                raise InputError(f"--{name} names {len(getattr(self, name))} columns for {len(names)} of --pairs")
+        if several and len(getattr(self, judged[0])) != len(names):
+            raise InputError(f"--{judged[0]} names {len(getattr(self, judged[0]))} columns for {len(names)} of --pairs")
         for name in ("label", "group", "drop", "having", "label_separator", "columns"):
             if getattr(self, name):
-                flag = "--" + name.replace("_", "-")
                 raise InputError(
-                    f"{flag} is for labelled documents: --pairs names the columns that pairs need; beside it --by, --split and "
-                    "--test"
+                    f"--{name.replace('_', '-')} is for labelled documents: --pairs names the columns that pairs need; beside it "
+                    "--by, --split and --test"
                 )
-        for flag, value in (("--weight", self.sample_weight), ("--environments", self.environments)):
-            if value is not None:
-                raise InputError(f"{flag} is for labelled documents: leave it out beside --pairs")
-        if self.duplicates != "keep":
-            raise InputError("--duplicates is for labelled documents: leave it out beside --pairs")
+        others = {"weight": self.sample_weight is not None, "environments": self.environments is not None}
+        for name, given in (others | {"duplicates": self.duplicates != "keep"}).items():
+            if given:
+                raise InputError(f"--{name} is for labelled documents: leave it out beside --pairs")
+
+    @property
+    def columns_of_pairs(self) -> tuple[str, ...]:
+        """`pairs` as names; empty for labelled documents."""
+        return tuple(self.pairs) if isinstance(self.pairs, tuple) else ()
 
 
-def _tuple_of(name: str, value: Any) -> tuple[str, ...]:
-    return names_from(value) if isinstance(value, str) else tuple(value or ())
+S = TypeVar("S", bound=SourceSettings)
 
 
-def with_options(settings: Any, options: Mapping[str, Any]) -> Any:
+def with_options(settings: S, options: Mapping[str, object]) -> S:
     """The settings with some of their fields replaced.
 
     Raises:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints, find, tally
+from tokensieve.text.counts import Counts, Ints, tally
 from tokensieve.text.formatting import Bits, formatting_bits, formatting_names, is_formatting
 from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, storing
 from tokensieve.text.table import text_series
@@ -193,7 +193,10 @@ class Vocabulary:
         )
         level: NDArray[np.int32] = out[:, 0]
         for n, keys in enumerate(self.grams, start=1):
-            level = find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
+            wanted = pl.DataFrame({"key": _gram_keys(level, out[:, 0], stream.documents, len(self.words))})
+            known = pl.DataFrame({"key": keys, "at": np.arange(len(keys), dtype=np.int32)})
+            found = wanted.join(known, on="key", how="left", maintain_order="left")["at"]
+            level = found.fill_null(-1).to_numpy()
             out[:, n] = np.where(level >= 0, level + base, -1)
             base += len(keys)
         return out
