@@ -26,11 +26,7 @@ _LABEL_NAMES = "label labels class sentiment category target stars rating y".spl
 
 
 def text_columns(table: SourceTable, text: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The columns of the text: those named, else the one that it can only be.
-
-    Raises:
-        InputError: a column is not there, a field is named twice, or it is not clear which column it is.
-    """
+    """The columns of the text: those named, else the one that it can only be; an `InputError` where that is not clear."""
     if text:
         names = [str(text)] if isinstance(text, str) or not isinstance(text, Sequence) else [str(name) for name in text]
         for name in names:
@@ -47,13 +43,7 @@ def text_columns(table: SourceTable, text: str | Sequence[str] | None) -> tuple[
 def labelled_columns(
     table: SourceTable, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
 ) -> tuple[tuple[str, ...], str]:
-    """The columns of the text and that of the label.
-
-    Args:
-        table: of any source.
-        text: the text column, several fields, or None.
-        label: the label column, or None.
-        taken: columns that hold something else, such as the split.
+    """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken.
 
     Raises:
         InputError: a column is not there, or it is not clear which one is meant.
@@ -218,17 +208,7 @@ def _label_sets(
 
 
 def has_label(values: Values, label: str, separator: str | None, name: str, first_row: int) -> pl.Series:
-    """ "yes" where the label is among those of a cell, "no" elsewhere, and null where a cell is missing.
-
-    Args:
-        values: cells with several labels.
-        label: the one that is asked for.
-        separator: between the labels of a text cell.
-        name, first_row: for messages.
-
-    Raises:
-        InputError: a cell holds no list, and no text to be split.
-    """
+    """ "yes" where the label is among those of a cell, "no" elsewhere, and null where a cell is missing."""
     sets = [labels for _, labels in _label_sets(values, separator, name, first_row)]
     # in this order, so that to have a label is class 1
     return pl.Series([None if x is None else ("no", "yes")[label in x] for x in sets], dtype=pl.String)
@@ -240,10 +220,6 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
 
     A column of lists gives one audit per label, the most frequent first; several columns one each. An ordinary label column
     gives none.
-
-    Args:
-        source: as for `read_corpus`.
-        settings: with the label columns, if they are given.
 
     Raises:
         InputError: the source cannot be read, several columns are named where labels are lists, or none has enough documents.

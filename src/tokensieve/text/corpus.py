@@ -150,13 +150,7 @@ class Corpus:
 
     @classmethod
     def of(cls, texts: Sequence[str] | pl.Series, labels: Sequence[int] | Ints, classes: Sequence[str]) -> Corpus:
-        """Documents that come from no source.
-
-        Args:
-            texts: n texts.
-            labels: class index of each, n.
-            classes: the class names.
-        """
+        """Documents that come from no source: n texts, the class index of each, and the class names."""
         series = pl.Series("text", texts, dtype=pl.String)
         columns = {"text": series, "key": digests(series), "label": np.asarray(labels, dtype=np.int64)}
         frame = pl.DataFrame(columns).with_columns(row=pl.int_range(1, len(series) + 1, dtype=pl.Int64))
@@ -296,11 +290,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
 
 
 def one_label(label: str | Sequence[str] | None) -> str | None:
-    """The one label column.
-
-    Raises:
-        InputError: several are named.
-    """
+    """The one label column, if any; an `InputError` where several are named."""
     names = [] if label is None else list(label) if isinstance(label, list | tuple) else [str(label)]
     if len(names) > 1:
         raise InputError(

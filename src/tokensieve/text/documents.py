@@ -60,9 +60,6 @@ def collect(
         part: the column that holds train or test, if any.
         stream: keep the texts in files.
         columns: whose values are fields of the text, behind the others.
-
-    Raises:
-        InputError: a row cannot be read, its text is not text, or its label a list or the like.
     """
     flags = {"group": "by", "environment": "environments"}
     train, test = _Collected(tuple(more), stream), _Collected(tuple(more), stream)
@@ -145,17 +142,7 @@ def _joined(
 
 
 def check_kept(name: str, counts: Mapping[str, int], kept: int, dropped: int = 0) -> None:
-    """Make sure that documents are left.
-
-    Args:
-        name: the source, for the message.
-        counts: of its rows (`collect`).
-        kept: documents that are left.
-        dropped: rows left out because the caller dropped their label.
-
-    Raises:
-        InputError: none is left.
-    """
+    """Make sure that documents are left; otherwise an `InputError` says where all rows went (`counts` are those of `collect`)."""
     rows, empty = counts.get("rows", 0), counts.get("empty", 0)
     if kept:
         return
@@ -173,11 +160,7 @@ def check_kept(name: str, counts: Mapping[str, int], kept: int, dropped: int = 0
 
 
 def check_sides(name: str, part: str, found: set[str]) -> None:
-    """Make sure that a column holds train and test.
-
-    Raises:
-        InputError: it holds something else, or only one of them.
-    """
+    """Make sure that a column holds train and test, and nothing else."""
     if not found <= {*TEST_NAMES, *TRAIN_NAMES} or not found & {*TEST_NAMES} or not found & {*TRAIN_NAMES}:
         raise InputError(
             f"{name}: column {part!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
@@ -189,12 +172,6 @@ def read_rows(
     table: SourceTable, text: str | Sequence[str] | None = None, label: str | None = None, keep: Sequence[str] = ()
 ) -> pl.DataFrame:
     """Every row of a table in its order, for prediction.
-
-    Args:
-        table: of any source.
-        text: the column of the texts, or several fields; guessed when there is one good candidate.
-        label: the column of the labels, or None.
-        keep: columns to carry along.
 
     Returns:
         Columns "row", from 1; "text", null where a row has none; "label", null where a row has none, if a label column is given;
@@ -290,7 +267,7 @@ def checked_weights(values: object, documents: int, what: str = "sample_weight",
         values: n numbers, or one for all of them.
         documents: n.
         what: to call them in messages.
-        rows: of the documents in their source, for messages, shape (n,).
+        rows: of the documents in their source, for messages.
 
     Raises:
         InputError: there are more or fewer than n, one is no finite number of at least 0, or all are 0.

@@ -59,12 +59,7 @@ def kind_of(name: str) -> str:
 
 
 def file_table(path: Path, settings: SourceSettings, name: str | None = None) -> SourceTable:
-    """The rows of a file.
-
-    Args:
-        path: of the file.
-        settings: how it is read.
-        name: what to call it in messages; its own name if None.
+    """The rows of a file, called by its own name in messages if no other is given.
 
     Raises:
         InputError: its kind is unknown, it cannot be read, or a setting does not apply to it.
@@ -95,11 +90,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
 
 
 def whole_text(path: Path, settings: SourceSettings) -> str:
-    """All of a text file, in the encoding given or, if none is, the one detected.
-
-    Raises:
-        InputError: it cannot be read, or is not text.
-    """
+    """All of a text file, in the encoding given or, if none is, the one detected."""
     _check_regular(path)
     return PlainText(path, str(path), settings).whole()
 
@@ -114,12 +105,7 @@ def _check_regular(path: Path) -> None:
 
 @contextmanager
 def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
-    """Turn what the operating system, gzip, zstd or Polars say into one line.
-
-    Args:
-        name: of the file.
-        kind: what Polars takes it for.
-    """
+    """Turn what the operating system, gzip, zstd or Polars (which takes a file for some kind) say into one line."""
     import zstandard
 
     try:
@@ -138,11 +124,7 @@ def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
 
 
 def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
-    """A file packed by gzip or zstd, unpacked into a folder.
-
-    Raises:
-        InputError: it is damaged, or expands beyond what real text does.
-    """
+    """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
     import zstandard
 
     out, total = folder.new(), 0
@@ -173,12 +155,7 @@ class _BadText(Exception):
 
 
 class PlainText:
-    """A text file, unpacked, in the encoding given or, if none is, the one detected.
-
-    Attributes:
-        name: for messages.
-        notes: what was detected.
-    """
+    """A text file, unpacked, in the encoding given or, if none is, the one detected; `notes` say what was detected."""
 
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
         self.name, self._path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
@@ -218,11 +195,7 @@ class PlainText:
         return None
 
     def lines(self) -> Generator[str]:
-        """The lines with their endings, each checked to be text.
-
-        Raises:
-            _BadText: a line is not.
-        """
+        """The lines with their endings, each checked to be text (else `_BadText`)."""
         codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
         with reading(self.name), self._path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
@@ -254,11 +227,7 @@ class PlainText:
                 yield line
 
     def whole(self) -> str:
-        """All of it.
-
-        Raises:
-            InputError: it is not text.
-        """
+        """All of it."""
         try:
             return "".join(self.lines())
         except _BadText as problem:
@@ -267,12 +236,7 @@ class PlainText:
 
 
 def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
-    """The encoding of a file that is not UTF-8; None where it is damaged UTF-8, or nothing is likely.
-
-    Args:
-        start: how the file begins.
-        lines: some that hold more than ASCII.
-    """
+    """The encoding of a file by its beginning and some lines beyond ASCII; None where it is damaged UTF-8, or nothing is likely."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # first: its mark begins with that of UTF-16
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

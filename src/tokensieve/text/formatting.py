@@ -131,10 +131,6 @@ def formatting_bits(texts: pl.Series | StoredTexts, fields: Sequence[str] = ()) 
     """Which of `formatting_names(fields)` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
 
     A text of white space only has its length and its spaces, and no end.
-
-    Args:
-        texts: n texts, in memory or in files.
-        fields: that the texts were joined from (`join_fields`), if any.
     """
     text, expressions = pl.col("text"), []
     for name, kind in FEATURES.items():
@@ -177,10 +173,6 @@ def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
     """One text of all parts, row by row; null where all are missing, and white space only where all are that.
 
     A mark inside a part is no mark: its brackets become [ and ].
-
-    Args:
-        fields: the names.
-        parts: the texts of each, with nulls.
     """
     columns = [pl.col(str(i)) for i in range(len(parts))]
     whole = pl.concat_str([column.fill_null("") for column in columns])

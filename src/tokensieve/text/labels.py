@@ -27,11 +27,7 @@ def missing(value: Any) -> bool:
 
 
 def label_name(value: Any) -> str | None:
-    """The label as text without white space around it; None where it is missing.
-
-    Raises:
-        TypeError: the value is a list, an object or bytes.
-    """
+    """The label as text without white space around it; None where it is missing. A list, an object or bytes is a TypeError."""
     if isinstance(value, str):
         value = value.strip()
         if _WHOLE_NUMBER.fullmatch(value):

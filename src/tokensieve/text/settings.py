@@ -18,11 +18,7 @@ def _names_from(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
-    """`--group NEW=OLD,OLD` as new label → old labels.
-
-    Raises:
-        InputError: an item is not of this form.
-    """
+    """`--group NEW=OLD,OLD` as new label → old labels."""
     groups: dict[str, list[str]] = {}
     for item in [given] if isinstance(given, str) else given:
         new, equals, old = item.partition("=")
@@ -201,11 +197,7 @@ S = TypeVar("S", bound=SourceSettings)
 
 
 def with_options(settings: S, options: Mapping[str, object]) -> S:
-    """The settings with some of their fields replaced.
-
-    Raises:
-        InputError: there is no such field, or the values contradict each other.
-    """
+    """The settings with some of their fields replaced."""
     names = list(settings.__dataclass_fields__)
     for name in options:
         if name not in names:

@@ -49,16 +49,13 @@ class _Opened:
 def open_source(
     source: Source, settings: SourceSettings | None = None, labelled: bool = True, columns: Sequence[str] = ()
 ) -> _Opened:
-    """Open a source of any kind; an existing path wins over a data set of the same name.
+    """Open a source of any kind (see `read_corpus`); an existing path wins over a data set of the same name.
 
     Args:
         source: see `tokensieve.text.corpus.read_corpus`.
         settings: how it is read; `SourceSettings()` if None.
         labelled: False also takes a folder that holds .txt files and no label folders, and lines of text from standard input.
         columns: names that text from standard input may have in its first line.
-
-    Raises:
-        InputError: the source is missing, of an unknown kind, or cannot be read.
     """
     how = settings or SourceSettings()
     frame = frame_table(source)

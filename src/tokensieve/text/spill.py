@@ -52,14 +52,7 @@ class Folder:
 
 @contextmanager
 def storing(needed: int | None = None) -> Iterator[None]:
-    """Say in one line why temporary files cannot be written.
-
-    Args:
-        needed: bytes that they may take, where known.
-
-    Raises:
-        InputError: the disk is full, a limit on the size of files is reached, or writing is not allowed.
-    """
+    """Say in one line why temporary files, which may take so many bytes, cannot be written."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError) as problem:

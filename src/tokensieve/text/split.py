@@ -74,14 +74,9 @@ def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus
 
 
 def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
-    """Positions that stay and positions that are drawn, the classes in both in nearly the same proportion, each in random order.
+    """Positions that stay and `size` positions that are drawn, the classes in both in nearly the same proportion, in random order.
 
-    The same rows as scikit-learn's `train_test_split`, without its second of imports.
-
-    Args:
-        labels: class index of each of n items, shape (n,), each class at least twice.
-        size: how many are drawn, at least one per class, and at least one per class fewer than n.
-        seed: of the draw.
+    Each class occurs at least twice. The same rows as scikit-learn's `train_test_split`, without its second of imports.
     """
     rng = np.random.RandomState(seed)
 
@@ -116,12 +111,8 @@ def stratified(labels: Ints, size: int, seed: int) -> tuple[Ints, Ints]:
 def folds(labels: Ints, k: int, seed: int, units: Ints | None = None) -> list[tuple[Ints, Ints]]:
     """k pairs of positions, (all others, one part): the parts hold each item once, and the classes in nearly equal proportion.
 
-    Args:
-        labels: class index of each of n items, shape (n,).
-        k: number of parts; fewer where there are fewer units.
-        seed: of the draw.
-        units: the unit of each item, shape (n,), each of which stays whole: larger units come first, each goes to the part that
-            has least of its classes. None where each item is one.
+    Where items belong to units, shape (n,), there are at most as many parts as units, and each unit stays whole: larger ones come
+    first, and each goes to the part that has least of its classes.
     """
     rng = np.random.default_rng(seed)
     if units is None:
@@ -154,12 +145,6 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
     Units come in a random order, larger ones first (by powers of two), and each goes to the test side if
     that brings the class counts there closer to their targets: Σ_k (have_k − share n_k)²/n_k falls.
 
-    Args:
-        units: the unit of each document, shape (n,), not negative.
-        labels: class index of each document, shape (n,).
-        share: of the documents, between 0 and 1.
-        seed: of the order.
-
     Raises:
         InputError: there are fewer than two units, or one side would be empty.
     """
@@ -182,13 +167,7 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
 
 
 def draw_units(units: Ints, share: float, seed: int) -> NDArray[np.bool_]:
-    """Pairs of units drawn at random until they are `share` of all, at least one unit and not the last one, shape (n,).
-
-    Args:
-        units: unit of each pair, shape (n,), at least two different ones.
-        share: between 0 and 1.
-        seed: of the draw.
-    """
+    """Pairs of units drawn at random until they are `share` of all, at least one unit and not the last one, shape (n,)."""
     names, sizes = np.unique(units, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(names))
     before = np.cumsum(sizes[order]) - sizes[order] / 2

@@ -82,11 +82,7 @@ class SourceTable:
         return next((start for start in starts if start in self.columns), name)
 
     def position(self, name: str, what: str) -> str:
-        """The name, if it is a column's or leads into one.
-
-        Raises:
-            InputError: it does not; `what` says what the column was for.
-        """
+        """The name, if it is a column's or leads into one; else an `InputError` that says what the column was for."""
         name = str(name)  # pandas' columns may be numbers
         if self.base(name) in self.columns:
             return name
@@ -108,11 +104,7 @@ class SourceTable:
                 yield dict(zip(batch, row, strict=True))
 
     def sample(self, rows: int = 200, characters: int = 1_000_000) -> dict[str, list[Any]]:
-        """The first values of every column, not more than guessing needs.
-
-        Raises:
-            InputError: there are no rows.
-        """
+        """The first values of every column, not more than guessing needs; an `InputError` where there are no rows."""
         for batch in self._read(self.columns):
             out = {name: list(values[:rows]) for name, values in batch.items()}
             n = len(next(iter(out.values()), []))
@@ -135,11 +127,7 @@ def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> I
 def record_table(
     name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
 ) -> SourceTable:
-    """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all).
-
-    Raises:
-        InputError: there are no keys.
-    """
+    """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
     keys: dict[str, None] = {}
     for i, record in enumerate(records()):
         if i == sample:
@@ -162,11 +150,7 @@ def record_table(
 
 
 def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:
-    """Texts and labels.
-
-    Raises:
-        InputError: they are not two lists of one length.
-    """
+    """A pair of lists of one length, texts and labels, as a table."""
     if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
         raise InputError("give texts and labels as a pair of lists: (texts, labels)")
     if len(lists[0]) != len(lists[1]):
@@ -180,11 +164,7 @@ def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> Sou
 
 
 def frame_table(source: object, name: str = "the data frame") -> SourceTable | None:
-    """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else.
-
-    Raises:
-        InputError: a column name occurs twice, or the data cannot be read.
-    """
+    """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else."""
     pandas = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
     if pandas is not None and isinstance(source, pandas.DataFrame):
         frame, places = source, {str(column): i for i, column in enumerate(source.columns)}
@@ -235,12 +215,7 @@ def _nested(values: Values, path: Sequence[str]) -> Values:
 
 
 def chat_text(value: object, role: str | None = None) -> object:
-    """A list of chat messages (`role` and `content`, or `from` and `value`) as one text; any other value as it is.
-
-    Args:
-        value: of a cell.
-        role: only messages of this role; None for all.
-    """
+    """Chat messages (`role` and `content`, or `from` and `value`) of one role or all as one text; any other value as it is."""
     if not (isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)):
         return value
     key = next((key for key in ("content", "value", "text") if key in value[0]), None)
@@ -267,11 +242,8 @@ def as_texts(
 
     Args:
         values: of a column.
-        where, column, first_row, flag: for messages.
+        where, column, first_row, flag: for the message where a value is not text.
         role: of chat messages, those of this role.
-
-    Raises:
-        InputError: a value is not text.
     """
     if isinstance(values, pl.Series):
         if values.dtype == pl.String:
@@ -300,12 +272,7 @@ def as_texts(
 def as_names(values: Values, where: str, first_row: int, holds: str, advice: str) -> pl.Series:
     """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
 
-    Args:
-        values: of a column.
-        where, first_row, holds, advice: for the message "where: row 1: the label is a list; advice".
-
-    Raises:
-        InputError: a value is a list or the like.
+    A list or the like is an `InputError`, "where: row 1: the label is a list; advice".
     """
     known: dict[tuple[type, object], str | None] = {}
     out: list[str | None] = []

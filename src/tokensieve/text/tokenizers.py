@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -182,14 +183,7 @@ class WordTokenizer:
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
-        return {
-            "kind": "words",
-            "lowercase": self.lowercase,
-            "line_breaks": self.line_breaks,
-            "pattern": self.pattern,
-            "html": self.html,
-            "stop_words": list(self.stop_words),
-        }
+        return {"kind": "words", **asdict(self), "stop_words": list(self.stop_words)}
 
 
 def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.int64]]:
@@ -234,12 +228,7 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class FieldTokenizer:
-    """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another.
-
-    Attributes:
-        base: how each part is split.
-        fields: the names, as in `tokensieve.text.formatting`.
-    """
+    """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another."""
 
     base: WordTokenizer | PieceTokenizer
     fields: tuple[str, ...]
@@ -292,47 +281,29 @@ def with_fields(tokenizer: Tokenizer, fields: tuple[str, ...]) -> Tokenizer:
 
 
 def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
-    """The inverse of `Tokenizer.to_dict`.
-
-    Raises:
-        ValueError: these are no settings of a tokenizer.
-    """
+    """The inverse of `Tokenizer.to_dict`; a ValueError where these are no settings of a tokenizer."""
     kind = settings["kind"]
     if kind == "pieces":
         return PieceTokenizer(settings["json"])
     if kind == "fields":
         base, fields = tokenizer_from_dict(settings["base"]), settings["fields"]
-        if not isinstance(base, WordTokenizer | PieceTokenizer) or not fields or not _all_text(fields):
+        if (
+            not isinstance(base, WordTokenizer | PieceTokenizer)
+            or not fields
+            or not all(isinstance(x, str) for x in fields)
+        ):
             raise ValueError("no fields, or no tokenizer for them")
         return FieldTokenizer(base, tuple(fields))
-    html = settings.get("html", False)
-    flags, left_out = (settings["lowercase"], settings["line_breaks"]), settings.get("stop_words", [])
-    sound = (
-        all(isinstance(flag, bool) for flag in flags)
-        and html in (True, False, "skip", "keep", "strip")
-        and _all_text(left_out)
-    )
-    if kind != "words" or not sound:
+    if kind != "words":
         raise ValueError(f"no settings of a tokenizer of the kind {kind!r:.40}")
-    if not isinstance(settings["pattern"], str):
-        raise ValueError("the pattern is no text")
-    return WordTokenizer(flags[0], flags[1], settings["pattern"], html, tuple(left_out))
-
-
-def _all_text(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+    try:
+        return msgspec.convert({"html": False} | settings, WordTokenizer)
+    except msgspec.ValidationError as problem:
+        raise ValueError(f"no settings of a tokenizer: {problem}") from None
 
 
 def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
-    """Stop words from a UTF-8 file: one a line, blank lines and those that start with # aside.
-
-    Args:
-        path: the file.
-        lowercase: fold case, as the tokenizer does.
-
-    Raises:
-        InputError: the file cannot be read, or names no word.
-    """
+    """Stop words from a UTF-8 file: one a line, blank lines and those that start with # aside; in lower case if case is folded."""
     lines = [line.strip() for line in whole_text(path, SourceSettings(encoding="utf-8")).splitlines()]
     words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
     if not words:
@@ -358,11 +329,8 @@ _SENTENCES = (
 class PieceTokenizer:
     """Any Hugging Face `tokenizers` tokenizer (word pieces, BPE, unigram); special tokens are left out.
 
-    Args:
-        source: a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text.
-
-    Raises:
-        InputError: the file is missing or is no tokenizer, or it fails on one of the sentences that it is tried on.
+    It is given as a `tokenizers.Tokenizer`, the path of its `tokenizer.json`, or that file's JSON text. An `InputError` says that
+    there is none, or that it fails on one of the sentences that it is tried on.
     """
 
     def __init__(self, source: Any) -> None:
@@ -419,11 +387,7 @@ class PieceTokenizer:
 
 
 def _checked(description: Any) -> Any:
-    """The description with known components only, and without what is not needed to split texts.
-
-    Raises:
-        ValueError: a component is unknown, makes pieces random, or makes texts much longer.
-    """
+    """The description with known components only, and without what is not needed to split texts; else a ValueError."""
     model = description.get("model") if isinstance(description, dict) else None
     if not isinstance(model, dict) or model.get("type", "BPE") not in ("BPE", "WordPiece", "WordLevel", "Unigram"):
         raise ValueError("its model is none of BPE, Unigram, WordLevel and WordPiece")

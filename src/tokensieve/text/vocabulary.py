@@ -108,10 +108,10 @@ def tokenize(texts: StoredTexts, tokenizer: Tokenizer, progress: Progress | None
 def tokenize(
     texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None
 ) -> TokenStream | _StoredTokens:
-    """Split every text; memory beyond the ids themselves is that of a few thousand documents.
+    """Split every text; the ids of texts in files are in files too. Beyond them a few thousand documents are in memory.
 
     Args:
-        texts: n strings; of texts in files the ids are kept in files too.
+        texts: n strings.
         tokenizer: how to split one.
         progress: called with the number of documents done.
     """
@@ -224,11 +224,7 @@ class Vocabulary:
     def count(self, stream: TokenStream | _StoredTokens, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
-        Of tokens in files the matrix is in files too, mapped into memory.
-
-        Args:
-            stream: the tokens of n documents.
-            bits: of their texts (`bits`).
+        Of tokens in files the matrix is in files too, mapped into memory. `bits` are those of the texts, where formatting counts.
         """
         if isinstance(stream, _StoredTokens):
             most = stream.n_tokens * (1 + len(self.grams)) + stream.n_documents * len(self.formatting)
@@ -255,12 +251,6 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
 
     An n-gram is at most as frequent as the words in it, so rare words are left out before n-grams are formed. Document
     frequencies that do not fit into memory are added up in files (`tokensieve.text.spill.Frequencies`).
-
-    Args:
-        chunks: the documents as tokens.
-        tokenizer: the one that made these tokens.
-        ngrams: longest run of words that is a token type.
-        min_documents: a type must occur in that many documents.
 
     Raises:
         InputError: ngrams or min_documents below one, or nothing is frequent enough.
