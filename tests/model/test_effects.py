@@ -56,8 +56,8 @@ def by_deletion(counts: Counts, u: np.ndarray, w: np.ndarray, prior: np.ndarray)
 def test_deletion_is_the_mean_change_when_documents_are_answered_again(seed: int, heads: int, spread: float) -> None:
     counts, u, w, prior = problem(seed, heads, spread)
     found = effects(counts.matrix, u, w, prior)
-    np.testing.assert_allclose(found.deletion, by_deletion(counts, u, w, prior), rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(found.documents, (counts.matrix.toarray() > 0).sum(axis=0))
+    np.testing.assert_allclose(found["deletion"], by_deletion(counts, u, w, prior), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found["documents"], (counts.matrix.toarray() > 0).sum(axis=0))
 
 
 @QUIET
@@ -72,10 +72,10 @@ def test_contributions_and_attention_against_a_loop(seed: int, heads: int) -> No
             terms.append(q[s] * w[s])
             ratios.append(q[s] / (c[s] / c.sum()))
         if terms:
-            np.testing.assert_allclose(found.contribution[s], np.mean(terms, axis=0), rtol=1e-12)
-            assert found.attention[s] == pytest.approx(np.mean(ratios), rel=1e-12)
+            np.testing.assert_allclose(found["contribution"][s], np.mean(terms, axis=0), rtol=1e-12)
+            assert found["attention"][s] == pytest.approx(np.mean(ratios), rel=1e-12)
         else:
-            assert np.isnan([*found.contribution[s], *found.deletion[s], found.attention[s]]).all()
+            assert np.isnan([*found["contribution"][s], *found["deletion"][s], found["attention"][s]]).all()
 
 
 @QUIET
@@ -87,10 +87,10 @@ def test_contributions_of_a_document_add_up_to_its_answer(seed: int, heads: int)
         one = counts.rows(slice(k, k + 1))
         if one.matrix.nnz:
             found = effects(one.matrix, u, w, prior)
-            np.testing.assert_allclose(np.nansum(found.contribution, axis=0), f[k], rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(np.nansum(found["contribution"], axis=0), f[k], rtol=1e-10, atol=1e-12)
             types, q = one.matrix.indices, attention(one.matrix, u)[:, None]
             if len(types) > 1:
-                without = f[k] - found.deletion[types]
+                without = f[k] - found["deletion"][types]
                 np.testing.assert_allclose((1 - q) * without + q * w[types], np.tile(f[k], (len(types), 1)), atol=1e-10)
 
 
@@ -120,7 +120,9 @@ def test_relative_precision_where_one_type_takes_all_attention(
     c, powers, w = (list(x) for x in zip(*types, strict=True))
     powers[0] += lead
     counts = Counts.from_matrix([c], [0], ("",))
-    found = effects(counts.matrix, np.log(2) * np.array(powers), np.array(w)[:, None], np.array([prior])).deletion[:, 0]
+    found = effects(counts.matrix, np.log(2) * np.array(powers), np.array(w)[:, None], np.array([prior]))["deletion"][
+        :, 0
+    ]
     for got, exact, q in zip(
         found, exact_losses(c, powers, w, prior), attention(counts.matrix, np.log(2) * np.array(powers)), strict=True
     ):
@@ -131,7 +133,7 @@ def test_relative_precision_where_one_type_takes_all_attention(
 @pytest.mark.parametrize("gap", [30.0, 700.0, 5000.0])
 def test_the_winner_is_missed_in_full_and_the_others_not_at_all(gap: float) -> None:
     counts = Counts.from_matrix([[1, 1, 3]], [0], ("",))
-    found = effects(counts.matrix, np.array([gap, 0.0, 0.0]), np.array([[5.0], [1.0], [2.0]]), np.zeros(1)).deletion[
+    found = effects(counts.matrix, np.array([gap, 0.0, 0.0]), np.array([[5.0], [1.0], [2.0]]), np.zeros(1))["deletion"][
         :, 0
     ]
     assert found[0] == pytest.approx(5 - 7 / 4, rel=1e-12)
@@ -151,16 +153,16 @@ def test_a_sink_takes_part_in_every_document(seed: int, heads: int, spread: floa
         if holds.any():
             q, rest = weight / weight.sum(axis=1, keepdims=True), weight * (np.arange(types + 1) != s)
             lost = q @ value - rest @ value / rest.sum(axis=1, keepdims=True)
-            np.testing.assert_allclose(found.deletion[s], lost[holds].mean(axis=0), rtol=1e-8, atol=1e-11)
-            np.testing.assert_allclose(found.contribution[s], q[holds, s].mean() * w[s], rtol=1e-11)
-    np.testing.assert_allclose(found.attention, effects(counts.matrix, u, w, prior).attention)
+            np.testing.assert_allclose(found["deletion"][s], lost[holds].mean(axis=0), rtol=1e-8, atol=1e-11)
+            np.testing.assert_allclose(found["contribution"][s], q[holds, s].mean() * w[s], rtol=1e-11)
+    np.testing.assert_allclose(found["attention"], effects(counts.matrix, u, w, prior)["attention"])
 
 
 def test_a_document_of_one_type_falls_back_on_the_prior() -> None:
     counts = Counts.from_matrix([[2, 0], [0, 0], [1, 1]], [0, 0, 0], ("",))
     found = effects(counts.matrix, np.zeros(2), np.array([[3.0, -1.0], [1.0, 4.0]]), np.array([0.5, 0.25]))
-    np.testing.assert_allclose(found.deletion, [[(2.5 + 1.0) / 2, (-1.25 - 2.5) / 2], [-1.0, 2.5]])
-    np.testing.assert_array_equal(found.documents, [2, 1])
+    np.testing.assert_allclose(found["deletion"], [[(2.5 + 1.0) / 2, (-1.25 - 2.5) / 2], [-1.0, 2.5]])
+    np.testing.assert_array_equal(found["documents"], [2, 1])
 
 
 def test_blocks_change_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +174,7 @@ def test_blocks_change_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(counts.blocks())) > 10
     parts = effects(counts.matrix, u, w, prior)
     for name in ("documents", "attention", "contribution", "deletion"):
-        np.testing.assert_allclose(getattr(whole, name), getattr(parts, name), rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(whole[name], parts[name], rtol=1e-9, atol=1e-13)
     received, uniform, _ = attention_sums(counts.matrix, u)
     np.testing.assert_allclose([received.sum(), uniform.sum()], np.count_nonzero(counts.lengths), rtol=1e-12)
 

@@ -8,7 +8,7 @@ smoothed, class-balanced log-ratio of document frequencies (Wang & Manning 2012)
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -31,9 +31,11 @@ from tokensieve.text.labels import missing
 from tokensieve.text.split import unit_index
 from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import Vocabulary, count_texts
+from tokensieve.text.vocabulary import count_texts
 
-UNSAVED = "tokenizer", "class_weight"  # parameters that a stored model does not keep
+# What scikit-learn hands on: lists, series, frames, dense and sparse arrays
+Data: TypeAlias = Any
+Labels: TypeAlias = NDArray[Any]
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,15 +83,15 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         ngrams: int = 1,
         min_documents: int | None = None,
-        tokenizer: Any = None,
+        tokenizer: Data = None,
         formatting: bool = False,
         batch_size: int = 64,
         score_rate: float = 0.01,
         value_rate: float = 0.1,
         max_epochs: int = 4,
         validation_share: float = 0.1,
-        class_weight: Any = None,
-        random_state: Any = 0,
+        class_weight: Data = None,
+        random_state: Data = 0,
     ) -> None:
         self.ngrams = ngrams
         self.min_documents = min_documents
@@ -103,7 +105,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Data:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -112,7 +114,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Data, y: Data, sample_weight: Data = None, groups: Data = None) -> Self:
         """Learn from texts (a list or series of strings) or from counts (dense or sparse, shape (n, |S|)).
 
         Args:
@@ -131,10 +133,14 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if _is_text(X):
             texts = text_series(X)
             settings = settings.of_documents(len(texts))
-            _check_labels(labels)
+            if labels.ndim == 1 and labels.dtype.kind in "fO":
+                at = next((i for i, label in enumerate(labels) if missing(label)), None)
+                if at is not None:
+                    raise ValueError(f"label {at} is missing: leave its text out")
+            tokenizer = WordTokenizer() if self.tokenizer is None else self.tokenizer
             counted = count_texts(
                 texts,
-                tokenizer=self._tokenizer(),
+                tokenizer=tokenizer if isinstance(tokenizer, Tokenizer) else PieceTokenizer(tokenizer),
                 ngrams=settings.ngrams,
                 min_documents=settings.min_documents or 1,
                 formatting=settings.formatting,
@@ -150,31 +156,20 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"the data has one class only ({classes.tolist()[0]!r}): a classifier needs at least two")
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
+        if self.class_weight is not None:
+            of_class = compute_sample_weight(self.class_weight, labels)
+            both_weights = of_class if weights is None else weights * of_class
+            weights = checked_weights(both_weights, len(labels), "class_weight")
+        units = None
+        if groups is not None:
+            names = list(groups)
+            if len(names) != len(labels):
+                raise ValueError(f"{len(labels)} documents, but {len(names)} groups: give one for each document")
+            units = unit_index(names)
         tokens = np.empty(matrix.shape[1], dtype=object)
-        weights = self._weights(labels, sample_weight)
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
-        return self._take(fit(counts, settings, vocabulary, units=_units(groups, len(labels))), classes)
-
-    def fit_counts(self, counts: Counts, vocabulary: Vocabulary | None = None, groups: Any = None) -> Self:
-        """Learn from counts that are there already, as `fit` would from the texts they came from."""
-        self.__dict__.pop("feature_names_in_", None)
-        weights = self._weights(np.asarray(counts.classes)[counts.labels], counts.weights)
-        units = _units(groups, counts.n_documents)
-        model = fit(replace(counts, weights=weights), self._settings(), vocabulary, units=units)
-        return self._take(model, np.asarray(counts.classes))
-
-    def _weights(self, labels: NDArray[Any], sample_weight: Any) -> Floats | None:
-        """What each document weighs, shape (n,); None where that was not asked for."""
-        given = None if sample_weight is None else checked_weights(sample_weight, len(labels))
-        if self.class_weight is None:
-            return given
-        of_class = compute_sample_weight(self.class_weight, labels)
-        return checked_weights(of_class if given is None else given * of_class, len(labels), "class_weight")
-
-    def _tokenizer(self) -> Tokenizer:
-        if isinstance(self.tokenizer, Tokenizer):
-            return self.tokenizer
-        return WordTokenizer() if self.tokenizer is None else PieceTokenizer(self.tokenizer)
+        return self._take(fit(counts, settings, vocabulary, units=units), classes)
 
     def _settings(self) -> TrainSettings:
         seed = self.random_state
@@ -184,11 +179,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return TrainSettings(**{name: getattr(self, name) for name in names}, seed=int(seed))
 
     @classmethod
-    def of(cls, model: Model, tokenizer: Any = None) -> Self:
+    def of(cls, model: Model, tokenizer: Tokenizer | None = None) -> Self:
         """A fitted classifier from a trained model and its settings."""
         return cls(tokenizer=tokenizer, **model.settings)._take(model, model.classes)
 
-    def _take(self, model: Model, classes: NDArray[Any]) -> Self:
+    def _take(self, model: Model, classes: Labels) -> Self:
         self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
         self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
         self.sink_, self.n_steps_, self.validation_ = model.sink, model.steps, model.validation
@@ -200,6 +195,13 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def trained_(self) -> Model:
         """The model without scikit-learn, as `tokensieve.model.explanation.pieces` takes it."""
         check_is_fitted(self, "scores_")
+        settings = {
+            name: value for name, value in self.get_params().items() if name not in ("tokenizer", "class_weight")
+        }
+        settings["min_documents"] = self.min_documents_
+        for name, value in settings.items():  # a random generator is no JSON value, and a clone draws anew
+            plain = int(value) if isinstance(value, np.integer) else value
+            settings[name] = plain if isinstance(plain, int | float) else None
         return Model(
             classes=self.classes_,
             scores=self.scores_,
@@ -210,12 +212,11 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             steps=self.n_steps_,
             validation=self.validation_,
             sink=self.sink_,
-            settings={name: _plain(value) for name, value in self.get_params().items() if name not in UNSAVED}
-            | {"min_documents": self.min_documents_},
+            settings=settings,
             pairs=self.pairs_,
         )
 
-    def counts_of(self, X: Any) -> tuple[sp.csr_array, Ints]:
+    def counts_of(self, X: Data) -> tuple[sp.csr_array, Ints]:
         """X as the model reads it: counts, shape (n, |S|), and unknown words per document, shape (n,)."""
         check_is_fitted(self, "scores_")
         if _is_text(X) or (self.vocabulary_ is not None and isinstance(X, list) and not X):
@@ -225,26 +226,26 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return _as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Data) -> Floats:
         """f_X, shape (n,) for two classes and (n, K) for K."""
         f = self.trained_.decide(self.counts_of(X)[0])
         return f[:, 0] if f.shape[1] == 1 else f
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Data) -> Floats:
         """Class probabilities, shape (n, K)."""
         return probabilities(self.decision_function(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Data) -> Labels:
         """The most probable class of each document."""
         f = self.decision_function(X)
         return np.asarray(self.classes_[decide(f)])
 
-    def answer(self, X: Any) -> pl.DataFrame:
+    def answer(self, X: Data) -> pl.DataFrame:
         """One row per document: class, its probability, the decision value f of the second of two classes or of that class, and
         the number of unknown words."""
         return self.trained_.answer(*self.counts_of(X))
 
-    def explain(self, X: Any, label: Any = None, names: Any = None) -> list[Explanation]:
+    def explain(self, X: Data, label: object = None, names: Data = None) -> list[Explanation]:
         """Each answer as a sum over the document's token types.
 
         Args:
@@ -258,7 +259,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return explain(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
 
-    def effects(self, X: Any, names: Any = None) -> pl.DataFrame:
+    def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
         """What each token does to the answers f for the documents X, one row per token and class.
 
         Means over the documents that contain the token, exact, in one pass over the counts (`tokensieve.model.explanation`):
@@ -284,17 +285,15 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = effects(matrix, self.scores_, self.values_, self.prior_, self.sink_)
         k, n_types = len(self.classes_), len(self.scores_)
         types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
-        columns: dict[str, Any] = {
-            "token": pl.Series(self._names(names).tolist(), dtype=pl.String).gather(types),
-            "class": pl.Series(self.classes_.tolist()).gather(heads),
-        }
-        shared = {"documents": found.documents, "attention": found.attention, "score": self.scores_}
-        columns |= {name: x[types] for name, x in shared.items()}
-        own = {"value": self.values_, "contribution": found.contribution, "deletion": found.deletion}
-        columns |= {name: both(x).T.ravel() for name, x in own.items()}
+        shared = {"documents": found["documents"], "attention": found["attention"], "score": self.scores_}
+        own = {"value": self.values_, "contribution": found["contribution"], "deletion": found["deletion"]}
+        columns = {"token": pl.Series(self._names(names).tolist(), dtype=pl.String).gather(types)}
+        columns["class"] = pl.Series(self.classes_.tolist()).gather(heads)
+        columns |= {name: pl.Series(x[types]) for name, x in shared.items()}
+        columns |= {name: pl.Series(both(x).T.ravel()) for name, x in own.items()}
         return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 
-    def _names(self, given: Any) -> NDArray[Any]:
+    def _names(self, given: Data) -> Labels:
         """The tokens, or other names for the columns of counts."""
         if given is None:
             return self.tokens_
@@ -304,7 +303,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
     @property
-    def tokens_(self) -> NDArray[Any]:
+    def tokens_(self) -> Labels:
         """The |S| token types as text (column names or numbers for counts)."""
         check_is_fitted(self, "scores_")
         if self.vocabulary_ is not None:
@@ -313,14 +312,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(names, dtype=object)
 
 
-def _plain(value: Any) -> int | float | None:
-    """A setting as a JSON value; a random generator has none, and a clone draws anew."""
-    if isinstance(value, np.integer):
-        return int(value)
-    return value if isinstance(value, int | float) else None
-
-
-def _as_counts(X: Any) -> sp.csr_array:
+def _as_counts(X: Data) -> sp.csr_array:
     check_non_negative(X, "AttentionClassifier")
     matrix = sp.csr_array(X, copy=True)
     matrix.sum_duplicates()
@@ -328,43 +320,30 @@ def _as_counts(X: Any) -> sp.csr_array:
     return matrix
 
 
-def _check_labels(labels: NDArray[Any]) -> None:
-    """Refuse missing labels by their place, before a library says something else.
-
-    Raises:
-        ValueError: a label is missing.
-    """
-    if labels.ndim == 1 and labels.dtype.kind in "fO":
-        at = next((i for i, label in enumerate(labels) if missing(label)), None)
-        if at is not None:
-            raise ValueError(f"label {at} is missing: leave its text out")
-
-
-def is_text(X: Any) -> bool:
-    """Whether X is a sequence of strings (and not counts)."""
-    if isinstance(X, pl.Series):
-        return X.dtype == pl.String and not X.null_count()
-    if sp.issparse(X) or getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__"):
-        return False
-    return len(X) > 0 and all(isinstance(x, str) for x in X)
-
-
-def _is_text(X: Any) -> bool:
-    """The same, for input of the classifier.
+def _is_text(X: Data) -> bool:
+    """Whether X is a sequence of strings (and not counts).
 
     Raises:
         ValueError: X is one string, a frame of texts, or a sequence in which some entries are strings and others are not.
     """
+
+    def all_text(X: Data) -> bool:
+        if isinstance(X, pl.Series):
+            return X.dtype == pl.String and not X.null_count()
+        if sp.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__"):
+            return False
+        return len(X) > 0 and all(isinstance(x, str) for x in X)
+
     if isinstance(X, str):
         raise ValueError("one string instead of texts: give a list of texts")
-    if is_text(X):
+    if all_text(X):
         return True
     columns = getattr(X, "columns", None)
     if columns is not None and len(columns) and hasattr(X, "__getitem__"):
-        texts = [name for name in columns if is_text(X[name])]
+        texts = [name for name in columns if all_text(X[name])]
         if texts:
             raise ValueError(f"a data frame instead of texts: give its column {texts[0]!r}")
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and is_text(X[:, 0]):
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and all_text(X[:, 0]):
         raise ValueError("a table of one column instead of texts: give the column, such as X[:, 0]")
     sequence = isinstance(X, list | tuple | pl.Series) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__len__"))
     if sequence and any(isinstance(x, str) for x in X):
@@ -372,17 +351,3 @@ def _is_text(X: Any) -> bool:
         what = "missing" if missing(entry) else f"no text but {type(entry).__name__}"
         raise ValueError(f"entry {at} of the texts is {what}: leave it out")
     return False
-
-
-def _units(groups: Any, documents: int) -> Ints | None:
-    """0 … G−1 for the groups of the documents, in order of first appearance, shape (n,).
-
-    Raises:
-        ValueError: there is not one group for each document.
-    """
-    if groups is None:
-        return None
-    names = list(groups)
-    if len(names) != documents:
-        raise ValueError(f"{documents} documents, but {len(names)} groups: give one for each document")
-    return unit_index(names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,7 +29,6 @@ from tokensieve.text.table import text_series
 from tokensieve.text.vocabulary import tokenize
 
 SINK = "⟨sink⟩"
-SHOWN = 30  # contributions in a notebook
 Piece = tuple[str, float, float, float]
 
 
@@ -48,8 +46,8 @@ class Explanation:
         table: token, count, attention q, value w, contribution q·w, largest contribution first (by magnitude).
     """
 
-    predicted: Any
-    explained: Any
+    predicted: object
+    explained: object
     probability: float
     answer: float
     unknown: int
@@ -62,18 +60,17 @@ class Explanation:
         )
 
     def _repr_html_(self) -> str:
-        rows = self.table.head(SHOWN).iter_rows()
-        more = f"; the {SHOWN} largest" if self.table.height > SHOWN else ""
-        return html_table(repr(self) + more, self.table.columns, rows)
+        more = "; the 30 largest" if self.table.height > 30 else ""
+        return html_table(repr(self) + more, self.table.columns, self.table.head(30).iter_rows())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it as JSON values."""
         names = {"predicted": str(self.predicted), "explained": str(self.explained)}
         numbers = {"probability": self.probability, "answer": self.answer, "unknown": self.unknown}
         return names | numbers | {"tokens": self.table.to_dicts()}
 
 
-def explain(model: Model, matrix: sp.csr_array, unknown: Ints, label: Any = None) -> list[Explanation]:
+def explain(model: Model, matrix: sp.csr_array, unknown: Ints, label: object = None) -> list[Explanation]:
     """Each answer as a sum over the document's token types.
 
     Args:
@@ -156,26 +153,20 @@ def pieces(model: Model, text: str, k: int = 1, row: sp.csr_array | None = None)
     return out
 
 
-@dataclass(frozen=True)
-class Effects:
-    """Means over the documents that contain a type; NaN for a type that occurs in none.
+def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: float | None = None) -> dict[str, Floats]:
+    """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
 
-    Attributes:
-        documents: documents that contain each type, shape (|S|,).
-        attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
-            attention, shape (|S|,).
-        contribution: mean q_{X,s} w_s, shape (|S|, H).
-        deletion: mean f_X − f_{X∖s}, shape (|S|, H).
-    """
+        contribution_s = mean q_{X,s} w_s               the token's term of the sum
+        deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
 
-    documents: Ints
-    attention: Floats
-    contribution: Floats
-    deletion: Floats
+        f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
+        f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
 
+    The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without answering a document again. Contributions in a
+    document add up to its answer; deletions do not. It takes O(nonzeros · H).
 
-def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: float | None = None) -> Effects:
-    """The formulas of this module in O(nonzeros · H).
+    1 − q_s is never formed where q_s is near one: with t the type of largest attention in X and p the attention in X∖t (its own
+    softmax), the loss without t is q_t Σ_r p_r (w_t − w_r); every other type has q_s ≤ 1/2, and w_s − f_X is taken relative to w_t.
 
     Args:
         matrix: counts of n documents over |S| types.
@@ -183,81 +174,64 @@ def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: flo
         w: values, shape (|S|, H).
         prior: answer for a document without known tokens, shape (H,); value of the sink.
         sink: score of the sink, or None.
+
+    Returns:
+        documents: documents that contain each type, shape (|S|,).
+        attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
+            attention, shape (|S|,).
+        contribution, deletion: shape (|S|, H).
+
+        The means are NaN for a type that occurs in no document.
     """
+    n_types = matrix.shape[1]
+    relative = attention_sums(matrix, u)[2]
     if sink is not None:
         u, w = np.append(u, sink), np.vstack([w, prior])
-    n_types = matrix.shape[1]
-    documents, relative = np.zeros(n_types, dtype=np.int64), np.zeros(n_types)
-    sums, received = np.zeros(w.shape), np.zeros(len(w))
+    documents, sums, received = np.zeros(n_types, dtype=np.int64), np.zeros(w.shape), np.zeros(len(w))
     for m in blocks(matrix):
         documents += np.bincount(m.indices, minlength=n_types)
-        relative += _shares(m, attention(m, u[:n_types]))[2]
         full = m if sink is None else with_sink(m)
-        q = attention(full, u)
-        top = largest(full, q)[np.diff(full.indptr) > 0]
-        others = attention(full, u, without=top)
-        for h in range(w.shape[1]):
-            sums[:, h] += sum_by_type(full, _losses(full, q, others, top, w[:, h], float(prior[h])))
+        q, entries, held = attention(full, u), Entries(full.indptr), np.diff(full.indptr) > 0
         received += sum_by_type(full, q)
+        top = largest(full, q)[held]
+        others, smaller = attention(full, u, without=top), q.copy()
+        smaller[top] = 0.0
+        for h in range(w.shape[1]):
+            value, level = w[:, h], np.zeros(full.shape[0])
+            level[held] = value[full.indices[top]]
+            rest = entries.sum(others * (value[full.indices] - entries.spread(level)))[held]
+            lost = q * above_answer(full, q, value)
+            lost /= 1.0 - smaller
+            lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(prior[h]))
+            sums[:, h] += sum_by_type(full, lost)
     n = np.where(documents > 0, documents, np.nan)
     contribution = w[:n_types] * (received[:n_types] / n)[:, None]
-    return Effects(documents, relative / n, contribution, sums[:n_types] / n[:, None])
+    return {
+        "documents": documents,
+        "attention": relative / n,
+        "contribution": contribution,
+        "deletion": sums[:n_types] / n[:, None],
+    }
 
 
 def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
     """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
     sums = np.zeros((3, matrix.shape[1]))
     for m in blocks(matrix):
-        sums += _shares(m, attention(m, u))
+        q, documents = attention(m, u), Entries(m.indptr)
+        uniform = m.data / documents.spread(documents.sum(m.data))
+        sums += [sum_by_type(m, x) for x in (q, uniform, q / uniform)]
     return sums
-
-
-def _shares(matrix: sp.csr_array, q: Floats) -> list[Floats]:
-    """The sums of `attention_sums` from the attention of every stored entry."""
-    documents = Entries(matrix.indptr)
-    uniform = matrix.data / documents.spread(documents.sum(matrix.data))
-    return [sum_by_type(matrix, x) for x in (q, uniform, q / uniform)]
-
-
-def _losses(matrix: sp.csr_array, q: Floats, others: Floats, top: Ints, w: Floats, prior: float) -> Floats:
-    """f_X − f_{X∖s} of every stored entry, for one output.
-
-    Args:
-        matrix: counts.
-        q: attention, shape (nnz,).
-        others: attention in each document without its top type, shape (nnz,).
-        top: positions of the top types of documents that hold any.
-        w: values, shape (|S|,).
-        prior: answer for a document that holds nothing.
-    """
-    documents, held = Entries(matrix.indptr), np.diff(matrix.indptr) > 0
-    level = np.zeros(matrix.shape[0])
-    level[held] = w[matrix.indices[top]]
-    rest = documents.sum(others * (w[matrix.indices] - documents.spread(level)))[held]
-    out = q * above_answer(matrix, q, w)
-    q_top = q[top]
-    q = q.copy()
-    q[top] = 0.0
-    out /= 1.0 - q
-    out[top] = np.where(documents.sizes[held] > 1, -q_top * rest, level[held] - prior)
-    return out
 
 
 def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
     """One row per pair: preferred (one of the names), probability (that the first is), answer f_first − f_second, unknown_words.
 
     The first three are null where a side is empty.
-
-    Args:
-        model: of pairs.
-        first, second: n texts each, String; an empty one is no answer.
-        names: of the two.
     """
     read = [model.count(side) for side in (first, second)]
     m = (model.decide(read[0][0]) - model.decide(read[1][0]))[:, 0]
-    whole = pl.Series(
-        [bool(a.strip()) and bool(b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean
-    )
+    whole = (first.str.strip_chars() != "") & (second.str.strip_chars() != "")
     frame = pl.DataFrame(
         {
             "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)),
@@ -284,21 +258,17 @@ class PairExplanation:
     answer: float
     probability: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All of it as JSON values."""
-        sides = {}
-        for name, side in (("first", self.first), ("second", self.second)):
-            whole = side.to_dict()
-            sides[name] = {key: whole[key] for key in ("answer", "unknown", "tokens")}
-        return {"answer": self.answer, "probability": self.probability, **sides}
+        first, second = (
+            {"answer": side.answer, "unknown": side.unknown, "tokens": side.table.to_dicts()}
+            for side in (self.first, self.second)
+        )
+        return {"answer": self.answer, "probability": self.probability, "first": first, "second": second}
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:
     """Both sides of a comparison as exact sums.
-
-    Args:
-        model: of pairs.
-        first, second: the texts.
 
     Raises:
         InputError: the model was not trained on pairs.
