@@ -33,8 +33,8 @@ from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save,
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose.effects.measuring import Measured, Work
-from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.reader import Reader, prepared
+from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, PieceSubject, Windows
 from tokensieve.progress import silent
 from tokensieve.text.corpus import read_corpus

@@ -33,9 +33,9 @@ from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.judgement.agreement import Evidence, correlate
 from tokensieve.diagnose.report import headline, sentences
-from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.reader import Reader, prepared
+from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import SPECIAL, Frame, Input, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import token_importance

@@ -21,8 +21,8 @@ from pages import HOSTILE, Page, violations
 from tokensieve import __version__
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
-from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.loading import untrained_twin
+from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.errors import InputError
 from tokensieve.report.html import page as html_page
 from tokensieve.report.pictures import pictures_of, specification

@@ -22,8 +22,8 @@ from tokensieve.diagnose.judgement import status as judging
 from tokensieve.diagnose.judgement.agreement import Learning, Skill, behaves, random_auc
 from tokensieve.diagnose.judgement.status import Status, _p_above, judge
 from tokensieve.diagnose.report import coverage_line, headline, sentences
-from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
 from tokensieve.diagnose.subjects.loading import untrained_twin
+from tokensieve.diagnose.subjects.recognise import OutputKind, Outputs
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts
 

@@ -52,8 +52,7 @@ class Comparison:
         models: a row per model: model, accuracy and AUC with intervals, value (its correlation with importance) with interval,
             learned, learning (`Learning`), unsupported (words used without support), most_used (– if no word's use is shown).
         words: those that gained or lost use from each model to the next, and from the first to the last if there are more
-            than two; the largest change first.
-        looked_at: how many words were compared.
+            than two; the largest change first. So many were looked at.
         notes: what a reader should know.
     """
 

@@ -31,10 +31,9 @@ from tokensieve.diagnose.judgement.agreement import (
 )
 from tokensieve.diagnose.judgement.status import Status, judge, most_confident, needed_weights, passages_of
 from tokensieve.diagnose.settings import DiagnoseSettings
-from tokensieve.diagnose.subjects.classes import OutputKind, Outputs
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin
-from tokensieve.diagnose.subjects.recognise import RecognisedModel, TextSubject, recognise
+from tokensieve.diagnose.subjects.recognise import OutputKind, Outputs, RecognisedModel, TextSubject, recognise
 from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance

@@ -12,28 +12,20 @@ from tokensieve.text.settings import ReadSettings
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnoseSettings(ReadSettings):
-    """Measuring.
+    """Measuring; the options say what each setting does. A number below one, or a choice that does not exist, is an InputError.
 
     Attributes:
-        min_documents: frequent words occur in this many of the documents that the model reads. Rarer words are looked at only if
-            they stand out; smaller numbers take longer and give wider intervals.
-        max_documents: the model reads at most this many, drawn at random in proportion to the classes; what only others contain
-            is not looked at. Importance in the data always comes from all documents. None: as many as `seconds` allow.
+        min_documents: rarer words are looked at only if they stand out; smaller numbers take longer and give wider intervals.
+        max_documents: drawn in proportion to the classes; what only others contain is not looked at. Importance in the data always
+            comes from all documents. None: as many as `seconds` allow.
         seconds: how long reading may take on a machine of 50 billion operations a second, about one core; None reads at least 1,000
             documents, and more if that takes less than five minutes. The number of documents depends on model and texts only,
             so that it is the same on every machine.
-        max_length: pieces of one input, special tokens included; None for what model and tokenizer allow.
-        long: what happens to longer documents: "truncate" as in use, or "windows" that follow one another.
-        batch_size: inputs of one batch.
-        deletions: of a model without gradients: each word is removed from at most this many documents first.
-        untrained: whether an untrained model of the same shape is measured too.
-        seed: of every draw.
-        tokenizer: what a word is: None for words and punctuation by Unicode rules, "model" for the pieces of the model's own
-            tokenizer, else the path of a tokenizer.json.
+        max_length: pieces of one input, special tokens included.
+        long: "truncate" as in use, or "windows" that follow one another.
+        tokenizer: None for words and punctuation by Unicode rules, "model" for the pieces of the model's own tokenizer, else the
+            path of a tokenizer.json.
         label_words, template: of a causal language model: class → the word that it predicts, and the text around {text}.
-
-    Raises:
-        InputError: a number below one, or a choice that does not exist.
     """
 
     min_documents: int = option(10, "Words in fewer of the documents read are looked at only if they stand out.", low=1)

@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tokensieve import checkpoint
-from tokensieve.diagnose.subjects.classes import Outputs
-from tokensieve.diagnose.subjects.recognise import TextSubject
+from tokensieve.diagnose.subjects.recognise import Outputs, TextSubject
 from tokensieve.diagnose.subjects.windows import PieceSubject
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.progress import Progress

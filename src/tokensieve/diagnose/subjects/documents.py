@@ -17,27 +17,18 @@ from tokensieve.text.vocabulary import count_texts
 
 
 class Sample:
-    """All documents as counts, those that the model reads, and groups of all documents, both in proportion to the classes.
+    """All documents as counts, and those that the model reads, drawn in proportion to the classes.
 
-    Args:
-        corpus: texts, two fields, or preference pairs; of one with a test part that part is used.
-        splitter: what a word is.
-        min_documents: a frequent word occurs in this many of the documents read.
-        max_documents: the model reads at most this many.
-        seed: of the draw.
-        prompted: of preference pairs, whether the model reads their unit, the prompt, before each answer.
-
-    Raises:
-        InputError: fewer than eight documents of two classes, texts of three fields, or no word is frequent enough.
+    A frequent word occurs in `min_documents` of at most `max_documents` read. Of a corpus with a test part that part is used; of
+    preference pairs the model may be prompted: read their unit before each answer. Fewer than eight documents of two classes, texts
+    of three fields, or no frequent word are an InputError.
 
     Attributes:
         corpus: all documents; of pairs of texts each holds both, with SEPARATOR between.
         counts: of all documents over `words`.
-        words: the frequent words, then rare ones, each in alphabetical order.
-        frequent: which of `words` occur in enough of the documents read.
-        texts, labels: the documents read, and their classes.
+        words: the frequent words, then rare ones, each in alphabetical order; `frequent` tells which.
         groups, n_groups: group of every document, for jackknives, and their number.
-        read: index of those read, ascending.
+        read: index of those read, ascending; their `texts` and `labels`.
         order: places among those read, such that every beginning holds the classes in proportion, shape (n read,).
         paired: whether documents are pairs of texts.
         partner: of preference data, the place among those read of each one's partner; else None.

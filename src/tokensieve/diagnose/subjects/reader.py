@@ -28,8 +28,8 @@ import torch
 from numpy.typing import NDArray
 
 from tokensieve.checkpoint import fingerprint
-from tokensieve.diagnose.subjects.classes import Outputs
 from tokensieve.diagnose.subjects.loading import untrained_twin
+from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import Frame, Input
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints

@@ -122,18 +122,13 @@ class Windows:
         words: the vocabulary; a word's type is its place there.
         frame: the special tokens of one input.
         limit: pieces of an input, special tokens included; None for no limit.
-        cut: keep one window of a longer document (the side that the tokenizer keeps) instead of all of them. Pairs are
-            always cut, the longer text first.
-        progress: called with (stage, fraction done).
+        cut: keep one window of a longer document (the side that the tokenizer keeps). Pairs are always cut, the longer text first.
 
     Attributes:
-        pieces: piece ids of all windows, one after the other, special tokens included, shape (P,).
-        types: word type of each piece, or REST or SPECIAL, shape (P,).
-        starts: where each window begins, shape (W+1,).
-        documents: document of each window, ascending, shape (W,).
+        pieces, types: piece ids of all windows, special tokens included, and their word type, REST or SPECIAL, shape (P,).
+        starts, documents: where each window begins, shape (W+1,), and its document, ascending, shape (W,).
         segments: segment of each piece where documents are pairs of texts, shape (P,), or None.
-        inner: for each word type the pieces that it is most often written with.
-        forms: these with special tokens around them.
+        inner, forms: for each word type the pieces that it is most often written with; these with special tokens around them.
         long_documents, truncated_documents: documents longer than one window, and those of which a part was cut off.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
