@@ -25,7 +25,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from machine import DATA, described
-from tokensieve.auditing.checks.label_issues import confident_issues
+from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.tasks import Labels, Part
@@ -69,7 +69,7 @@ def suspects(train: Part, words: int, seed: int) -> dict[str, Ints]:
         return np.concatenate([first, order[~np.isin(order, first)]])
 
     return {
-        "ours": confident_issues(mine, counts.labels)[0],
+        "ours": LabelIssues.issues(mine, counts.labels)[0],
         f"cleanlab, TF-IDF + LR, {FOLDS} parts": ranked(theirs(FOLDS)),
         "cleanlab, TF-IDF + LR, 5 parts": ranked(theirs(5)),
         "cleanlab on our probabilities": ranked(mine),

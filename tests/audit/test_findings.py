@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from calls import fast_first
-from tokensieve.auditing.checks.label_issues import confident_issues
-from tokensieve.auditing.checks.shortcut import Sign, information, signs_of
+from tokensieve.auditing.checks.label_issues import LabelIssues
+from tokensieve.auditing.checks.shortcut import Shortcut, Sign
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.limits import Budget
 from tokensieve.auditing.result import Audit
@@ -87,7 +87,7 @@ def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> No
     for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
         documents = np.flatnonzero([word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))])
         assert len(documents) > 5
-        assert (expected in signs_of(word, documents, read_corpus((texts, labels)), WordTokenizer())) is (
+        assert (expected in Sign.of(word, documents, read_corpus((texts, labels)), WordTokenizer())) is (
             expected is not None
         )
 
@@ -221,7 +221,7 @@ def test_confident_issues_against_a_loop() -> None:
             k = max(others, key=lambda k: others[k])
             if p[i, k] > p[i, labels[i]]:
                 expected[i] = (k, p[i, k] - p[i, labels[i]])
-    found = confident_issues(p, labels)
+    found = LabelIssues.issues(p, labels)
     assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == {i: k for i, (k, _) in expected.items()}
     assert found[2] == pytest.approx(sorted((m for _, m in expected.values()), reverse=True))
 
@@ -230,7 +230,7 @@ def test_information_against_its_definition() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.random((200, 5)) < 0.3, rng.random(200) < 0.4
     x[:, 0] = y
-    found = information(x.sum(axis=0).astype(float), x[y].sum(axis=0).astype(float), float(y.sum()), 200)
+    found = Shortcut.information(x.sum(axis=0).astype(float), x[y].sum(axis=0).astype(float), float(y.sum()), 200)
     for s in range(5):
         joint = np.array([[np.mean((x[:, s] == a) & (y == b)) for b in (0, 1)] for a in (0, 1)])
         free = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)

@@ -52,7 +52,7 @@ class Excerpt:
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
         words = [token for token in tokens if not is_formatting(token)]
         if place is None and words:
-            place = min((found[:2] for found in occurrences(text, words, tokenizer)), default=None)
+            place = min((found[:2] for found in cls.places(text, words, tokenizer)), default=None)
         if place is None:
             form = " ".join(filter(is_formatting, tokens))
             last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * around
@@ -63,6 +63,17 @@ class Excerpt:
         before = ("…" + before.partition(" ")[2]) if low else before
         after = (after.rpartition(" ")[0] + "…") if high < len(text) else after
         return cls(row, label, before, text[start:end], after)
+
+    @staticmethod
+    def places(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:
+        """(start, end) in characters, and the place among the words with their number, of each of the tokens in a text."""
+        spans = tokenizer.spans(text)
+        words = [word for _, _, word in spans]
+        for token in tokens:
+            parts = token.split(" ")
+            for i in range(len(words) - len(parts) + 1):
+                if words[i] == parts[0] and words[i : i + len(parts)] == parts:
+                    yield spans[i][0], spans[i + len(parts) - 1][1], i, len(words)
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,17 +144,6 @@ def rows_of(documents: Ints, corpus: Corpus, part: str = "train", token: str = "
     labels = pl.Series(list(map(str, corpus.classes)), dtype=pl.String).gather(corpus.labels[documents])
     frame = pl.DataFrame({"row": corpus.rows[documents], "label": labels})
     return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")
-
-
-def occurrences(text: str, tokens: Iterable[str], tokenizer: Tokenizer) -> Iterator[tuple[int, int, int, int]]:
-    """(start, end) in characters, and the place among the words with their number, of each of the tokens in a text."""
-    spans = tokenizer.spans(text)
-    words = [word for _, _, word in spans]
-    for token in tokens:
-        parts = token.split(" ")
-        for i in range(len(words) - len(parts) + 1):
-            if words[i] == parts[0] and words[i : i + len(parts)] == parts:
-                yield spans[i][0], spans[i + len(parts) - 1][1], i, len(words)
 
 
 def holders(counts: Counts, types: Ints) -> list[Ints]:

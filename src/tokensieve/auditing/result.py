@@ -174,13 +174,22 @@ class Audit:
         f = self.learned.f if self.learned.f.shape[1] > 1 else self.learned.f[:, 0]
         return ModelCard.of(f, self.learned.test.plain, self.learned.train.counts.class_sizes, self.curve)
 
+    @property
+    def by_certainty(self) -> tuple[Ints, Ints]:
+        """Test documents with a known token, the most certain prediction first: those predicted correctly, and the others."""
+        f, counts = self.learned.f, self.learned.test.counts
+        order = np.argsort(entropy(probabilities(f), axis=1), kind="stable")
+        order = order[np.diff(counts.matrix.indptr)[order] > 0]
+        right = decide(f)[order] == counts.labels[order]
+        return order[right], order[~right]
+
     @cached_property
     def examples(self) -> list[Example]:
         """Ten test documents, taken apart: of those predicted correctly three certain and two uncertain ones, and as many of the
         others."""
         test, f, chosen = self.learned.test, self.learned.f, list[tuple[Kind, int]]()
         kinds = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
-        for (certain, uncertain), group in zip(kinds, by_certainty(self.learned), strict=True):
+        for (certain, uncertain), group in zip(kinds, self.by_certainty, strict=True):
             chosen += [(certain, int(i)) for i in group[:3]] + [(uncertain, int(i)) for i in group[3:][::-1][:2]]
         if not chosen:
             return []
@@ -388,12 +397,3 @@ class Example:
     answer: float
     pieces: list[Piece]
     tokens: pl.DataFrame
-
-
-def by_certainty(learned: CorpusModel) -> tuple[Ints, Ints]:
-    """Test documents with a known token, the most certain prediction first: those predicted correctly, and the others."""
-    counts = learned.test.counts
-    order = np.argsort(entropy(probabilities(learned.f), axis=1), kind="stable")
-    order = order[np.diff(counts.matrix.indptr)[order] > 0]
-    right = decide(learned.f)[order] == counts.labels[order]
-    return order[right], order[~right]

@@ -13,7 +13,7 @@ from tokensieve.auditing.checks import AuditData, run_checks
 from tokensieve.auditing.findings import plural
 from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
-from tokensieve.auditing.score import learning_curve
+from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
 from tokensieve.blocks import Block, Column, Report, Table, Text
 from tokensieve.errors import InputError
@@ -89,7 +89,7 @@ def audit(
             gone |= {str(token) for token in train.counts.tokens if str(token).startswith("⟨length ")}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
         if task.single:
-            curve = learning_curve(train.counts, test.counts, learned.model, settings)
+            curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
     return Audit(
         learned=learned,

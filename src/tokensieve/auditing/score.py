@@ -145,6 +145,23 @@ class ModelCard:
             curve=_accuracies([], []) if curve is None else curve,
         )
 
+    @staticmethod
+    def learning_curve(train: Counts, test: Counts, model: Model, settings: TrainSettings) -> pl.DataFrame:
+        """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents (`model`), as many passes
+        each; empty where that takes long."""
+        if train.matrix.nnz > CHEAP:
+            return _accuracies([], [])
+        order, models = np.random.default_rng(settings.seed).permutation(train.n_documents), {train.n_documents: model}
+        for fraction in (1 / 2, 1 / 4, 1 / 8):
+            part = train.rows(np.sort(order[: round(fraction * train.n_documents)]))
+            if len(np.unique(part.labels)) == len(train.classes):
+                models[part.n_documents] = refit(part, model, train.n_documents, settings)
+        hits = {n: int(np.count_nonzero(decide(one.decide(test.matrix)) == test.labels)) for n, one in models.items()}
+        sizes = sorted(models)
+        return _accuracies([test.n_documents] * len(sizes), [hits[n] for n in sizes]).with_columns(
+            documents=pl.Series(sizes)
+        )
+
     def to_dict(self) -> dict[str, object]:
         """All of it, as JSON values."""
         frames = {name: getattr(self, name).to_dicts() for name in ("calibration", "lengths", "curve")}
@@ -189,23 +206,6 @@ class ModelCard:
             title = "Calibration: accuracy by" if key == "confidence" else "Accuracy by"
             details += [Table(f"{title} {by}", columns, points)] if points else []
         return [*out, Section("Confusions, calibration, length, learning curve", tuple(details), folded=True)]
-
-
-def learning_curve(train: Counts, test: Counts, model: Model, settings: TrainSettings) -> pl.DataFrame:
-    """Test accuracy of models trained on an eighth, a quarter, half and all of the training documents (`model`), as many passes
-    each; empty where that takes long."""
-    if train.matrix.nnz > CHEAP:
-        return _accuracies([], [])
-    order, models = np.random.default_rng(settings.seed).permutation(train.n_documents), {train.n_documents: model}
-    for fraction in (1 / 2, 1 / 4, 1 / 8):
-        part = train.rows(np.sort(order[: round(fraction * train.n_documents)]))
-        if len(np.unique(part.labels)) == len(train.classes):
-            models[part.n_documents] = refit(part, model, train.n_documents, settings)
-    hits = {n: int(np.count_nonzero(decide(one.decide(test.matrix)) == test.labels)) for n, one in models.items()}
-    sizes = sorted(models)
-    return _accuracies([test.n_documents] * len(sizes), [hits[n] for n in sizes]).with_columns(
-        documents=pl.Series(sizes)
-    )
 
 
 def _confusion(labels: Ints, predicted: Ints, classes: int) -> Ints:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
@@ -34,7 +32,7 @@ class Alone(Check):
     weight = 0.2  # of a document that this part predicts
     named = 15  # tokens that carry most of it
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         train, test = data.train.counts, data.test.counts
         names = [str(token) for token in train.tokens]
         majority = float(np.mean(test.labels == train.class_sizes.argmax()))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share, named
-from tokensieve.auditing.checks.shortcut import Sign, signs_of
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.shortcut import Sign
 from tokensieve.auditing.findings import Excerpt, holders, quoted
+from tokensieve.escape import shown
 from tokensieve.wording import count, percent
 
 
@@ -26,7 +25,7 @@ class Association(Check):
     least, sure, lift, most = 20, 0.001, 1.5, 0.8
     looked_into = 60
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         train, found, words = data.train.counts, data.importance, data.words
         share = train.class_sizes / train.n_documents
         documents = found.documents[:words, None]
@@ -42,7 +41,7 @@ class Association(Check):
         kept = []
         for i, held in zip(order.tolist(), holders(train, types[order]), strict=True):
             token = str(train.tokens[types[i]])
-            if {Sign.MARKUP, Sign.BOILERPLATE} & set(signs_of(token, held, data.train.corpus, data.tokenizer)):
+            if {Sign.MARKUP, Sign.BOILERPLATE} & set(Sign.of(token, held, data.train.corpus, data.tokenizer)):
                 kept.append((token, int(types[i]), int(classes[i]), held))
         if not kept:
             return
@@ -50,7 +49,7 @@ class Association(Check):
         right, label = Share.count(int(found.class_documents[s][k]), len(held)), train.classes[k]
         more = len(kept) - 1
         others = f"; {count(more)} more such token{'s' * (more > 1)}" if more else ""
-        rates = f"are {named(label)} ({percent(share[k], 0)} overall)"
+        rates = f"are {shown(label, 40)} ({percent(share[k], 0)} overall)"
         tokens = tuple(dict.fromkeys(one[0] for one in kept))
         yield self.finding(
             data,
@@ -61,7 +60,7 @@ class Association(Check):
             tokens=tokens,
             evidence={"decides": right, "base": Share.count(int(train.class_sizes[k]), train.n_documents)},
             details=(
-                f"{right.counted} documents containing it are {named(label)} ({right})",
+                f"{right.counted} documents containing it are {shown(label, 40)} ({right})",
                 "part of a code or of a fixed phrase",
             ),
             examples=tuple(Excerpt.of(data.train.corpus, int(i), [token], data.tokenizer) for i in held[:EXAMPLES]),

@@ -15,7 +15,6 @@ from tokensieve.auditing.findings import Excerpt, Finding, rows_of
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
-from tokensieve.escape import shown
 from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.environments import Environments, environments
 from tokensieve.evidence.importance import Importance
@@ -25,8 +24,9 @@ from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import tokenize
 
-__all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Labels", "Preferences", "Share", "named"]
+__all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
+Findings = Iterable[Finding]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +85,13 @@ class AuditData:
     def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], pl.DataFrame]:
         """Training documents that may carry the wrong label, clearest first (document, the class it looks like, margin), and
         a table of the first thousand: row, label, looks_like, margin, against (the tokens that speak most against the label)."""
-        from tokensieve.auditing.checks.label_issues import confident_issues
+        from tokensieve.auditing.checks.label_issues import LabelIssues
 
         train, model = self.train, self.learned.model
         p = self.task.out_of_fold(train, model, self.learned.settings)
         if p is None:
             return (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)), pl.DataFrame()
-        issues = confident_issues(p, train.counts.labels)
+        issues = LabelIssues.issues(p, train.counts.labels)
         stands = np.isin(issues[0], self.task.items(train.counts.n_documents))  # one document for each pair
         documents, looks, margin = issues[0][stands], issues[1][stands], issues[2][stands]
         listed, others = documents[:1000], looks[:1000]
@@ -159,7 +159,7 @@ class Check(ABC):
     thorough: ClassVar[bool] = False
 
     @abstractmethod
-    def find(self, data: AuditData) -> Iterable[Finding]:
+    def find(self, data: AuditData) -> Findings:
         """Its findings; none where all is well."""
 
     def finding(
@@ -188,8 +188,3 @@ class Check(ABC):
         more.setdefault("action", self.action)
         more.setdefault("documents", len(held) if total is None else total)
         return Finding(self.name, severity, headline=headline, **more)
-
-
-def named(label: str) -> str:
-    """A class name as a sentence holds it."""
-    return shown(label, 40)

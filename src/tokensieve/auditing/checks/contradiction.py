@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Preferences, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
 from tokensieve.auditing.findings import plural, rows_of
 from tokensieve.wording import percent
 
@@ -21,7 +19,7 @@ class Contradiction(Check):
     action = "Decide on one label for each of these texts, or remove them."
     tasks = (Labels,)
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         train, test = data.train.corpus, data.test.corpus
         n = len(train.texts)
         keys = pl.concat([train.keys, test.keys])
@@ -52,7 +50,7 @@ class OpposedPairs(Check):
     action = "Decide which answer is better, or remove these pairs."
     tasks = (Preferences,)
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         keys = data.train.corpus.keys
         sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)}).with_row_index("pair")
         pairs = data.train.corpus.pairs

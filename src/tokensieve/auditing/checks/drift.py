@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
 from tokensieve.auditing.findings import holders, quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import merged
@@ -29,7 +27,7 @@ class Drift(Check):
     action = "Find out what changed between the two sides before you trust the test accuracy."
     common, ratio = 0.01, 2.0
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         if not data.test_given:
             return
         whole = data.train.counts, data.test.counts

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import plural, rows_of
 from tokensieve.wording import percent
 
@@ -21,7 +19,7 @@ class Empty(Check):
     action = "Look at these rows: the text may be missing, in another column, or in another language or script."
     tasks = (Labels,)
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         parts = {"train": data.train, "test": data.test}
         wordless = {}
         for name, part in parts.items():  # in rows of sorted types the first is none of the words

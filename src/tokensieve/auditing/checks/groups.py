@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import quoted
 from tokensieve.text.counts import Ints
 from tokensieve.wording import count, percent
@@ -31,7 +29,7 @@ class Groups(Check):
     together = 0.5  # Jaccard index of the documents of two words of one group
     words, least, agree = 3, 0.1, 0.1
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         if data.train.corpus.by is not None:
             return
         train = data.train.counts

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share, named
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import plural
+from tokensieve.escape import shown
 from tokensieve.wording import percent
 
 
@@ -22,7 +21,7 @@ class Imbalance(Check):
     few = 20  # no accuracy can be judged from fewer
     unequal = 10  # times the smallest class
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         train = data.train.corpus
         sizes = np.bincount(train.labels, minlength=len(train.classes))
         least = int(np.argmin(sizes))
@@ -34,7 +33,7 @@ class Imbalance(Check):
         yield self.finding(
             data,
             0.02 if tiny else 0.01,
-            f"Class {named(label)} has only {size} ({percent(share.value)})",
+            f"Class {shown(label, 40)} has only {size} ({percent(share.value)})",
             np.flatnonzero(train.labels == least),
             label=label,
             evidence={"class": share},

@@ -12,12 +12,11 @@ loss over all of them: one number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Preferences, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
 from tokensieve.auditing.findings import plural
 from tokensieve.task.tasks import Task
 from tokensieve.text.counts import Floats, Ints
@@ -41,7 +40,7 @@ class LabelIssues(Check):
     noun, problem = "document", "may have the wrong label"
     reason = "models that never saw them predict another class, with a margin of at least 0.8"
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         corpus, task = data.train.corpus, data.task
         (documents, looks_like, margin), _ = data.label_issues
         sure = margin >= self.clear
@@ -63,6 +62,23 @@ class LabelIssues(Check):
             examples=tuple(data.start_of(i, looks_like=corpus.classes[k], most=210) for i, k in first),
         )
 
+    @staticmethod
+    def issues(p: Floats, labels: Ints) -> tuple[Ints, Ints, Floats]:
+        """The issues among documents (module formula), clearest first: documents, the class each looks like, margin.
+
+        Args:
+            p: out-of-fold probabilities, shape (n, K).
+            labels: class indices, shape (n,); every class has a document.
+        """
+        k = p.shape[1]
+        threshold = np.array([p[labels == j, j].mean() if (labels == j).any() else np.inf for j in range(k)])
+        others = np.where((p >= threshold) & (np.arange(k) != labels[:, None]), p, -1.0)
+        looks_like = others.argmax(axis=1)
+        margin = others.max(axis=1) - p[np.arange(len(p)), labels]
+        found = np.flatnonzero((others.max(axis=1) >= 0) & (margin > 0))
+        order = found[np.argsort(-margin[found], kind="stable")]
+        return order, looks_like[order], margin[order]
+
 
 class ReversedPairs(LabelIssues):
     """Training pairs that look as if the rejected answer were the better one."""
@@ -76,20 +92,3 @@ class ReversedPairs(LabelIssues):
     tasks = (Preferences,)
     noun, problem = "pair", "may have the preference reversed"
     reason = "a model that saw no pair of the same prompt gives the rejected answer a probability of at least 0.9"
-
-
-def confident_issues(p: Floats, labels: Ints) -> tuple[Ints, Ints, Floats]:
-    """The issues among documents (module formula), clearest first: documents, the class each looks like, margin.
-
-    Args:
-        p: out-of-fold probabilities, shape (n, K).
-        labels: class indices, shape (n,); every class has a document.
-    """
-    k = p.shape[1]
-    threshold = np.array([p[labels == j, j].mean() if (labels == j).any() else np.inf for j in range(k)])
-    others = np.where((p >= threshold) & (np.arange(k) != labels[:, None]), p, -1.0)
-    looks_like = others.argmax(axis=1)
-    margin = others.max(axis=1) - p[np.arange(len(p)), labels]
-    found = np.flatnonzero((others.max(axis=1) >= 0) & (margin > 0))
-    order = found[np.argsort(-margin[found], kind="stable")]
-    return order, looks_like[order], margin[order]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Preferences, Share
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Preferences, Share
 from tokensieve.auditing.findings import plural, rows_of
 from tokensieve.evidence.duplicates import across
 from tokensieve.wording import percent
@@ -25,7 +23,7 @@ class Leak(Check):
     action = "Keep each text on one side of the split; until then, test accuracy is too high."
     tasks = (Labels,)
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         train, test, near = data.train.corpus, data.test.corpus, data.near_duplicates
         same = test.keys.is_in(train.keys.implode()).to_numpy()
         known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
@@ -62,7 +60,7 @@ class PairLeak(Check):
     action = "Keep each prompt on one side of the split; until then, test accuracy is too high."
     tasks = (Preferences,)
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         intake, n = data.train.corpus.intake, len(data.test.corpus.labels) // 2
         shared = max(intake.counts.get("shared_units", 0), intake.counts["test_overlap"])
         if not shared:

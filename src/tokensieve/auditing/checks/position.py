@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Preferences, Share
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Preferences, Share
 from tokensieve.wording import percent
 
 
@@ -24,7 +22,7 @@ class Position(Check):
     )
     tasks = (Preferences,)
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         corpus = data.train.corpus
         assert corpus.pairs is not None
         if corpus.pairs.position is None:

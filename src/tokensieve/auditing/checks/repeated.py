@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import plural
 from tokensieve.wording import percent
 
@@ -25,7 +23,7 @@ class Repeated(Check):
     least = 0.01  # of the training documents
     weight = 0.3  # of a document whose prediction is in doubt: a copy is usually right
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         near = data.near_duplicates
         if near is None or data.train.corpus.by is not None:
             return

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Labels, Share, named
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import form_clause, holders, plural
+from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent
 
@@ -29,7 +28,7 @@ class Shift(Check):
     apart, sure = 0.05, 0.001
     weight = 0.1  # of the difference: it predicts few labels
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         train, found = data.train.counts, data.importance
         sizes = train.class_sizes
         rows: list[tuple[float, float, int, int]] = []  # difference, rate elsewhere, type, class
@@ -65,5 +64,5 @@ class Shift(Check):
 
 def _rates(train: Counts, apart: float, outside: float, s: int, k: int) -> str:
     """How often a class has a feature, and the others."""
-    label = named(train.classes[k])
+    label = shown(train.classes[k], 40)
     return f"{percent(outside + apart)} of {label} documents {form_clause(str(train.tokens[s]))} ({percent(outside)} of the others)"

@@ -30,9 +30,10 @@ import scipy.sparse as sp
 from scipy.special import rel_entr
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share, named
-from tokensieve.auditing.findings import Excerpt, form_clause, holders, occurrences, plural, quoted
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
+from tokensieve.auditing.findings import Excerpt, form_clause, holders, plural, quoted
 from tokensieve.errors import InputError
+from tokensieve.escape import shown
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
@@ -59,6 +60,43 @@ class Sign(StrEnum):
     EDGE = "fixed place"  # at the very start or end of its documents
     ALONE = "all but certain"  # none of these, but hardly ever elsewhere
 
+    @classmethod
+    def of(cls, token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[Sign, ...]:
+        """The signs of an artefact that a token bears in up to 40 of its documents, the clearest first; none for a plain word."""
+        if is_formatting(token):
+            return (Sign.FORMATTING,)
+        glued = seen = 0
+        places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
+        neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        size = len(token.split(" "))
+        for i in documents[:: max(1, len(documents) // 40)][:40]:
+            text = str(corpus.texts[int(i)])
+            place = next(Excerpt.places(text, [token], tokenizer), None)
+            if place is None:
+                continue
+            start, end, at, words = place
+            seen += 1
+            glued += bool(
+                _GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2])
+            )
+            spans = tokenizer.spans(text)
+            neighbours[0][spans[at - 1][2] if at else ""] += 1
+            neighbours[1][spans[at + size][2] if at + size < words else ""] += 1
+            if words > size + 1:
+                places[0][at] += 1
+                places[1][words - at] += 1
+        mostly = 0.8 * seen
+        # within four words from either end a place that is always the same is a fixed one
+        at_edge = any(most > mostly for side in places for place, most in side.most_common(1) if place <= 4)
+        same = any(most > mostly for side in neighbours for name, most in side.most_common(1) if name)
+        borne = {
+            Sign.MARKUP: bool(_CODE.search(token)) or glued > mostly,
+            Sign.BOILERPLATE: at_edge and same,
+            Sign.NUMBER: any(c.isdigit() for c in token),
+            Sign.EDGE: at_edge,
+        }
+        return tuple(sign for sign, there in borne.items() if there)
+
 
 STRONG = {Sign.MARKUP, Sign.FORMATTING}  # each of these suffices
 _MEANING = {
@@ -69,41 +107,6 @@ _MEANING = {
     Sign.EDGE: "always in the same place in the text",
     Sign.ALONE: "almost no other word predicts this class as reliably",
 }
-
-
-def signs_of(token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[Sign, ...]:
-    """The signs of an artefact that a token bears in up to 40 of its documents, the clearest first; none for an ordinary word."""
-    if is_formatting(token):
-        return (Sign.FORMATTING,)
-    glued = seen = 0
-    places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
-    neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    size = len(token.split(" "))
-    for i in documents[:: max(1, len(documents) // 40)][:40]:
-        text = str(corpus.texts[int(i)])
-        place = next(occurrences(text, [token], tokenizer), None)
-        if place is None:
-            continue
-        start, end, at, words = place
-        seen += 1
-        glued += bool(_GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2]))
-        spans = tokenizer.spans(text)
-        neighbours[0][spans[at - 1][2] if at else ""] += 1
-        neighbours[1][spans[at + size][2] if at + size < words else ""] += 1
-        if words > size + 1:
-            places[0][at] += 1
-            places[1][words - at] += 1
-    mostly = 0.8 * seen
-    # within four words from either end a place that is always the same is a fixed one
-    at_edge = any(most > mostly for side in places for place, most in side.most_common(1) if place <= 4)
-    same = any(most > mostly for side in neighbours for name, most in side.most_common(1) if name)
-    borne = {
-        Sign.MARKUP: bool(_CODE.search(token)) or glued > mostly,
-        Sign.BOILERPLATE: at_edge and same,
-        Sign.NUMBER: any(c.isdigit() for c in token),
-        Sign.EDGE: at_edge,
-    }
-    return tuple(sign for sign, there in borne.items() if there)
 
 
 @dataclass(frozen=True)
@@ -117,20 +120,6 @@ class _Candidate:
     way: float
     documents: Ints
     signs: tuple[Sign, ...] = ()
-
-
-def information(documents: Floats, inside: Floats, size: float, n: int) -> Floats:
-    """Mutual information, in bits, between "the document contains the type" and "the document is of the class".
-
-    Args:
-        documents, inside: documents, and documents of the class, that contain each type, shape (|S|,).
-        size: documents of the class.
-        n: documents.
-    """
-    both = np.array([inside, documents - inside, size - inside, n - size - documents + inside]) / n
-    rows = np.array([documents, documents, n - documents, n - documents]) / n
-    columns = np.array([size, n - size, size, n - size])[:, None] / n
-    return np.asarray(rel_entr(both, rows * columns).sum(axis=0) / np.log(2))
 
 
 class Shortcut(Check):
@@ -218,8 +207,8 @@ class Shortcut(Check):
         if all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual:
             weight = self.habit
         decides = evidence["decides"]
-        predicted = f"are {named(label)}" if label else "have the class it predicts"
-        where = f"{named(label)} documents" if label else "the documents of their classes"
+        predicted = f"are {shown(label, 40)}" if label else "have the class it predicts"
+        where = f"{shown(label, 40)} documents" if label else "the documents of their classes"
         details = [
             f"{decides.counted} training documents containing it {predicted}: {decides}",
             f"it appears in {evidence['class']} of {where}",
@@ -231,7 +220,7 @@ class Shortcut(Check):
             total, first = np.bincount(of[of >= 0]), int(sizes.argmax())
             if sizes[first] >= max(1, self.one_place * sizes.sum()) and total[first] <= self.elsewhere * total.sum():
                 here = Share.count(int(sizes[first]), int(sizes.sum()))
-                details.append(f"{here.counted} of these documents are in environment {named(found.names[first])}")
+                details.append(f"{here.counted} of these documents are in environment {shown(found.names[first], 40)}")
         examples = right[:: max(1, len(right) // EXAMPLES)][:EXAMPLES]
         return self.finding(
             data,
@@ -257,7 +246,7 @@ class Shortcut(Check):
             documents, inside, low, effect, q = (rows[name].to_numpy().astype(float) for name in names)
             neutral = 2 * size / n - 1
             way = (low - neutral) / (1 - neutral)
-            bits = information(documents, inside, size, n)
+            bits = self.information(documents, inside, size, n)
             fits = (
                 (inside >= max(FLOOR, self.coverage * size))
                 & (documents <= self.common * n)
@@ -301,6 +290,20 @@ class Shortcut(Check):
                 out.append(replace(c, type=-1))
         return out
 
+    @staticmethod
+    def information(documents: Floats, inside: Floats, size: float, n: int) -> Floats:
+        """Mutual information, in bits, between "the document contains the type" and "the document is of the class".
+
+        Args:
+            documents, inside: documents, and documents of the class, that contain each type, shape (|S|,).
+            size: documents of the class.
+            n: documents.
+        """
+        both = np.array([inside, documents - inside, size - inside, n - size - documents + inside]) / n
+        rows = np.array([documents, documents, n - documents, n - documents]) / n
+        columns = np.array([size, n - size, size, n - size])[:, None] / n
+        return np.asarray(rel_entr(both, rows * columns).sum(axis=0) / np.log(2))
+
     def _has_vocabulary(self, k: int, data: AuditData) -> bool:
         """Whether many words of a class, bearing no strong sign, occur (nearly) nowhere else."""
         train = data.train.counts
@@ -314,7 +317,7 @@ class Shortcut(Check):
         places = np.flatnonzero(np.isin(train.tokens[: data.words], many["token"].to_numpy()))
         groups: list[Ints] = []  # words of the same documents count once: a planted line is no vocabulary
         for token, held in zip(train.tokens[places], holders(train, places), strict=True):
-            strong = STRONG & set(signs_of(str(token), held, data.train.corpus, data.tokenizer))
+            strong = STRONG & set(Sign.of(str(token), held, data.train.corpus, data.tokenizer))
             if not strong and all(_jaccard(held, other) < TOGETHER for other in groups):
                 groups.append(held)
         return len(groups) > self.vocabulary
@@ -322,7 +325,7 @@ class Shortcut(Check):
     def _signs(self, c: _Candidate, data: AuditData, rich: bool) -> tuple[Sign, ...]:
         """Why a candidate is suspicious (module docstring); nothing if it is not. `rich`: its class has a vocabulary."""
         train = data.train.counts
-        signs = signs_of(c.token, c.documents, data.train.corpus, data.tokenizer)
+        signs = Sign.of(c.token, c.documents, data.train.corpus, data.tokenizer)
         if not signs and not rich:
             certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
             exact = (train.labels[c.documents] == c.label).all() and len(c.documents) >= self.enough
@@ -376,7 +379,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     """How often, then how strong, then the base rate."""
     share, right = percent(e["documents"].value), percent(e["decides"].value, 0)
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
-    rate = f"{right} of those are {f'of class {named(label)}{base}' if label else 'predicted correctly by them'}"
+    rate = f"{right} of those are {f'of class {shown(label, 40)}{base}' if label else 'predicted correctly by them'}"
     if len(tokens) > 3:
         some = f"one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"

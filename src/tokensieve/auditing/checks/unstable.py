@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tokensieve.auditing.agreement import FLOOR
-from tokensieve.auditing.checks.base import AuditData, Check, Finding, Share, named
+from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
 from tokensieve.auditing.findings import holders, quoted, rows_of
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
@@ -29,7 +27,7 @@ class Unstable(Check):
     listed = 50
     weight = 0.5  # such a token misleads in some environments only
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         if data.environments is None:
             return
         found, of = data.environments
@@ -64,7 +62,7 @@ class Unstable(Check):
         yield self.finding(
             data,
             self.weight * whole.value,
-            f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {named(label)}{also}",
+            f"{quoted(tokens[:1])} means different things: {' but only '.join(places)} are {shown(label, 40)}{also}",
             held,
             label=label,
             tokens=tokens,

@@ -7,13 +7,11 @@ had no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Preferences, Share
+from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Findings, Preferences, Share
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted, rows_of
 from tokensieve.auditing.preferences import ALIKE, log_ratios
 from tokensieve.escape import shown
@@ -38,7 +36,7 @@ class AnswerLength(Check):
     tasks = (Preferences,)
     lean = 0.55  # of pairs in which the longer answer wins: from here it is a finding
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         assert data.preferences is not None
         found, ratio = data.preferences, log_ratios(data.train.corpus)
         share = found.longer["train"]
@@ -85,7 +83,7 @@ class Wins(Check):
     most_forms, most_words = 5, 40
     together = 0.4  # Jaccard index of the pairs that two features of formatting decide
 
-    def find(self, data: AuditData) -> Iterator[Finding]:
+    def find(self, data: AuditData) -> Findings:
         assert data.preferences is not None
         for wins in (True, False):
             listed = data.preferences.top(wins, rows=None)["token"].to_list()

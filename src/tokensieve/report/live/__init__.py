@@ -26,7 +26,7 @@ from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Excerpt, holders
-from tokensieve.auditing.result import Audit, Kind, by_certainty
+from tokensieve.auditing.result import Audit, Kind
 from tokensieve.escape import shown
 from tokensieve.report.pictures.audit import (
     BLUE,
@@ -131,7 +131,7 @@ def _sample(audit: Audit) -> list[Json]:
     fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
     kinds: dict[int, Kind] = {}
     named = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
-    for (certain, uncertain), group in zip(named, by_certainty(audit.learned), strict=True):
+    for (certain, uncertain), group in zip(named, audit.by_certainty, strict=True):
         fitting = group[fits[group]].tolist()
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)
     others = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits)).tolist()
