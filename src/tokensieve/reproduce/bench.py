@@ -95,10 +95,9 @@ class Data:
         paper does not say how it came to four.
 
         Args:
-            types: how many token types are kept: those that occur in most training documents.
+            types, seed: as for `imdb`.
             documents: how many in all, drawn by the seed; None for as many as equal classes allow.
             groups: a name of `_GROUPS`.
-            seed: of the draw.
         """
         corpus, stream = self._tokens("yelp", "yelp.parquet", "stars")
         into = {star: k for k, stars in enumerate(_GROUPS[groups].values()) for star in stars}
@@ -181,14 +180,9 @@ class Bench:
         return initialise(counts.n_types, d or self.settings["d"], outputs, self.start_seed)
 
     def fit(self, split: Split, label: str, tell: Progress, start: Start | None = None, **changes: Any) -> Training:
-        """Train the one-layer model, resumable; the trajectory measures validation and test too.
+        """Train the one-layer model, resumable under its label, from the paper's random start unless another is given.
 
-        Args:
-            split: documents.
-            label: distinguishes this run of the experiment from its others.
-            tell: receives the fraction done.
-            start: where it starts; by default the paper's random start.
-            changes: to the `TrainingSettings`.
+        The trajectory measures validation and test too; `changes` are to the `TrainingSettings`.
         """
         steps = self.settings["steps"]
         how = {"learning_rate": self.settings["learning_rate"], "steps": steps, "seed": self.seed}

@@ -193,15 +193,12 @@ def fit_deep(
 
     Each epoch goes once through the documents in a new random order, in batches; the loss is that of
     `tokensieve.model.attention`. The same seed gives the same numbers up to rounding, which depends on the device and on
-    the number of PyTorch's threads.
-
-    Memory: a few |S| × d arrays (weights, gradient, two moments for Adam), and about six arrays of a chunk's size.
+    the number of PyTorch's threads. Memory: a few |S| × d arrays and about six arrays of a chunk's size.
 
     Args:
         counts: n ≥ 1 training documents over |S| types.
         settings: which model, and how it is trained.
-        others: name → documents that are measured after every epoch; "validation" stops training where the settings have
-            `patience`.
+        others: name → documents that are measured after every epoch; "validation" stops training with `patience`.
         progress: called with the kind of model and the fraction of all epochs done.
         checkpoint: a safetensors file, written about once a minute; where it exists, training goes on from it.
 
@@ -221,28 +218,24 @@ def fit_deep(
     if checkpoint is None or not state.resume(checkpoint, mark):
         state.record(settings, others, None, None)
     while not state.finished(settings):
-        state.record(settings, others, *_epoch(state, counts, settings, progress))
+        # one pass over the documents; loss and accuracy of each batch before its step
+        done, n = len(state.rows) - 1, counts.n_documents
+        order = np.random.default_rng([settings.seed, done]).permutation(n)
+        loss = correct = 0.0
+        for first in range(0, n, settings.batch_size):
+            batch = order[first : first + settings.batch_size]
+            for x in state.parameters.values():
+                x.grad = torch.zeros_like(x)
+            found = _pass(settings, state.parameters, counts, batch, True)
+            state.optimizer.step()
+            loss, correct = loss + found[0] * len(batch), correct + found[1] * len(batch)
+            progress(settings.kind, (done + (first + len(batch)) / n) / settings.epochs)
+        state.record(settings, others, loss / n, correct / n)
         if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
             state.save(checkpoint, mark)
             saved = time.perf_counter()
     frame = pl.DataFrame(state.rows, infer_schema_length=None)
     return DeepTraining(np.stack(state.scores), np.stack(state.values), frame, time.perf_counter() - began)
-
-
-def _epoch(state: _DeepState, counts: Counts, settings: DeepSettings, progress: Progress) -> tuple[float, float]:
-    """One pass over the documents; mean loss and accuracy of its batches, each before its step."""
-    done, n = len(state.rows) - 1, counts.n_documents
-    order = np.random.default_rng([settings.seed, done]).permutation(n)
-    loss = correct = 0.0
-    for first in range(0, n, settings.batch_size):
-        batch = order[first : first + settings.batch_size]
-        for x in state.parameters.values():
-            x.grad = torch.zeros_like(x)
-        found = _pass(settings, state.parameters, counts, batch, True)
-        state.optimizer.step()
-        loss, correct = loss + found[0] * len(batch), correct + found[1] * len(batch)
-        progress(settings.kind, (done + (first + len(batch)) / n) / settings.epochs)
-    return loss / n, correct / n
 
 
 def _pass(

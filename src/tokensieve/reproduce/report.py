@@ -65,7 +65,10 @@ def describe_experiments(experiments: Sequence[Experiment]) -> Report:
     blocks: list[Block] = []
     for e in experiments:
         needs = ", ".join([*e.needs, *(["PyTorch"] if e.torch else [])]) or "nothing"
-        takes = ", ".join(f"{scale} about {_duration(seconds)}" for scale, seconds in e.seconds.items())
+        takes = ", ".join(
+            f"{scale} about {s:.0f} s" if s < 90 else f"{scale} about {s / 60:.0f} min"
+            for scale, s in e.seconds.items()
+        )
         blocks.append(Text(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed.", "lead"))
         blocks.append(Text(f"The paper: {e.claim}; {e.paper}."))
         blocks.append(Text(f"Criterion, fixed on {FIXED}: {e.criterion}."))
@@ -116,26 +119,21 @@ def _section(result: ExperimentResult) -> Section:
     if result.verdict == EXPLAINED and result.in_words(name) != result.in_words():
         said.append(Text(subscripts(f"Under reading “{name}” we see {result.in_words(name)}.")))
     said.append(Text(subscripts(f"Criterion: {e.criterion}.")))
-    blocks: list[Block] = [*said, *_pictures(result), _figures(result)]
-    if len(result.runs) > 1:
-        rows = [(name, subscripts(e.why(name)), _met(result, name)) for name in list(result.runs)[1:]]
-        columns = (Column("Reading"), Column("What changes"), Column("Reproduced in"))
-        blocks.append(Table("Other readings of what the paper leaves open", columns, rows))
-    blocks += [Text(subscripts(note), "note") for note in e.notes]
-    blocks.append(Text(f"Every bin and every seed: tables/{e.id}-*.csv and runs/{e.id}/.", "note"))
-    return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
-
-
-def _figures(result: ExperimentResult) -> Table:
-    """The figures that decide the verdict."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for one, values, passed in result.over_seeds():
         if one.judged:
             met = f"{passed} of {len(values)}"
             rows.append((subscripts(one.name), result.spread(values), one.bounds, one.paper, one.ceiling, met))
     paper, best = Column("The paper", "plain"), Column("Best possible", "plain", 3)
     columns = (Column("Figure"), Column("Ours"), Column("Criterion"), paper, best, Column("Seeds that meet it"))
-    return Table("What decides", columns, rows, only=("html",))
+    blocks: list[Block] = [*said, *_pictures(result), Table("What decides", columns, rows, only=("html",))]
+    if len(result.runs) > 1:
+        rows = [(name, subscripts(e.why(name)), _met(result, name)) for name in list(result.runs)[1:]]
+        heads = (Column("Reading"), Column("What changes"), Column("Reproduced in"))
+        blocks.append(Table("Other readings of what the paper leaves open", heads, rows))
+    blocks += [Text(subscripts(note), "note") for note in e.notes]
+    blocks.append(Text(f"Every bin and every seed: tables/{e.id}-*.csv and runs/{e.id}/.", "note"))
+    return Section(e.title, tuple(blocks), anchor=e.id, only=("html", "markdown"))
 
 
 def _reviewers(study: Reproduction) -> Section:
@@ -167,8 +165,14 @@ def _pictures(result: ExperimentResult) -> list[Picture]:
     if rows and max(map(len, rows)) == 1:
         rows = [[panel for row in rows for panel in row]]
     lines = next((table for table in tables.values() if "by" in table.columns), None)
-    if lines is not None:
-        rows = [[_line_panel(lines)]]
+    if lines is not None:  # against steps or dimensions: means over seeds with their range
+        x, y = ("step", "test_accuracy") if "step" in lines.columns else ("d", "value")
+        over = lines.group_by("by", x, maintain_order=True).agg(mean=pl.mean(y), least=pl.min(y), most=pl.max(y))
+        names = {f"{of}_spearman": f"Spearman of {symbol}" for of, symbol in SYMBOLS.items()}
+        by = pl.col("by").cast(pl.String).str.replace_many(names | {"test_accuracy": "test accuracy"})
+        drawn = over.select("mean", "least", "most", x=x, by=by).to_dicts()
+        label = "test accuracy" if y == "test_accuracy" else "Spearman, accuracy"
+        rows = [[{"kind": "lines", "title": "", "x": x, "y": label, "lines": drawn, "log": x == "d"}]]
     if not rows:
         return []
     seeds = len(result.finished())
@@ -195,18 +199,3 @@ def _panel(part: str, of: str, table: pl.DataFrame, tokens: pl.DataFrame) -> Val
     if f"paper_{of}" in table.columns:
         panel["paper"] = table.select("x", y=f"paper_{of}").to_dicts()
     return panel
-
-
-def _line_panel(table: pl.DataFrame) -> Values:
-    """Lines of a figure against steps or dimensions: means over seeds with their range."""
-    x, y = ("step", "test_accuracy") if "step" in table.columns else ("d", "value")
-    over = table.group_by("by", x, maintain_order=True).agg(mean=pl.mean(y), least=pl.min(y), most=pl.max(y))
-    names = {f"{of}_spearman": f"Spearman of {symbol}" for of, symbol in SYMBOLS.items()}
-    by = pl.col("by").cast(pl.String).str.replace_many(names | {"test_accuracy": "test accuracy"})
-    rows = over.select("mean", "least", "most", x=x, by=by)
-    title = "test accuracy" if y == "test_accuracy" else "Spearman, accuracy"
-    return {"kind": "lines", "title": "", "x": x, "y": title, "lines": rows.to_dicts(), "log": x == "d"}
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -101,7 +101,10 @@ def reproduce(
         done: called with each experiment's name and reading, its run, and whether that was taken over.
     """
     began = time.perf_counter()
-    problems = {e.id: _problem(e, settings) for e in experiments}
+    # why an experiment cannot be run, and what to do; empty where it can
+    problems = {e.id: "; ".join(filter(None, map(_data(settings).missing, e.needs))) for e in experiments}
+    if importlib.util.find_spec("torch") is None:
+        problems |= {e.id: "needs PyTorch: pip install 'tokensieve[torch]'" for e in experiments if e.torch}
     tasks = []
     for e in (e for e in experiments if not problems[e.id]):
         names = [one["name"] for one in e.readings if {one["name"], "all"} & set(settings.readings)]
@@ -181,13 +184,6 @@ class _SeedClock:
 def _data(settings: ReproduceSettings) -> Data:
     """The data of this process, read once."""
     return Data(settings.data_folder, settings.documents)
-
-
-def _problem(experiment: Experiment, settings: ReproduceSettings) -> str:
-    """Why an experiment cannot be run, and what to do; empty where it can."""
-    if experiment.torch and importlib.util.find_spec("torch") is None:
-        return "needs PyTorch: pip install 'tokensieve[torch]'"
-    return "; ".join(filter(None, map(_data(settings).missing, experiment.needs)))
 
 
 def _table(path: Path) -> pl.DataFrame:
