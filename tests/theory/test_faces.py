@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.flow.slow import Exponentials, follow
 from tokensieve.theory.flow.solve import Flow, gradient_flow
+from tokensieve.theory.flow.split import Exponentials, follow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
 from tokensieve.theory.one_step import one_step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
@@ -11,12 +10,12 @@ import polars as pl
 import pytest
 
 from pages import HOSTILE, Page
-from tokensieve.files import csv_table
+from tokensieve.blocks import Picture, Section
 from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.report import files_of, flow_table, pictures_of, token_table
+from tokensieve.theory.report import files_of
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import Verification, verify
 
@@ -28,10 +27,15 @@ def verified(counts: Counts, name: str = "some documents", **options: object) ->
     return replace(found, name=name, rows=np.arange(counts.n_documents) + 101, notes=["a note"])
 
 
-def support_table(found: Verification) -> pl.DataFrame:
-    content = files_of(found)["support.csv"]
+def table(found: Verification, name: str) -> pl.DataFrame:
+    content = files_of(found)[f"{name}.csv"]
     assert isinstance(content, bytes)
-    return pl.read_csv(content)
+    return pl.read_csv(content, infer_schema_length=None)
+
+
+def pictures_of(found: Verification) -> list[Picture]:
+    [section] = [block for block in found.report().blocks if isinstance(block, Section) and block.title == "Pictures"]
+    return [block for block in section.blocks if isinstance(block, Picture)]
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +59,26 @@ def hostile() -> Verification:
 
 
 def test_token_table_against_direct_sums(exact: Verification) -> None:
-    table, counts, found = token_table(exact), exact.counts, exact
+    tokens, counts, found = table(exact, "tokens"), exact.counts, exact
     dense = counts.matrix.toarray()
-    assert table["documents"].to_list() == (dense > 0).sum(axis=0).tolist()
+    assert tokens["documents"].to_list() == (dense > 0).sum(axis=0).tolist()
     alpha = (counts.signs / counts.lengths) @ dense / counts.n_documents
-    np.testing.assert_allclose(table["alpha"], alpha, atol=1e-15)
+    np.testing.assert_allclose(tokens["alpha"], alpha, atol=1e-15)
     moved = (found.embeddings - found.step.start.E) @ found.step.start.v
-    np.testing.assert_allclose(table["alignment"], moved, atol=1e-9)
-    np.testing.assert_allclose(table["score_before"], found.embeddings @ found.step.start.p, atol=1e-9)
-    np.testing.assert_allclose(table["value"], found.embeddings @ found.step.start.v, atol=1e-12)
-    u = table["score_after"].to_numpy()
+    np.testing.assert_allclose(tokens["alignment"], moved, atol=1e-9)
+    np.testing.assert_allclose(tokens["score_before"], found.embeddings @ found.step.start.p, atol=1e-9)
+    np.testing.assert_allclose(tokens["value"], found.embeddings @ found.step.start.v, atol=1e-12)
+    u = tokens["score_after"].to_numpy()
     chosen = [int(np.argmax(np.where(row > 0, u, -np.inf))) for row in dense]
-    assert table["selected_in"].to_list() == np.bincount(chosen, minlength=counts.n_types).tolist()
-    kinds = table.group_by(pl.col("token").str.split("_").list.first(), "category").len()
+    assert tokens["selected_in"].to_list() == np.bincount(chosen, minlength=counts.n_types).tolist()
+    kinds = tokens.group_by(pl.col("token").str.split("_").list.first(), "category").len()
     assert set(kinds.iter_rows()) == {
         ("positive", "completely positive", 3), ("negative", "completely negative", 3), ("irrelevant", "irrelevant", 18),
     }  # fmt: skip
 
 
 def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> None:
-    curve, support, found = flow_table(exact), support_table(exact), exact
+    curve, support, found = table(exact, "flow"), table(exact, "support"), exact
     assert found.margin is not None and found.agreement is not None
     assert curve["log_time"].null_count() == 1 and curve["log_time"][0] is None
     assert curve["angle"][-1] == pytest.approx(found.agreement.angle)
@@ -88,8 +92,12 @@ def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> No
 
 
 def test_without_a_direction_its_columns_are_missing(finite: Verification) -> None:
-    assert flow_table(finite)["angle"].null_count() == flow_table(finite).height
-    assert support_table(finite).is_empty() and support_table(finite).columns == ["selected", "other", "multiplier"]
+    assert table(finite, "flow")["angle"].null_count() == table(finite, "flow").height
+    assert table(finite, "support").is_empty() and table(finite, "support").columns == [
+        "selected",
+        "other",
+        "multiplier",
+    ]
     assert {picture.name for picture in pictures_of(finite)} == set(PICTURES) - {"angle", "gaps"}
     text = Page(page(finite.report(), {})).text
     assert "the max-margin statement does not apply" in text and "p stops growing" in text
@@ -98,12 +106,12 @@ def test_without_a_direction_its_columns_are_missing(finite: Verification) -> No
 def test_pictures_draw_what_the_tables_hold(exact: Verification) -> None:
     found = {picture.name: specification(picture)["datasets"] for picture in pictures_of(exact)}
     assert tuple(found) == PICTURES
-    eta, tokens = exact.step.eta, token_table(exact)
+    eta, tokens = exact.step.eta, table(exact, "tokens")
     for point in found["alignment"]["line"]:
         assert point["y"] == pytest.approx(eta / 2 * point["x"])
     drawn = sorted((row["x"], row["y"]) for row in found["alignment"]["points"])
     assert drawn == sorted(tokens.select("alpha", "alignment").iter_rows())
-    curve = flow_table(exact)
+    curve = table(exact, "flow")
     assert [row["y"] for row in found["norm"]["curve"]] == curve["norm"].to_list()[1:]
     shown, loss = [row["y"] for row in found["loss"]["curve"]], curve["loss"].to_list()[1:]
     assert shown == loss[: len(shown)]
@@ -138,8 +146,7 @@ def test_hostile_text_stays_text(hostile: Verification) -> None:
     found = Page(page(hostile.report(), {}))
     assert not found.open and "{{7*7}}" in found.text
     assert not {"iframe", "object", "link", "base"} & {tag for tag, _ in found.elements}
-    table = pl.read_csv(io.BytesIO(csv_table(token_table(hostile).filter(pl.col("token") == "=cmd()"))))
-    assert table["token"].to_list() == ["'=cmd()"]
+    assert "'=cmd()" in table(hostile, "tokens")["token"].to_list()
 
 
 @pytest.mark.parametrize("which", ["exact", "finite", "hostile"])

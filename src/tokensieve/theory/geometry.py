@@ -24,14 +24,8 @@ def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
 
 
 def tied_groups(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> tuple[Ints, Floats]:
-    """What a selection ties together: a number for each type, the same for types that some document selects together, shape (|S|,);
-    and an orthonormal basis of V, the span of the differences of tied types, shape (r, k).
-
-    Args:
-        counts: n documents over |S| types.
-        E: embeddings, shape (|S|, r).
-        mask: the selection, shape (nnz,).
-    """
+    """What a selection, shape (nnz,), ties together: a number for each type, the same for types that some document selects
+    together, and an orthonormal basis of V, the span of the differences of tied types, shape (r, k)."""
     m = counts.matrix
     rows, types = documents_of(counts)[mask], m.indices[mask]
     beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
@@ -79,12 +73,7 @@ def documents_of(counts: Counts) -> Ints:
 
 
 def highest(counts: Counts, level: Floats) -> Floats:
-    """Largest of each document's entries, shape (n,); −∞ for a document without types.
-
-    Args:
-        counts: n documents over |S| types.
-        level: a number for each stored entry, shape (nnz,).
-    """
+    """Largest number of each document, of one for each stored entry; shape (n,), −∞ for a document without types."""
     out = np.full(counts.n_documents, -np.inf)
     np.maximum.at(out, documents_of(counts), level)
     return out

@@ -14,7 +14,6 @@ from tokensieve import __version__
 from tokensieve.blocks import Block, Column, Columns, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
 from tokensieve.files import Content, csv_table
-from tokensieve.text.counts import Floats
 from tokensieve.theory.claims import Outcome, one_sided
 from tokensieve.theory.limit.certify import Fate
 
@@ -88,7 +87,7 @@ def report_of(found: Verification) -> Report:
         start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
     ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
-    gaps = finite_gap_table(found).head(20)
+    gaps = found.finite_gaps().head(20)
     if gaps.height:
         columns = (Column("Token", "token"), Column("stays above", "token"), Column("by (nats)", "plain", 3))
         rows = gaps.select("token", "below", "gap", "documents").rows()
@@ -102,7 +101,7 @@ def report_of(found: Verification) -> Report:
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
-            Section("Pictures", tuple(pictures_of(found)), "pictures", only=_PAGE),
+            Section("Pictures", tuple(_pictures(found)), "pictures", only=_PAGE),
             Section("Figures and certificate", _figures(found), "figures", folded=True, only=("html",)),
             Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),
@@ -216,10 +215,9 @@ def _figures(found: Verification) -> tuple[Block, ...]:
     return Text(certified), Columns(tuple(tables))
 
 
-def pictures_of(found: Verification) -> list[Picture]:
-    """The pictures; "angle" only where p diverges along a direction, "gaps" only where the limit was predicted, "selected" only
-    where the selection is decided."""
-    tokens, curve, seed = token_table(found), flow_table(found), found.settings.seed
+def _pictures(found: Verification) -> list[Picture]:
+    """The pictures; some only where p diverges along a direction, the limit was predicted, or the selection is decided."""
+    tokens, curve, seed = _token_table(found), _flow_table(found), found.settings.seed
     step, flow, out = found.step, found.flow, list[Picture]()
 
     def add(name: str, data: dict[str, object], title: str, caption: str, description: str, chart: str = "") -> None:
@@ -245,7 +243,7 @@ def pictures_of(found: Verification) -> list[Picture]:
             f"Angle between p and the limit direction: {said}.",
         )
         add("angle", data, "Direction of p against its limit", said, words)
-    gaps = gap_curves(found)
+    gaps = _gap_curves(found)
     if gaps.height:
         begun, _, error = found.limit.compared
         said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
@@ -278,21 +276,17 @@ def files_of(found: Verification) -> dict[str, Content]:
     ).sort("multiplier", descending=True, maintain_order=True)
     files: dict[str, Content] = {
         "summary.json": json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
-        "tokens.csv": csv_table(token_table(found)),
-        "flow.csv": csv_table(flow_table(found)),
+        "tokens.csv": csv_table(_token_table(found)),
+        "flow.csv": csv_table(_flow_table(found)),
         "support.csv": csv_table(support),
-        "gaps.csv": csv_table(gap_curves(found)),
+        "gaps.csv": csv_table(_gap_curves(found)),
     }
     return files | _certificate(found)
 
 
-def token_table(found: Verification) -> pl.DataFrame:
-    """One row per token type.
-
-    Columns: token; documents that hold it; alpha, α_s; category; alignment, (E¹_s − E⁰_s)ᵀv; score_before and
-    score_after, E¹_sᵀp at the start and the end of the flow; value, E¹_sᵀv; selected_in, documents that select it
-    (missing where the selection is not decided).
-    """
+def _token_table(found: Verification) -> pl.DataFrame:
+    """One row per token type: alignment is (E¹_s − E⁰_s)ᵀv, scores are E¹_sᵀp at the start and the end of the flow, the value is
+    E¹_sᵀv, and selected_in counts documents that select it (missing where the selection is not decided)."""
     counts, alpha = found.counts, found.step.alpha
     chosen = None
     if found.attended is not None:
@@ -316,10 +310,8 @@ def token_table(found: Verification) -> pl.DataFrame:
     )
 
 
-def flow_table(found: Verification) -> pl.DataFrame:
-    """One row per step of the flow: length s, log_time, norm ‖p‖, loss, log_gradient, selected_fraction (documents
-    whose important types score above all others), cosine and angle to the limit direction p̂ (missing where there is
-    none); log t is missing at the start, where it is −∞."""
+def _flow_table(found: Verification) -> pl.DataFrame:
+    """One row per step of the flow; cosine and angle are those to p̂, missing where there is none; log t is missing at the start."""
     flow, direction = found.flow, found.limit.direction
     angle = np.full(len(flow.arc), math.nan) if direction is None else flow.angle(direction)
     columns = {
@@ -336,23 +328,14 @@ def flow_table(found: Verification) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(pl.when(finite.is_finite()).then(finite))
 
 
-def finite_gap_table(found: Verification) -> pl.DataFrame:
-    """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
-    limit, names = found.limit, [str(token) for token in found.counts.tokens]
-    gaps = [] if limit.fate is Fate.POINT else limit.finite_gaps(found.counts, _coordinates(found))
-    schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
-    return pl.DataFrame([(names[s], names[r], *rest) for s, r, *rest in gaps], schema=schema, orient="row")
-
-
-def gap_curves(found: Verification) -> pl.DataFrame:
-    """Score gaps against log_time, as the flow and as the prediction have them: pair, kind ("finite" or "tight"), source
-    ("flow" or "prediction"), log_time, gap. No rows without a prediction; six gaps of each kind."""
+def _gap_curves(found: Verification) -> pl.DataFrame:
+    """Six score gaps of each kind against log t, as the flow and as the prediction have them; no rows without a prediction."""
     limit, flow, names = found.limit, found.flow, [str(token) for token in found.counts.tokens]
     schema = {"pair": pl.String, "kind": pl.String, "source": pl.String, "log_time": pl.Float64, "gap": pl.Float64}
     prediction = limit.prediction
     if prediction is None or not prediction.phases or limit.margin is None:
         return pl.DataFrame(schema=schema)
-    E = _coordinates(found)
+    E = found.embeddings if flow.basis is None else found.embeddings @ flow.basis
     pairs = [(s, r, "finite") for s, r, *_ in limit.finite_gaps(found.counts, E, 6)]
     strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
     pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
@@ -365,11 +348,6 @@ def gap_curves(found: Verification) -> pl.DataFrame:
             table = pl.DataFrame({"log_time": times[seen], "gap": points[seen] @ (E[s] - E[r])})
             parts.append(table.select(*(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"))
     return pl.concat(parts)
-
-
-def _coordinates(found: Verification) -> Floats:
-    basis = found.flow.basis
-    return found.embeddings if basis is None else np.asarray(found.embeddings @ basis)
 
 
 def _certificate(found: Verification) -> dict[str, Content]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve import __version__
@@ -93,10 +94,19 @@ class Verification:
         """The max-margin solution of the selection; None where it does not apply."""
         return self.limit.margin
 
+    def finite_gaps(self) -> pl.DataFrame:
+        """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
+        schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
+        if self.limit.fate is Fate.POINT:
+            return pl.DataFrame(schema=schema)
+        E = self.embeddings if self.flow.basis is None else self.embeddings @ self.flow.basis
+        gaps, names = self.limit.finite_gaps(self.counts, E), self.counts.tokens
+        return pl.DataFrame(
+            [(str(names[s]), str(names[r]), *rest) for s, r, *rest in gaps], schema=schema, orient="row"
+        )
+
     def to_dict(self) -> dict[str, object]:
         """All figures, and how they were made, ready for JSON."""
-        from tokensieve.theory.report import finite_gap_table
-
         found, agreement, counts, margin = self.attended, self.agreement, self.counts, self.margin
         flow: dict[str, object] = {
             "important_selected": found and _finite(found.all_share),
@@ -105,7 +115,7 @@ class Verification:
         }
         for name in ("cosine", "angle", "exponent", "standard_error"):
             flow[name] = agreement and _finite(getattr(agreement, name))
-        limit = self.limit.to_dict() | {"finite_gaps": finite_gap_table(self).head(50).to_dicts()}
+        limit = self.limit.to_dict() | {"finite_gaps": self.finite_gaps().head(50).to_dicts()}
         nothing = {"status": "not applicable", "duality_gap": None, "kkt_residual": None, "smallest_margin": None}
         return {
             "one_step": self.step.to_dict(),

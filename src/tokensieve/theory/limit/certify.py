@@ -1,6 +1,6 @@
 """The limit of the flow on any data: a finite part, a diverging part, and the certificates of both.
 
-What p does after the curve that was computed is predicted by the slow flow (`flow.slow`). An unselected type whose weight rises to
+What p does after the curve that was computed is predicted by the slow flow (`flow.split`). An unselected type whose weight rises to
 e^{−8} ends it: from there the true flow is followed in local time (`flow.split`), until its ties have settled again. On the last
 face that is reached,
 
@@ -25,9 +25,8 @@ import numpy as np
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
-from tokensieve.theory.flow.slow import NEAR, End, Exponentials, follow
 from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
-from tokensieve.theory.flow.split import Equilibrium, Face, SplitFlow
+from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow, follow
 from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of, top_types
 from tokensieve.theory.limit.margin import Margin, max_margin
 

@@ -48,7 +48,7 @@ class Margin:
         status: "solved"; "infeasible" (no p separates the selection: `farkas` proves it); "nothing to separate" (every
             document selects all of its types, so p_∞ = 0); "stopped early" (figures are of the last iterate).
         p: p_∞, shape (d,); zeros unless status is "solved" or "stopped early".
-        margin: 1/‖p_∞‖, the smallest score gap of the unit direction; 0 when infeasible, inf with nothing to separate.
+        margin: 1/‖p_∞‖; 0 when infeasible, inf with nothing to separate.
         pairs: types (s, r) of the pairs that carry a multiplier, shape (m, 2).
         multipliers: λ ≥ 0 of these pairs, shape (m,); of an infeasible problem the Farkas multipliers, which sum to one.
         primal: ½‖p‖² after scaling p up until every constraint holds: an upper bound on the optimum.
@@ -58,9 +58,8 @@ class Margin:
         smallest_margin: min of pᵀ(E_s − E_r) over every constraint of every document.
         farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
             pᵀDᵀλ ≥ 1; nan otherwise.
-        constraints: pairs that were ever written down.
-        rounds: rounds of constraint generation.
-        ties: dimension of V, the number of independent equalities.
+        constraints, rounds: pairs that were ever written down, and rounds of that.
+        ties: dim V.
     """
 
     status: str
@@ -151,13 +150,7 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
 
 
 class _Problem:
-    """All constraints, implicit, on V^⊥, where types selected together have one embedding.
-
-    Attributes:
-        E: embeddings there, shape (|S|, r − k).
-        basis: orthonormal basis of V^⊥, shape (d, r − k).
-        ties: dim V.
-    """
+    """All constraints, implicit, on V^⊥, where types selected together have one embedding: E, shape (|S|, r − k)."""
 
     def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
         reduced, basis = coordinates(E)
@@ -296,14 +289,9 @@ class ActiveSet:
         self._active = np.zeros(0, np.int64)
 
     def add(self, pairs: Ints, steps: int) -> tuple[Floats, str]:
-        """Take in more pairs and solve: (z, status).
+        """Take in more pairs (s, r), none twice, and solve: (z, status).
 
-        Args:
-            pairs: types (s, r), shape (m, 2); no pair twice.
-            steps: changes of the active set after which the status is "stopped early".
-
-        Returns:
-            z, shape (d,), and "solved", or "infeasible" (then `multipliers` sum to one and Dᵀλ = 0), or "stopped early".
+        The status is "solved", "infeasible" (then `multipliers` sum to one and Dᵀλ = 0), or "stopped early" after so many steps.
         """
         self.pairs = np.concatenate([self.pairs, pairs])
         types = np.setdiff1d(pairs, self._nodes)
@@ -330,8 +318,7 @@ class ActiveSet:
         return np.asarray(flow @ self._E[self._nodes]), "solved" if status == _SOLVED else "stopped early"
 
     def _polished(self, ends: Ints, lam: Floats) -> Floats:
-        """λ of D_A D_Aᵀλ = 1 to rounding: solved afresh, with two steps of refinement in the space of z; as it was where nearly
-        equal embeddings leave no factor."""
+        """λ of D_A D_Aᵀλ = 1 to rounding; as it was where nearly equal embeddings leave no factor."""
         D = self._E[self._nodes[ends[:, 0]]] - self._E[self._nodes[ends[:, 1]]]
         try:
             factor = la.cho_factor(D @ D.T, lower=True)
@@ -346,18 +333,17 @@ class ActiveSet:
 @numba.njit(cache=True)
 def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[Ints, Floats, int]:
     """Active pairs, their λ (of an infeasible problem the Farkas multipliers), and the status."""
-    m, size = len(first), len(K)
-    room = min(m, size) + 1
+    m, room = len(first), min(len(first), len(K)) + 1
     active, lam, L = np.zeros(room, np.int64), np.zeros(room), np.zeros((room, room))
     inside, q = np.zeros(m, np.bool_), 0
     for e in warm:
-        h = _products(K, first, second, active[:q], first[e], second[e])
-        y = _forward(L, q, h)
-        curvature = K[first[e], first[e]] - 2 * K[first[e], second[e]] + K[second[e], second[e]] - y @ y
+        apart = K[first[e]] - K[second[e]]
+        y = _forward(L, q, apart[first[active[:q]]] - apart[second[active[:q]]])
+        curvature = apart[first[e]] - apart[second[e]] - y @ y
         L[q, :q], L[q, q] = y, np.sqrt(curvature)
         active[q], inside[e], q = e, True, q + 1
     lam[:q] = _backward(L, q, _forward(L, q, np.ones(q)))
-    u = _scores(K, first, second, active[:q], lam[:q])
+    u = _scores(K, first[active[:q]], second[active[:q]], lam[:q])
     for _ in range(steps):
         worst, lowest = -1, 1 - _VIOLATION / 2
         for e in range(m):
@@ -366,9 +352,10 @@ def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[
         if worst < 0:
             return active[:q], lam[:q], _SOLVED
         s, r = first[worst], second[worst]
-        length, weight = K[s, s] - 2 * K[s, r] + K[r, r], 0.0
+        apart = K[s] - K[r]
+        length, weight = apart[s] - apart[r], 0.0
         while True:
-            y = _forward(L, q, _products(K, first, second, active[:q], s, r))
+            y = _forward(L, q, apart[first[active[:q]]] - apart[second[active[:q]]])
             fall = _backward(L, q, y)
             curvature = length - y @ y
             # Independent of the active pairs: more than rounding of the squared length lies outside their span.
@@ -387,9 +374,7 @@ def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[
                 active[q], lam[q] = worst, 1.0
                 return active[: q + 1], lam[: q + 1], _INFEASIBLE
             if independent:
-                for i in range(size):
-                    u[i] += step * (K[s, i] - K[r, i])
-                u -= step * _scores(K, first, second, active[:q], fall)
+                u += step * (apart - _scores(K, first[active[:q]], second[active[:q]], fall))
             lam[:q] -= step * fall
             weight += step
             if enters:
@@ -404,27 +389,13 @@ def _run(K: Floats, first: Ints, second: Ints, warm: Ints, steps: int) -> tuple[
 
 
 @numba.njit(cache=True)
-def _products(K: Floats, first: Ints, second: Ints, active: Ints, s: int, r: int) -> Floats:
-    """D_A (E_s − E_r)."""
-    out = np.empty(len(active))
-    for j in range(len(active)):
-        a, b = first[active[j]], second[active[j]]
-        out[j] = K[s, a] - K[s, b] - K[r, a] + K[r, b]
-    return out
-
-
-@numba.njit(cache=True)
-def _scores(K: Floats, first: Ints, second: Ints, active: Ints, weights: Floats) -> Floats:
-    """Scores of all types under z = D_Aᵀ weights."""
+def _scores(K: Floats, first: Ints, second: Ints, weights: Floats) -> Floats:
+    """Scores of all types under z = Dᵀ weights, over some pairs."""
     flow = np.zeros(len(K))
-    for j in range(len(active)):
-        flow[first[active[j]]] += weights[j]
-        flow[second[active[j]]] -= weights[j]
-    out = np.zeros(len(K))
-    for i in range(len(K)):
-        if flow[i] != 0.0:
-            out += flow[i] * K[i]
-    return out
+    for j in range(len(first)):
+        flow[first[j]] += weights[j]
+        flow[second[j]] -= weights[j]
+    return flow @ K
 
 
 @numba.njit(cache=True)
