@@ -237,11 +237,7 @@ def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
 
 
 def check_claims(
-    step: OneStep,
-    limit: FlowLimit,
-    found: Attended | None,
-    agreement: Agreement | None,
-    assumptions: list[Claim],
+    step: OneStep, limit: FlowLimit, found: Attended | None, agreement: Agreement | None, assumptions: list[Claim]
 ) -> list[Claim]:
     """Every claim, in the order of the paper, from the first step, what becomes of p, what the limit selects (None while it is not
     decided), the direction of p against the limit's (None where there is none), and what `check_assumptions` returned."""

@@ -38,12 +38,7 @@ class TokenData:
 
 
 def independent_tokens(
-    n: int,
-    n_types: int,
-    length: int,
-    n_irrelevant: int,
-    delta_min: float = 0.1,
-    seed: int = 0,
+    n: int, n_types: int, length: int, n_irrelevant: int, delta_min: float = 0.1, seed: int = 0
 ) -> TokenData:
     """Documents of independent tokens given the label.
 
