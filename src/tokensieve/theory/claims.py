@@ -34,12 +34,10 @@ class Attended:
 
     Attributes:
         mask: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,).
-        ties: documents that select more than one type.
-        everything: documents that select all of their types (one-type documents among them).
+        ties, everything: documents that select more than one type, and all of theirs (one-type documents among them).
         widest_tie: largest score difference inside a selection at the end of the curve.
         closest_other: smallest score difference between a selected and another type of a document; inf if there is none.
-        all_share, any_share: fractions of the documents with important types that select all, and any, of them.
-        important_documents: documents with important types.
+        all_share, any_share: fractions of the `important_documents`, with important types, that select all, and any, of them.
         one_sided_share: fraction of the documents with completely positive or negative types that select one.
         final_from: log t from which on every document's highest type is one that it selects in the limit; nan if never.
         limit_error: largest distance of a prediction from the mean value of the document's selected tokens: zero in the limit of
@@ -134,9 +132,8 @@ class Agreement:
 
     Attributes:
         cosine, angle: at the end of the curve; angle in radians.
-        exponent: fitted slope of log angle against log ‖p‖ over the last factor 30 of ‖p‖ (theory with unique, strictly positive
-            multipliers: −1); nan with fewer than four points.
-        standard_error: of the exponent, over the points of the curve.
+        exponent, standard_error: fitted slope of log angle against log ‖p‖ over the last factor 30 of ‖p‖ (theory with unique,
+            strictly positive multipliers: −1); nan with fewer than four points.
     """
 
     cosine: float
@@ -161,11 +158,8 @@ class Claim:
     """A claim of the theory or one of its hypotheses, what was found about it, and the reason in words.
 
     Attributes:
-        name: the claim.
-        outcome: a hypothesis either holds or fails.
         verdict: the reason, with the figures behind it.
-        documents: indices of up to five documents that break a hypothesis.
-        types: up to five token types that break it.
+        documents, types: indices of up to five documents, and up to five token types, that break a hypothesis.
     """
 
     name: str

@@ -40,28 +40,18 @@ class TokenData:
 def independent_tokens(
     n: int, n_types: int, length: int, n_irrelevant: int, delta_min: float = 0.1, seed: int = 0
 ) -> TokenData:
-    """Documents of independent tokens given the label.
+    """n ≥ 2 documents of T = `length` independent tokens given the label.
 
-    Args:
-        n: documents ≥ 2.
-        n_types: |S|; the n_types − n_irrelevant others come in ± pairs.
-        length: T ≥ 1 tokens in each document.
-        n_irrelevant: types with δ_s = 0.
-        delta_min: smallest |δ_s| of the others, in (0, 1]; the largest is 1.
-        seed: the same seed gives the same data.
+    Of |S| = `n_types` types `n_irrelevant` have δ_s = 0; the others come in ± pairs with |δ_s| from `delta_min` to 1.
 
     Raises:
         InputError: sizes that cannot be met.
     """
     relevant = n_types - n_irrelevant
     if n < 2 or length < 1 or n_types < 1:
-        raise InputError(
-            f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token each, one type"
-        )
+        raise InputError(f"n = {n}, T = {length}, |S| = {n_types}: use at least two documents, one token, one type")
     if n_irrelevant < 0 or relevant < 0 or relevant % 2:
-        raise InputError(
-            f"{n_irrelevant} irrelevant types of {n_types}: the {relevant} others must be a positive even number"
-        )
+        raise InputError(f"{n_irrelevant} irrelevant types of {n_types}: {relevant} others are no positive even number")
     if not 0 < delta_min <= 1:
         raise InputError(f"delta_min = {delta_min} must be in (0, 1]")
     rng = np.random.default_rng(seed)
@@ -100,7 +90,6 @@ def single_token(
         label_rule: "token" (Assumption 1); "negation": every fourth pair holds a negator in place of one irrelevant token,
             which reverses the sign of its relevant token; "xor": a document holds one token of each group and the label is the
             product of their signs, so that every α_s is zero in expectation.
-        seed: the same seed gives the same data.
 
     Raises:
         InputError: sizes that cannot be met.

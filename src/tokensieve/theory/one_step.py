@@ -99,12 +99,7 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
         |b_{s,k} + α_{s,k}| ≤ φ_s [ δ e^{2U} + (1 − 1/K)(e^{2U} − 1) ],  δ = max_± |1/(1 + (K−1)e^{±2F}) − 1/K|
         |a_s|               ≤ φ_s · 2(1 − 1/(1 + (K−1)e^{2F})) · e^{2U} (|w_s| + F).
 
-    Args:
-        counts: n ≥ 1 documents over |S| types.
-        E: embeddings, shape (|S|, d).
-        p: shape (d,).
-        v: shape (d,) for two classes, (d, K) for K classes.
-        eta: step size η > 0.
+    E has shape (|S|, d), p (d,), and v (d,) for two classes or (d, K) for K classes.
 
     Raises:
         InputError: shapes that do not agree, no documents, a step size that is not positive, or one that overflows.

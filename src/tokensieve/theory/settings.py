@@ -18,10 +18,8 @@ class FlowSettings:
     How far and how exactly to follow the curve.
 
     Attributes:
-        max_norm: stop when ‖p‖ reaches this.
+        max_norm, max_steps, max_seconds: ‖p‖, accepted steps and wall time of one call at which a curve ends.
         tolerance: local error of a step relative to ‖p‖'s components.
-        max_steps: accepted steps before the verdict is "undecided at the budget".
-        max_seconds: wall time of one call before the same.
         max_log_time: log t at which a curve ends whose ties have settled: what follows is predicted and certified.
     """
 
@@ -37,12 +35,8 @@ class VerifySettings(FlowSettings, SourceSettings):
     """The claims.
 
     Attributes:
-        ngrams: longest run of words that is one token.
-        min_documents: tokens in fewer documents are ignored.
-        documents: number of generated documents n.
-        types: number of generated token types |S|.
-        relevant: number of generated types that predict the label.
-        length: tokens per generated document T.
+        ngrams, min_documents: longest run of words that is one token; tokens in fewer documents are ignored.
+        documents, types, relevant, length: of generated documents n, |S|, how many types predict the label, and T.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
         eta: size of the first step; `default_step_size` if None.
         seed: seed of the generated documents and of the random start.

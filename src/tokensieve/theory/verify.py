@@ -45,19 +45,16 @@ class Verification:
     """Everything that `verify` found, with the data that it was found on.
 
     Attributes:
-        name: the source, for people.
+        name, notes: the source, for people, and what was unusual about the data as read.
         counts: the documents; of its two classes the second is y = +1.
         rows: row number of each document in its source, from 1, shape (n,).
-        notes: what was unusual about the data as read.
         settings: as given, with the dimension and first step that were used.
-        step: the first gradient step.
-        embeddings: E¹, shape (|S|, d).
+        step, embeddings: the first gradient step, and E¹, shape (|S|, d).
         limit: what becomes of p, with the flow.
         attended: what the limit selects; None where it is not decided.
         selected_fraction: at each point of the flow, the fraction of documents whose important types score above all others.
         agreement: the direction of p against the limit's; None where there is none.
-        assumptions: which hypotheses hold.
-        claims: each claim and what was found.
+        assumptions, claims: each hypothesis and each claim, and what was found.
         seconds: wall time of each stage.
     """
 
@@ -130,13 +127,8 @@ class Verification:
             },
             "margin": margin.to_dict() if margin else nothing | {"support_pairs": 0},
             "assumptions": [
-                {
-                    "name": item.name,
-                    "holds": item.holds,
-                    "detail": item.verdict,
-                    "types": list(item.types),
-                    "rows": self.rows[list(item.documents)].tolist(),
-                }
+                {"name": item.name, "holds": item.holds, "detail": item.verdict, "types": list(item.types)}
+                | {"rows": self.rows[list(item.documents)].tolist()}
                 for item in self.assumptions
             ],
             "claims": [

@@ -53,9 +53,7 @@ class Flow:
     Attributes:
         verdict, reason: whether p converges, and why.
         coordinates: points of the curve in an orthonormal basis of the span of E, shape (m, r).
-        arc: length of the curve, summed over its chords, shape (m,).
-        log_time: log t, shape (m,); −∞ at the start.
-        loss: L, shape (m,).
+        arc, log_time, loss: length, log t (−∞ at the start) and L, shape (m,).
         log_gradient: log‖∇L‖, shape (m,); where ties have settled, of its part along V^⊥.
         seconds: wall time spent on them.
         basis: of the coordinates, shape (d, r), or None when they are p itself.
@@ -134,7 +132,7 @@ def gradient_flow(
     """Follow gradient flow of p until ‖p‖ reaches settings.max_norm, p converges, its ties have settled, or the budget ends.
 
     Args:
-        counts: n documents of two classes over |S| types.
+        counts: documents of two classes.
         E: embeddings, shape (|S|, d).
         w: values E v, shape (|S|,).
         p: the start, shape (d,).

@@ -186,8 +186,7 @@ class Balance:
         tight: groups (a, b) of the pairs with margin one, shape (j, 2).
         pulling: how many of them have K < 0.
         curvature: smallest curvature of Ψ at ρ* on span D_T: the rate, per unit of log t, at which ρ settles.
-        spread: the same relative to the largest curvature there.
-        residual: ‖∇Ψ‖/‖p̂‖ there.
+        spread, residual: the same relative to the largest curvature there, and ‖∇Ψ‖/‖p̂‖.
         direction: p̂ in the coordinates of V^⊥.
     """
 
@@ -207,13 +206,10 @@ class FlowLimit:
     Attributes:
         fate, reason: the verdict, and why (for "not decided": and what would decide).
         flow: the curve, extended where a longer one was needed.
-        face: the last face; None where none was reached.
-        finite: certificate (F1); None where there is no face.
-        margin: certificate (F2); None where p does not diverge.
-        balance: certificate (F3); None where p does not diverge.
+        face, finite: the last face, and certificate (F1); None where none was reached.
+        margin, balance: certificates (F2) and (F3); None where p does not diverge.
         is_max_margin: whether p̂ is the direction of (F2).
-        direction: p̂, shape (d,); None where p does not diverge.
-        angle_constant: limit of angle · ‖p‖; nan where p does not diverge.
+        direction, angle_constant: p̂, shape (d,), and the limit of angle · ‖p‖; None and nan where p does not diverge.
         prediction: the phases, None for a finite limit that the flow itself reached.
         compared: first and last log t at which prediction and flow were compared, and the largest distance relative to ‖p‖.
         seconds: wall time, in all and of the margin problem ("limit", "margin").
@@ -266,8 +262,7 @@ class FlowLimit:
             "tight_pairs": 0 if balance is None else len(balance.tight),
             "pulling_pairs": 0 if balance is None else balance.pulling,
             "selection_changes": [
-                {"norm": norm, "log_time": log_time, "documents": documents}
-                for norm, log_time, documents in self.changes
+                dict(zip(("norm", "log_time", "documents"), change, strict=True)) for change in self.changes
             ],
             "faces": 0 if self.prediction is None else len(self.prediction.phases),
             "seconds": self.seconds.get("limit", 0.0),
@@ -297,13 +292,7 @@ def find_limit(
     """Decide what becomes of p from a curve that gradient flow has traced; log t of 36 and more usually does.
 
     The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have not
-    settled yet, the curve is followed further and the next one begins later.
-
-    Args:
-        counts, E, w: as of `gradient_flow`.
-        flow: the curve.
-        seconds: wall time for the faces and the margin problem.
-        progress: called with ("faces", share done).
+    settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.
     """
     started = time.monotonic()
     land = Landscape(counts, coordinates(E)[0], w)

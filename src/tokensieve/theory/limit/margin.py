@@ -49,8 +49,8 @@ class Margin:
             document selects all of its types, so p_∞ = 0); "stopped early" (figures are of the last iterate).
         p: p_∞, shape (d,); zeros unless status is "solved" or "stopped early".
         margin: 1/‖p_∞‖; 0 when infeasible, inf with nothing to separate.
-        pairs: types (s, r) of the pairs that carry a multiplier, shape (m, 2).
-        multipliers: λ ≥ 0 of these pairs, shape (m,); of an infeasible problem the Farkas multipliers, which sum to one.
+        pairs, multipliers: types (s, r), shape (m, 2), and λ ≥ 0 of the pairs that carry a multiplier; of an infeasible problem
+            these are the Farkas multipliers, which sum to one.
         primal: ½‖p‖² after scaling p up until every constraint holds: an upper bound on the optimum.
         dual: (Σλ)²/(2‖Dᵀλ‖²): a lower bound on it for any λ ≥ 0.
         duality_gap: (primal − dual)/primal.
@@ -98,7 +98,7 @@ def max_margin(
 
     Args:
         counts: n documents over |S| types.
-        E: embeddings, shape (|S|, d); any d, larger or smaller than |S|.
+        E: embeddings, shape (|S|, d); any d.
         selected: for each stored entry of counts.matrix, whether its type is selected in its document, shape (nnz,);
             types selected together have equal scores. Documents with nothing selected constrain nothing.
         near: a direction to begin with, shape (d,), such as the end of a flow; it saves rounds and changes no result.
@@ -109,9 +109,8 @@ def max_margin(
     """
     m, started = counts.matrix, time.monotonic()
     if selected.shape != (m.nnz,) or E.shape[0] != counts.n_types:
-        raise InputError(
-            f"selection {selected.shape} and embeddings {E.shape} do not fit {m.nnz} entries of {counts.n_types} types"
-        )
+        shapes = f"selection {selected.shape} and embeddings {E.shape}"
+        raise InputError(f"{shapes} do not fit {m.nnz} entries of {counts.n_types} types")
     if not np.isfinite(E).all():
         raise InputError("embeddings are not finite: use a smaller step size")
     problem = _Problem(counts, E, np.ascontiguousarray(selected, dtype=np.bool_))
