@@ -51,15 +51,9 @@ def quadrants(importance: Importance, attention: Floats) -> Ints:
 def token_table(importance: Importance, model: Model, attention: Floats) -> tuple[pl.DataFrame, Ints]:
     """The one table of `Audit.tokens`, and the index in QUADRANTS of each type, shape (|S|,).
 
-        Args:
-    <<<<<<< HEAD
-            importance, model: of the training documents.
-            attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.explanation.effects`).
-    =======
-            importance: of the training documents.
-            model: trained on them.
-            attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.explanation.effects`).
-    >>>>>>> af3cea5 (Classifier and explanations: input is checked where it is used; effects are one function)
+    Args:
+        importance, model: of the training documents.
+        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.explanation.effects`).
     """
     k, which = len(importance.classes), quadrants(importance, attention)
     table = importance.to_frame().with_columns(
