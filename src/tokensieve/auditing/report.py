@@ -25,6 +25,7 @@ from tokensieve.blocks import (
     Picture,
     Report,
     Section,
+    Style,
     Table,
     Terms,
     Text,
@@ -77,10 +78,8 @@ def audit_report(audit: Audit) -> Report:
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
-    screen: list[Block] = [
-        Text(f"{lead}, {plural(audit.token_types, 'token type')}.", style="lead"),
-        Facts(tuple(facts)),
-    ]
+    lead = f"{lead}, {plural(audit.token_types, 'token type')}."
+    screen: list[Block] = [Text(lead, style="lead"), Facts(tuple(facts))]
     screen += [Text(without_shortcuts(audit))] * (audit.honest_accuracy is not None) + first
     gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in f.maskable))
     if gone:
@@ -89,17 +88,13 @@ def audit_report(audit: Audit) -> Report:
     else:
         next_step = "Next, read the strongest predictors of each class with someone who knows the data."
         screen.append(Text(next_step, only=PAGE))
-    passages = tuple(
-        Passage(
-            tuple((piece[0], piece[1]) for piece in one.pieces),
-            shown(one.label, 30),
-            one.row,
-            f"predicted {shown(one.predicted, 30)} with probability {percent(one.probability)}",
-            "good" if one.label == one.predicted else "bad",
-        )
-        for one in audit.examples[:10]
-    )
-    documents = Passages("", passages, short=False) if passages else Text("There are no test documents to show.")
+    passages = []
+    for one in audit.examples[:10]:
+        pieces = tuple((piece[0], piece[1]) for piece in one.pieces)
+        note = f"predicted {shown(one.predicted, 30)} with probability {percent(one.probability)}"
+        style: Style = "good" if one.label == one.predicted else "bad"
+        passages.append(Passage(pieces, shown(one.label, 30), one.row, note, style))
+    documents = Passages("", tuple(passages), short=False) if passages else Text("There are no test documents to show.")
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
     predictive = Text(
         f"{count(both + ignored)} of {plural(audit.token_types, 'token type')} predict the label (q < 0.05): the model "
@@ -110,7 +105,7 @@ def audit_report(audit: Audit) -> Report:
         Section("Pictures", tuple(_pictures(audit)), only=("html",)),
         Section("Test documents", (documents,), only=PAGE),
     )
-    card = () if audit.card is None else audit.card.blocks(audit.classes)
+    card, terms = () if audit.card is None else audit.card.blocks(audit.classes), Terms(tuple(TERMS.items()))
     return Report(
         "audit",
         f"Audit of {shown(file_name(audit.name), 60)}",
@@ -124,9 +119,7 @@ def audit_report(audit: Audit) -> Report:
             _disagreements(audit),
             Section("Accuracy", (*warnings, predictive, *card), anchor="accuracy", only=PAGE),
             _data(audit),
-            Section(
-                "How to read the numbers", (Terms(tuple(TERMS.items())),), anchor="columns", folded=True, only=PAGE
-            ),
+            Section("How to read the numbers", (terms,), anchor="columns", folded=True, only=PAGE),
         ),
         about={
             "version": audit.version,
@@ -228,18 +221,10 @@ def _of_pairs(audit: Audit, facts: PreferenceFacts) -> OfTask:
         Column("q", "chance", extra=True),
     )
     tables: list[Block] = []
+    ends = ("win_rate", "low", "high")
+    cells = ("token", "pairs", ends, tuple(f"equal_length_{end}" for end in ends), "equal_length_q_value")
     for wins, name in ((True, "What wins"), (False, "What loses")):
-        equal = [f"equal_length_{end}" for end in ("win_rate", "low", "high")]
-        rows = [
-            (
-                r["token"],
-                r["pairs"],
-                (r["win_rate"], r["low"], r["high"]),
-                tuple(map(r.get, equal)),
-                r["equal_length_q_value"],
-            )
-            for r in facts.top(wins, 40).iter_rows(named=True)
-        ]
+        rows = _cells(facts.top(wins, 40), *cells)
         title = f"{name}, also at equal length: training pairs in which only one answer contains it"
         tables += [Table(title, columns, rows)] if rows else []
     note = (
@@ -371,15 +356,18 @@ def _class_tables(audit: Audit) -> list[Block]:
 
 
 def _rows(table: pl.DataFrame) -> list[tuple[object, ...]]:
+    effects, posteriors = (
+        ("effect", "effect_low", "effect_high"),
+        ("posterior_difference", "posterior_low", "posterior_high"),
+    )
+    per_1000 = table.with_columns(pl.col(effects) * 1000)
+    return _cells(per_1000, "token", effects, "documents", posteriors, "attention", "quadrant")
+
+
+def _cells(table: pl.DataFrame, *columns: str | tuple[str, ...]) -> list[tuple[object, ...]]:
+    """The rows of a table for a page; several columns may make up one cell."""
     return [
-        (
-            row["token"],
-            tuple(1000 * row[name] for name in ("effect", "effect_low", "effect_high")),
-            row["documents"],
-            (row["posterior_difference"], row["posterior_low"], row["posterior_high"]),
-            row["attention"],
-            row["quadrant"],
-        )
+        tuple(row[name] if isinstance(name, str) else tuple(map(row.get, name)) for name in columns)
         for row in table.iter_rows(named=True)
     ]
 
