@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tokensieve.blocks import Block, Column, Format, Section, Table, Text
 from tokensieve.escape import shown
@@ -158,9 +156,8 @@ class ModelCard:
                 models[part.n_documents] = refit(part, model, train.n_documents, settings)
         hits = {n: int(np.count_nonzero(decide(one.decide(test.matrix)) == test.labels)) for n, one in models.items()}
         sizes = sorted(models)
-        return _accuracies([test.n_documents] * len(sizes), [hits[n] for n in sizes]).with_columns(
-            documents=pl.Series(sizes)
-        )
+        curve = _accuracies([test.n_documents] * len(sizes), [hits[n] for n in sizes])
+        return curve.with_columns(documents=pl.Series(sizes))
 
     def to_dict(self) -> dict[str, object]:
         """All of it, as JSON values."""
@@ -212,7 +209,7 @@ def _confusion(labels: Ints, predicted: Ints, classes: int) -> Ints:
     return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
-def _accuracies(sizes: Sequence[int] | Ints, hits: Sequence[int] | NDArray[Any]) -> pl.DataFrame:
+def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:
     """Documents, accuracy and its interval of each group."""
     shares = [Share.count(int(hit), int(size)) for size, hit in zip(sizes, hits, strict=True)]
     names = {"documents": pl.Int64, "accuracy": pl.Float64, "accuracy_low": pl.Float64, "accuracy_high": pl.Float64}
@@ -224,9 +221,6 @@ def _lengths(tokens: Floats, right: Ints) -> pl.DataFrame:
     edges = np.unique(np.quantile(tokens, np.linspace(0, 1, 6)[1:-1])) if len(tokens) else np.zeros(0)
     which, n = np.searchsorted(edges, tokens, side="left"), len(edges) + 1
     groups = [tokens[which == i] for i in range(n)]
-    ends = {
-        "low": [int(x.min()) if len(x) else 0 for x in groups],
-        "high": [int(x.max()) if len(x) else 0 for x in groups],
-    }
+    ends = {name: [int(end(x)) if len(x) else 0 for x in groups] for name, end in (("low", np.min), ("high", np.max))}
     accuracies = _accuracies(np.bincount(which, minlength=n), np.bincount(which, right, n))
     return pl.DataFrame(ends).hstack(accuracies).filter(pl.col("documents") > 0)
