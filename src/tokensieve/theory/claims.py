@@ -1,10 +1,6 @@
 """What a limit selects, which hypotheses of the theory hold on a data set, and what was found about each of its claims.
 
-As ‖p‖ grows the softmax keeps the types of highest score only, S_X(p) = argmax_{s ∈ X} pᵀE_s, and f_X tends to the mean value of
-the selected tokens, counted as often as they occur in the document (Lemma 4.4 of Wu et al., NeurIPS 2025). On a computed curve no
-two scores are exactly equal: which gaps stay finite while ‖p‖ grows is decided in `flow.split` and `limit.certify`.
-
-Assumption 1 of the paper: every document holds exactly one completely positive or completely negative token, and all its other
+Assumption 1 of Wu et al. (NeurIPS 2025): every document holds exactly one completely positive or completely negative token, and all its other
 tokens are irrelevant (α_s = 0). Lemma 4.1 needs a large d; Theorem 4.3 needs a large first step as well. An asymptotic claim is
 decided by the certified limit, never refuted by a curve that is too short. Where a hypothesis of a claim does not hold, the claim
 is neither confirmed nor refuted: what is true instead is stated.

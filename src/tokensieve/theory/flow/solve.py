@@ -9,9 +9,8 @@ exact Hessian: a gradient flow has real eigenvalues, where BDF is stable. Settle
 which e^τ magnifies; from log t = 20 on the flow is therefore followed in the coordinates of `split`, whose basis is chosen anew
 whenever other ties have settled. The basis changes no term of the flow, only the digits that are lost.
 
-Where p converges to a finite point, Newton's method from the curve finds it: quadratic convergence, a Hessian that is positive
-wherever a score gap can move, no gap moved by more than a tenth of a nat (a gap that diverges asks for a step of one nat at any
-time, since its gradient and its curvature are both e^{−gap}), and t·curvature > 3 are the verdict "finite limit".
+Where p converges to a finite point, Newton's method from the curve finds it: a Hessian that is positive wherever a score gap can
+move, no gap moved by more than a tenth of a nat, and t·curvature > 3 are the verdict "finite limit".
 """
 
 from __future__ import annotations
@@ -303,7 +302,7 @@ class _Curve:
         land, (z, _, _, loss, _) = self._land, self.rows[-1]
         everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
         found = Equilibrium.near(land, everything, z) if everything.dimension else None
-        # No gap moves by more than a tenth of a nat: one that diverges asks for a step of one nat at any time.
+        # A gap that diverges asks for a step of one nat at any time: its gradient and its curvature are both e^{−gap}.
         if found is None or found.moved > 0.1:
             return None
         settled = self._solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)

@@ -229,11 +229,10 @@ class SplitFlow:
     def step(self) -> bool:
         """One step, in local time where the clock does not resolve it; False where that fails too."""
         solver = self.solver
-        if not (solver.step() or (solver.restart() and solver.step())):
-            return False
-        if abs(solver.clock - self.looked) >= 1.5 and solver.clock > 0:
+        moved = solver.step() or (solver.restart() and solver.step())
+        if moved and solver.clock > 0 and abs(solver.clock - self.looked) >= 1.5:
             self.look()
-        return True
+        return moved
 
     def look(self) -> bool:
         """Find the ties anew; whether they changed."""

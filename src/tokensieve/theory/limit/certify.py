@@ -163,8 +163,8 @@ class _Prediction:
                 return
             if flow.looked != looked:
                 looked, self._settled = flow.looked, self._settle(flow.face)
-            if self._settled is not None:
-                return
+                if self._settled is not None:
+                    return
         self.trouble = f"a type came near at log t = {began:.4g}, and the ties did not settle"
 
     def _settle(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
