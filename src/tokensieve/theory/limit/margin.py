@@ -394,7 +394,11 @@ def _scores(K: Floats, first: Ints, second: Ints, weights: Floats) -> Floats:
     for j in range(len(first)):
         flow[first[j]] += weights[j]
         flow[second[j]] -= weights[j]
-    return flow @ K
+    out = np.zeros(len(K))
+    for i in range(len(K)):  # in one order, whatever the threads
+        if flow[i] != 0.0:
+            out += flow[i] * K[i]
+    return out
 
 
 @numba.njit(cache=True)
