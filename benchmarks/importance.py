@@ -42,8 +42,8 @@ import scipy.sparse as sp
 from scipy.stats import spearmanr
 
 from machine import DATA, described, forget_peak, memory
+from tokensieve.model.attention import effects
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.explanation import effects
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.vocabulary import tokenize
 

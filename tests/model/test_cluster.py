@@ -28,9 +28,9 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Category, Importance, token_importance
 from tokensieve.evidence.intervals import LEVEL
+from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
-from tokensieve.model.explanation import attention_sums
 from tokensieve.model.partitions import Piece, pieces_of, with_quotes
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.tasks import train_corpus

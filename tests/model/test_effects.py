@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.model.attention import answers, attention
+from tokensieve.model.attention import answers, attention, attention_sums, effects
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.explanation import attention_sums, effects
 from tokensieve.text import counts as counts_module
 from tokensieve.text.counts import Counts
 

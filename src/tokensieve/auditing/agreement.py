@@ -9,8 +9,7 @@ import polars as pl
 
 from tokensieve.evidence.importance import Category, Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.attention import Model, both
-from tokensieve.model.explanation import attention_sums
+from tokensieve.model.attention import Model, attention_sums, both
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Floats, Ints
 
@@ -53,7 +52,7 @@ def token_table(importance: Importance, model: Model, attention: Floats) -> tupl
 
     Args:
         importance, model: of the training documents.
-        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.explanation.effects`).
+        attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.attention.effects`).
     """
     k, which = len(importance.classes), quadrants(importance, attention)
     table = importance.to_frame().with_columns(

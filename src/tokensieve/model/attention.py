@@ -25,7 +25,7 @@ Everything here is plain NumPy over the stored entries of the count matrix, one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,12 +55,8 @@ class Gradient:
     f: Floats
 
 
-class Entries:
-    """Sums and maxima over the stored entries of each document, and what belongs to a document written at its entries.
-
-    Args:
-        indptr: where each document's entries begin, shape (n+1,).
-    """
+class _Entries:
+    """Sums and maxima over the stored entries of each document, and what belongs to a document written at its entries."""
 
     def __init__(self, indptr: Ints) -> None:
         self.sizes = np.diff(indptr)
@@ -91,7 +87,7 @@ def attention(matrix: sp.csr_array, u: Floats, without: Ints | None = None) -> F
         u: scores, shape (|S|,).
         without: positions of entries that are left out of the softmax; they and what remains of an emptied document get 0.
     """
-    documents = Entries(matrix.indptr)
+    documents = _Entries(matrix.indptr)
     q: Floats = np.asarray(u, dtype=np.float64)[matrix.indices]
     if without is not None:
         q[without] = -np.inf
@@ -104,33 +100,22 @@ def attention(matrix: sp.csr_array, u: Floats, without: Ints | None = None) -> F
     return q
 
 
-def largest(matrix: sp.csr_array, q: Floats) -> Ints:
-    """Position of the entry of largest attention, the first of equals, for each document, shape (n,); 0 where there is none.
-
-    Args:
-        matrix: counts of n documents over |S| types.
-        q: attention of every stored entry, shape (nnz,).
-    """
-    documents = Entries(matrix.indptr)
+def _largest(matrix: sp.csr_array, q: Floats) -> Ints:
+    """Position of the entry of largest attention q, the first of equals, for each document, shape (n,); 0 where there is none."""
+    documents = _Entries(matrix.indptr)
     candidates = np.flatnonzero(q == documents.spread(documents.reduce(np.maximum, q)))[::-1]
     top = np.zeros(matrix.shape[0], dtype=np.int64)
     top[np.searchsorted(matrix.indptr, candidates, side="right") - 1] = candidates
     return top
 
 
-def above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
-    """w_s − f_X at every stored entry, shape (nnz,), for one output, formed relative to the type of largest attention.
-
-    Args:
-        matrix: counts of n documents over |S| types.
-        q: attention of every stored entry, shape (nnz,).
-        w: values, shape (|S|,).
-    """
+def _above_answer(matrix: sp.csr_array, q: Floats, w: Floats) -> Floats:
+    """w_s − f_X at every stored entry, shape (nnz,), for one output, formed relative to the type of largest attention q."""
     if not len(q):
         return np.zeros(0)
-    documents = Entries(matrix.indptr)
+    documents = _Entries(matrix.indptr)
     out: Floats = w[matrix.indices]
-    out -= documents.spread(out[largest(matrix, q)])
+    out -= documents.spread(out[_largest(matrix, q)])
     out -= documents.spread(documents.sum(q * out))
     return out
 
@@ -144,7 +129,7 @@ def answers(matrix: sp.csr_array, u: Floats, w: Floats) -> Floats:
         w: values, shape (|S|,) or (|S|, H), likewise.
     """
     w, out = _outputs(w), [np.empty((0, _outputs(w).shape[1]))]
-    for m in blocks(matrix):
+    for m in _blocks(matrix):
         full = with_sink(m) if len(u) > m.shape[1] else m
         out.append(_weighted(full, attention(full, u)) @ w)
     return np.concatenate(out)
@@ -158,7 +143,7 @@ def with_sink(matrix: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((data, indices, indptr), shape=(n, types + 1))
 
 
-def blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
+def _blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
     """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
     for rows in row_blocks(matrix):
         yield matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
@@ -192,15 +177,40 @@ def gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
         u: scores, shape (|S|,).
         w: values, shape (|S|,) or (|S|, 1) for two classes, (|S|, K) for K classes.
     """
-    matrix, w = counts.matrix, _outputs(w)
-    documents, q = Entries(matrix.indptr), attention(matrix, u)
+    return _gradient(counts.matrix, u, _outputs(w), lambda f: loss_and_slope(f, counts.labels))
+
+
+def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
+    """The same of preference pairs (Bradley & Terry 1952); the loss is the mean over pairs.
+
+    Pair i is two documents, A (preferred) and B, rows 2i and 2i + 1 of the counts. With m = f_A − f_B
+
+        P(A preferred to B) = σ(m)        ℓ = log(1 + e^{−m})        ∂ℓ/∂f_A = −σ(−m) = −∂ℓ/∂f_B
+
+    so that scores and values get the gradients of both documents, with opposite g. A decision value is known up to a constant,
+    which is settled by the sink's value, 0. Attention is a mean and does not see length, but a judge does: the sink leaves more of
+    it to a longer answer. A swap of A and B turns the sign of m and nothing else, so no orientation is drawn.
+    """
+
+    def slopes(f: Floats) -> tuple[Floats, Floats]:
+        m = margins(f)
+        loss, g = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
+        return loss, np.column_stack([g, -g]).reshape(-1, 1)
+
+    return _gradient(counts.matrix, u, _outputs(w), slopes)
+
+
+def _gradient(
+    matrix: sp.csr_array, u: Floats, w: Floats, loss_and_slopes: Callable[[Floats], tuple[Floats, Floats]]
+) -> Gradient:
+    documents, q = _Entries(matrix.indptr), attention(matrix, u)
     weighted = _weighted(matrix, q)
     f = np.asarray(weighted @ w)
-    loss, g = loss_and_slope(f, counts.labels)
-    g /= len(g)
+    loss, g = loss_and_slopes(f)
+    g /= len(loss)
     slopes = np.zeros(len(q))
     for h in range(w.shape[1]):
-        slopes += documents.spread(g[:, h]) * above_answer(matrix, q, w[:, h])
+        slopes += documents.spread(g[:, h]) * _above_answer(matrix, q, w[:, h])
     return Gradient(float(np.mean(loss)), sum_by_type(matrix, q * slopes), np.asarray(weighted.T @ g), f)
 
 
@@ -216,6 +226,77 @@ def _weighted(matrix: sp.csr_array, entries: Floats) -> sp.csr_array:
 def _outputs(w: Floats) -> Floats:
     w = np.ascontiguousarray(w, dtype=np.float64)
     return w[:, None] if w.ndim == 1 else w
+
+
+def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: float | None = None) -> dict[str, Floats]:
+    """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
+
+        contribution_s = mean q_{X,s} w_s               the token's term of the sum
+        deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
+
+        f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
+        f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
+
+    The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without answering a document again. Contributions in a
+    document add up to its answer; deletions do not. It takes O(nonzeros · H).
+
+    1 − q_s is never formed where q_s is near one: with t the type of largest attention in X and p the attention in X∖t (its own
+    softmax), the loss without t is q_t Σ_r p_r (w_t − w_r); every other type has q_s ≤ 1/2, and w_s − f_X is taken relative to w_t.
+
+    Args:
+        matrix: counts of n documents over |S| types.
+        u: scores, shape (|S|,).
+        w: values, shape (|S|, H).
+        prior: answer for a document without known tokens, shape (H,); value of the sink.
+        sink: score of the sink, or None.
+
+    Returns:
+        documents: documents that contain each type, shape (|S|,).
+        attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
+            attention, shape (|S|,).
+        contribution, deletion: shape (|S|, H).
+
+        The means are NaN for a type that occurs in no document.
+    """
+    n_types = matrix.shape[1]
+    relative = attention_sums(matrix, u)[2]
+    if sink is not None:
+        u, w = np.append(u, sink), np.vstack([w, prior])
+    documents, sums, received = np.zeros(n_types, dtype=np.int64), np.zeros(w.shape), np.zeros(len(w))
+    for m in _blocks(matrix):
+        documents += np.bincount(m.indices, minlength=n_types)
+        full = m if sink is None else with_sink(m)
+        q, entries, held = attention(full, u), _Entries(full.indptr), np.diff(full.indptr) > 0
+        received += sum_by_type(full, q)
+        top = _largest(full, q)[held]
+        others, smaller = attention(full, u, without=top), q.copy()
+        smaller[top] = 0.0
+        for h in range(w.shape[1]):
+            value, level = w[:, h], np.zeros(full.shape[0])
+            level[held] = value[full.indices[top]]
+            rest = entries.sum(others * (value[full.indices] - entries.spread(level)))[held]
+            lost = q * _above_answer(full, q, value)
+            lost /= 1.0 - smaller
+            lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(prior[h]))
+            sums[:, h] += sum_by_type(full, lost)
+    n = np.where(documents > 0, documents, np.nan)
+    contribution = w[:n_types] * (received[:n_types] / n)[:, None]
+    return {
+        "documents": documents,
+        "attention": relative / n,
+        "contribution": contribution,
+        "deletion": sums[:n_types] / n[:, None],
+    }
+
+
+def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
+    """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
+    sums = np.zeros((3, matrix.shape[1]))
+    for m in _blocks(matrix):
+        q, documents = attention(m, u), _Entries(m.indptr)
+        uniform = m.data / documents.spread(documents.sum(m.data))
+        sums += [sum_by_type(m, x) for x in (q, uniform, q / uniform)]
+    return sums
 
 
 def decide(f: Floats) -> Ints:
@@ -297,11 +378,7 @@ class Model:
 
     def answer(self, matrix: sp.csr_array, unknown: Ints) -> pl.DataFrame:
         """One row per document: class, its probability, the decision value f of the second of two classes or of that class,
-        and the number of unknown words.
-
-        Args:
-            matrix, unknown: of `count`.
-        """
+        and the number of unknown words. `matrix` and `unknown` are those of `count`."""
         f = self.decide(matrix)
         best, p, rows = decide(f), probabilities(f), np.arange(len(f))
         names = pl.Series(self.classes.tolist()).gather(best)
@@ -324,26 +401,3 @@ def against_other(f: Floats) -> Floats:
 def named_rightly(m: Floats) -> Floats:
     """1 for each pair whose preferred answer has the larger decision value, ½ for a tie, else 0, shape (n,)."""
     return np.asarray((m > 0) + 0.5 * (m == 0))
-
-
-def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
-    """Loss and exact full-batch gradient in scores and values, in O(nonzeros) (formulas above).
-
-    Args:
-        counts: 2n documents, n ≥ 1 pairs.
-        u: scores, shape (|S|,).
-        w: values, shape (|S|, 1).
-
-    Returns:
-        loss: mean of ℓ over pairs; a and b: its derivatives in u and w; f: decision values of the documents, shape (2n, 1).
-    """
-    matrix = counts.matrix
-    documents, q = Entries(matrix.indptr), attention(matrix, u)
-    f = answers(matrix, u, w)
-    m = margins(f)
-    loss, g = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
-    slope = g[:, 0]
-    g = np.column_stack([slope, -slope]).ravel() / len(slope)
-    at_entries = q * documents.spread(g)
-    a = sum_by_type(matrix, at_entries * above_answer(matrix, q, w[:, 0]))
-    return Gradient(float(np.mean(loss)), a, sum_by_type(matrix, at_entries)[:, None], f)

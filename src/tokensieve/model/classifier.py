@@ -21,8 +21,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tokensieve.errors import InputError
-from tokensieve.model.attention import Model, both, decide, probabilities
-from tokensieve.model.explanation import Explanation, effects, explain
+from tokensieve.model.attention import Model, both, decide, effects, probabilities
+from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.counts import Counts, Floats, Ints

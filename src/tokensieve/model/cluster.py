@@ -34,9 +34,8 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of, merged
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, decide, loss_and_slope
+from tokensieve.model.attention import answers, attention_sums, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.explanation import attention_sums
 from tokensieve.model.fit import initial_table, prior_of
 from tokensieve.model.partitions import HEAD, Piece, pieces_of, with_quotes
 from tokensieve.model.settings import TrainSettings
@@ -58,7 +57,7 @@ Side = tuple[TokenStream, pl.DataFrame]  # documents as tokens, and their labels
 Counted = tuple[Counts, Ints | None, int, int]  # documents, their groups, words that are no token type, and all words
 
 
-class Partitions(Chunks):
+class _Partitions(Chunks):
     """Chunks that lie on a cluster; what is computed of them is computed there.
 
     Nothing is scattered, so that everything can be computed again when a worker dies.
@@ -71,10 +70,10 @@ class Partitions(Chunks):
         """The result of one task, still on the cluster."""
         return self.client.submit(function, *arguments, pure=False)
 
-    def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> Partitions:
+    def each(self, function: Callable[..., object], *common: object, numbered: bool = False) -> _Partitions:
         """The results of a function of every partition (and its number), still on the cluster."""
         parts = [(part, i) if numbered else (part,) for i, part in enumerate(self.parts)]
-        return Partitions(self.client, [self.run(function, *part, *common) for part in parts])
+        return _Partitions(self.client, [self.run(function, *part, *common) for part in parts])
 
     def sum(self) -> Any:
         """The sum, pair by pair in a fixed order, still on the cluster."""
@@ -89,12 +88,12 @@ class Partitions(Chunks):
         found = self.each(of, *[self.run(_same, value) for value in common]).sum()
         return (found if then is None else self.run(then, found)).result()
 
-    def regrouped(self, column: str, join: Callable[[list[pl.DataFrame]], object]) -> Partitions:
+    def regrouped(self, column: str, join: Callable[[list[pl.DataFrame]], object]) -> _Partitions:
         """`join` of frames that hold all rows of some values of a column; as many as there are partitions."""
         n = len(self.parts)
         cuts = self.each(_buckets, column, n).parts
         pieces = [[self.run(operator.getitem, cut, i) for cut in cuts] for i in range(n)]
-        return Partitions(self.client, [self.run(join, some) for some in pieces])
+        return _Partitions(self.client, [self.run(join, some) for some in pieces])
 
 
 def _same(value: object) -> object:
@@ -229,17 +228,17 @@ def learn_on(
     )
 
 
-def _partitions_of(client: Any, source: Any) -> Partitions:
+def _partitions_of(client: Any, source: Any) -> _Partitions:
     """Pieces of a source for workers to read, or what lies on the cluster."""
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
         workers = client.nthreads() if hasattr(client, "nthreads") else {}
-        found = Partitions(client, pieces_of(paths, max(sum(workers.values()), 1)))
-        return Partitions(client, with_quotes(found.parts, client.gather(found.each(Piece.quotes).parts)))
+        found = _Partitions(client, pieces_of(paths, max(sum(workers.values()), 1)))
+        return _Partitions(client, with_quotes(found.parts, client.gather(found.each(Piece.quotes).parts)))
     parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
     if not parts:
         raise InputError("there are no partitions: give a Dask bag or data frame with documents")
-    return Partitions(client, client.compute(parts, sync=False))
+    return _Partitions(client, client.compute(parts, sync=False))
 
 
 # ---- reading
@@ -247,7 +246,7 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
 
 def _sides(
     client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer
-) -> tuple[Partitions, Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
+) -> tuple[_Partitions, _Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
     """Documents for training and for testing (`Side`), the tokenizer that reads them, the classes, documents by side and class,
     shape (2, K), and what was found on the way in.
 
@@ -260,7 +259,7 @@ def _sides(
     # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
     rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
     rules = [rule] * given + [True] * len(tests)
-    read = Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
+    read = _Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
     counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
     for found in client.gather(read.each(operator.itemgetter(1)).parts):
         if isinstance(found, InputError):
@@ -276,14 +275,14 @@ def _sides(
         )
     frames = read.each(operator.itemgetter(0))
     if how.by is not None:  # documents are sent to the partition of their group
-        divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
+        divided = [_Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
         frames.parts = [part for some in divided for part in some.regrouped("group", pl.concat).parts]
     repeats = frames.each(_keys).regrouped("key", _repeats).sum().result()
     reasons = "kept", "duplicates", "conflicts", "conflicting_documents", "test_overlap"
     counts.update(dict(zip(reasons, (sum(learned.values()), *repeats), strict=True)))
     intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
     train, test = (
-        Partitions(client, some).each(_side, test, tokenizer.to_dict())
+        _Partitions(client, some).each(_side, test, tokenizer.to_dict())
         for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
     )
     documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
@@ -408,7 +407,7 @@ def _sums(part: Counted) -> _Sums:
 
 
 def _train(
-    counts: Partitions, sums: Any, sizes: Ints, model: AttentionClassifier, seed: int, tell: Progress
+    counts: _Partitions, sums: Any, sizes: Ints, model: AttentionClassifier, seed: int, tell: Progress
 ) -> tuple[Any, int, list[float]]:
     """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model.
 
@@ -419,7 +418,7 @@ def _train(
     model.prior_, model.validation_ = prior, np.empty((0, 2))
     passes = math.ceil(math.sqrt(len(counts.parts)))
 
-    def one_round(parts: Partitions, state: Any, number: int) -> Any:
+    def one_round(parts: _Partitions, state: Any, number: int) -> Any:
         share = 1 - number / ROUNDS
         rates = model.batch_size, model.score_rate * share, model.value_rate * share
         moved = parts.each(_local, state, passes, rates, seed + len(parts.parts) * number, numbered=True)

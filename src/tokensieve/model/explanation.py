@@ -11,20 +11,8 @@ from scipy.special import expit
 
 from tokensieve.errors import InputError
 from tokensieve.escape import html_table
-from tokensieve.model.attention import (
-    Entries,
-    Model,
-    above_answer,
-    attention,
-    blocks,
-    both,
-    decide,
-    largest,
-    probabilities,
-    sum_by_type,
-    with_sink,
-)
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.model.attention import Model, attention, both, decide, probabilities, with_sink
+from tokensieve.text.counts import Ints
 from tokensieve.text.table import text_series
 from tokensieve.text.vocabulary import tokenize
 
@@ -151,77 +139,6 @@ def pieces(model: Model, text: str, k: int = 1, row: sp.csr_array | None = None)
     if at < len(text):
         out.append((text[at:], 0.0, 0.0, 0.0))
     return out
-
-
-def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: float | None = None) -> dict[str, Floats]:
-    """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
-
-        contribution_s = mean q_{X,s} w_s               the token's term of the sum
-        deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
-
-        f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
-        f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
-
-    The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without answering a document again. Contributions in a
-    document add up to its answer; deletions do not. It takes O(nonzeros · H).
-
-    1 − q_s is never formed where q_s is near one: with t the type of largest attention in X and p the attention in X∖t (its own
-    softmax), the loss without t is q_t Σ_r p_r (w_t − w_r); every other type has q_s ≤ 1/2, and w_s − f_X is taken relative to w_t.
-
-    Args:
-        matrix: counts of n documents over |S| types.
-        u: scores, shape (|S|,).
-        w: values, shape (|S|, H).
-        prior: answer for a document without known tokens, shape (H,); value of the sink.
-        sink: score of the sink, or None.
-
-    Returns:
-        documents: documents that contain each type, shape (|S|,).
-        attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
-            attention, shape (|S|,).
-        contribution, deletion: shape (|S|, H).
-
-        The means are NaN for a type that occurs in no document.
-    """
-    n_types = matrix.shape[1]
-    relative = attention_sums(matrix, u)[2]
-    if sink is not None:
-        u, w = np.append(u, sink), np.vstack([w, prior])
-    documents, sums, received = np.zeros(n_types, dtype=np.int64), np.zeros(w.shape), np.zeros(len(w))
-    for m in blocks(matrix):
-        documents += np.bincount(m.indices, minlength=n_types)
-        full = m if sink is None else with_sink(m)
-        q, entries, held = attention(full, u), Entries(full.indptr), np.diff(full.indptr) > 0
-        received += sum_by_type(full, q)
-        top = largest(full, q)[held]
-        others, smaller = attention(full, u, without=top), q.copy()
-        smaller[top] = 0.0
-        for h in range(w.shape[1]):
-            value, level = w[:, h], np.zeros(full.shape[0])
-            level[held] = value[full.indices[top]]
-            rest = entries.sum(others * (value[full.indices] - entries.spread(level)))[held]
-            lost = q * above_answer(full, q, value)
-            lost /= 1.0 - smaller
-            lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(prior[h]))
-            sums[:, h] += sum_by_type(full, lost)
-    n = np.where(documents > 0, documents, np.nan)
-    contribution = w[:n_types] * (received[:n_types] / n)[:, None]
-    return {
-        "documents": documents,
-        "attention": relative / n,
-        "contribution": contribution,
-        "deletion": sums[:n_types] / n[:, None],
-    }
-
-
-def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
-    """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
-    sums = np.zeros((3, matrix.shape[1]))
-    for m in blocks(matrix):
-        q, documents = attention(m, u), Entries(m.indptr)
-        uniform = m.data / documents.spread(documents.sum(m.data))
-        sums += [sum_by_type(m, x) for x in (q, uniform, q / uniform)]
-    return sums
 
 
 def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
