@@ -68,7 +68,8 @@ def test_negation_turns_a_word_round(n: int, strong: float) -> None:
     assert all(np.sign(measured) == -np.sign(delta) for measured, delta in seen)
 
 
-@pytest.mark.parametrize("seed", fast_first([0, 1]))
+@pytest.mark.slow  # with seed 0 the shared audit of tests/audit/test_run.py finds it
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_shortcut_heads_the_list_of_suspects(seed: int) -> None:
     reviews = demo_reviews(800, seed)
     names = np.where(reviews.labels == 1, "positive", "negative").tolist()

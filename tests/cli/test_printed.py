@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from calls import Run
+from calls import Run, fast_first
 from tokensieve import demo_pairs, demo_reviews
 from tokensieve.blocks import Command, Section
 from tokensieve.report import terminal
@@ -50,7 +50,7 @@ def write_tickets(path: Path) -> None:
     pl.DataFrame({TEXT: reviews.texts, LABEL: labels, "Other text": reviews.texts}).write_csv(path)
 
 
-@pytest.mark.parametrize("options", [(), ("--fail-on", "0.5@1%"), ("--keep-case",)], ids=["plain", "limit", "case"])
+@pytest.mark.parametrize("options", fast_first([(("--fail-on", "0.5@1%"),), (("--keep-case",),), ((),)], 2))
 def test_commands_of_an_audit_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
@@ -79,9 +79,11 @@ def check(run: Run, printed: Any) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
+        *[
+            pytest.param(("audit", SOURCE, "--text", *rest), marks=pytest.mark.slow)
+            for rest in ((TEXT, "--label", LABEL.lower()), ("Ticket text", "--label", LABEL))
+        ],
         ("audit", SOURCE, "--label", LABEL),
-        ("audit", SOURCE, "--text", TEXT, "--label", LABEL.lower()),
-        ("audit", SOURCE, "--text", "Ticket text", "--label", LABEL),
         ("audit", "rare.csv"),
         ("train", SOURCE, "--label", LABEL, "--text", TEXT.upper()),
         ("mask", SOURCE, "--token", "tablet"),

@@ -132,7 +132,7 @@ def test_the_weighted_mean_lies_between_both(seed: int) -> None:
 def test_the_use_of_a_word_in_few_inputs_is_shown_by_putting_it_into_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Saturated answers owe a mark nothing where they agree with it already, and eight inputs cannot show the rest."""
     rng = np.random.default_rng(1)
-    labels = np.arange(300) % 2
+    labels = np.arange(160) % 2
     texts = [
         " ".join(["good" if y else "bad", *rng.choice([f"w{i}" for i in range(20)], 6), *["mark"] * (i < 8)])
         for i, y in enumerate(labels)

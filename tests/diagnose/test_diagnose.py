@@ -116,16 +116,16 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
     model, tokenizer = build(family, TEXTS.to_list())
     frame = Frame.of(tokenizer)
-    windows = Windows(tokenizer, TEXTS[:4], WordTokenizer(), WORDS, frame, None, True, silent)
-    batch = [windows.input(w) for w in range(4)]
+    windows = Windows(tokenizer, TEXTS[:2], WordTokenizer(), WORDS, frame, None, True, silent)
+    batch = [windows.input(w) for w in range(2)]
     text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
-    outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(4), 12
+    outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(2), 12
     with prepared(model, 0):
         reader = Reader(model, outputs, frame)
         for step in range(steps):
             share = [np.where(mask, (step + 0.5) / steps, np.nan) for mask in text]
-            found = reader.integrate(batch, share, np.zeros(4, dtype=np.int64))
+            found = reader.integrate(batch, share, np.zeros(2, dtype=np.int64))
             sums += [one.sum() / steps for one in found]
         change = outputs.answers(reader.logits(batch)) - outputs.answers(reader.logits(empty))
     np.testing.assert_allclose(sums, change[:, 0], rtol=0.1, atol=1e-4)
@@ -309,11 +309,12 @@ def test_same_seed_same_result_and_summary_is_strict_json(trained: Any, found: D
 
 
 @pytest.mark.slow
-def test_batch_size_changes_nothing(trained: Any, found: Diagnosis, reviews: Any) -> None:
-    other = DiagnoseSettings(min_documents=5, batch_size=7, untrained=False)
-    result = diagnose(*trained, reviews.texts.to_list(), reviews.labels.tolist(), other)
+def test_batch_size_changes_nothing(trained: Any, reviews: Any) -> None:
+    texts, labels = reviews.texts.to_list()[:100], reviews.labels.tolist()[:100]
+    settings_ = replace(SETTINGS, untrained=False)
+    one, other = (diagnose(*trained, texts, labels, replace(settings_, batch_size=size)) for size in (7, 32))
     for name in ("value", "gradient", "attention", "use"):
-        mine, theirs = result.tokens[name].to_numpy(), found.tokens[name].to_numpy()
+        mine, theirs = one.tokens[name].to_numpy(), other.tokens[name].to_numpy()
         np.testing.assert_allclose(mine, theirs, rtol=5e-3, atol=5e-4)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -187,7 +188,7 @@ def test_answers_that_hardly_differ_are_no_behaviour() -> None:
 
 
 def test_a_constant_answer_is_not_shown_to_have_learned() -> None:
-    texts, labels = documents(100, lambda y, rng: ["good" if y else "bad"])
+    texts, labels = documents(60, lambda y, rng: ["good" if y else "bad"])
     found = diagnose(
         lambda given: np.tile([0.0, 1.0], (len(given), 1)), None, texts, labels, SETTINGS, classes=["0", "1"]
     )
@@ -233,7 +234,7 @@ def test_holms_procedure() -> None:
 
 def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> None:
     """0.2: "This model uses “tablet” most, and it carries the label here", the sentence of a clean model."""
-    texts, labels = documents(400, lambda y, rng: ["tablet"] if y else ["web"] if rng.random() < 0.5 else [])
+    texts, labels = documents(240, lambda y, rng: ["tablet"] if y else ["web"] if rng.random() < 0.5 else [])
     weights = {"tablet": 8.0, "w1": 0.001, "w2": -0.001}
     found = diagnose(linear(weights), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert found.uses["token"][0] == "tablet" and found.uses["status"][0] == "carries the label and is used"
@@ -249,7 +250,7 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
 
 def test_of_a_clean_model_no_single_word_dominates() -> None:
     words = [f"good{i}" for i in range(12)], [f"bad{i}" for i in range(12)]
-    texts, labels = documents(600, lambda y, rng: list(rng.choice(words[1 - y], 2)))
+    texts, labels = documents(360, lambda y, rng: list(rng.choice(words[1 - y], 2)))
     weights = {
         word: sign * (1.5 + 0.1 * i) for side, sign in zip(words, (1, -1), strict=True) for i, word in enumerate(side)
     }
@@ -275,7 +276,7 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
 
 def test_forms_of_whole_documents_are_seen() -> None:
     """0.2 compared words without case and saw repeated marks once: neither CAPITALS nor "..." was mentioned."""
-    texts, labels = documents(300, lambda y, rng: ["good" if y else "bad"])
+    texts, labels = documents(160, lambda y, rng: ["good" if y else "bad"])
 
     def answer(given: list[str]) -> Any:
         f = [("good" in t.lower()) * 4 - 2 + 5.5 * t.isupper() + 1.6 * t.endswith(" ...") for t in given]
@@ -291,7 +292,7 @@ def test_forms_of_whole_documents_are_seen() -> None:
 
 
 def test_of_a_model_that_is_not_shown_to_have_learned_no_word_is_said_to_predict_the_label() -> None:
-    texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
+    texts, labels = documents(240, lambda y, rng: ["good" if y else "bad"] if rng.random() < 0.8 else [])
     wrong = diagnose(linear({"good": -2.0, "bad": 2.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert wrong.learned is False and set(wrong.uses["status"]) <= {"used", "use not shown"}
 
@@ -365,13 +366,12 @@ def test_the_words_of_a_phrase_are_left_out_together() -> None:
     assert set(found.leaning["token"]) == {"zephyr", "quartz"}
 
 
-@pytest.mark.slow
-def test_nobody_is_accused_where_nothing_is_learned(trained: Any, reviews: Any) -> None:
-    for seed in (9, 10):
-        model = untrained_twin(trained[0], seed)
-        found = diagnose(model, trained[1], reviews.texts.to_list(), reviews.labels.tolist(), SETTINGS)
-        assert found.leaning.is_empty() and found.learned is False
-        assert not set(found.uses["status"]) - {"use not shown"}
+@pytest.mark.parametrize(("seed", "n"), fast_first([(9, 80), (9, 400), (10, 400)]))
+def test_nobody_is_accused_where_nothing_is_learned(trained: Any, reviews: Any, seed: int, n: int) -> None:
+    model, settings = untrained_twin(trained[0], seed), replace(SETTINGS, untrained=n > 100)
+    found = diagnose(model, trained[1], reviews.texts.to_list()[:n], reviews.labels.tolist()[:n], settings)
+    assert found.leaning.is_empty() and found.learned is False
+    assert not set(found.uses["status"]) - {"use not shown"}
 
 
 def negating(texts: list[str]) -> Any:
@@ -389,7 +389,7 @@ def test_words_that_work_by_context_are_seen() -> None:
         turned = rng.random() < 0.5
         return [["bad", "good"][y ^ turned], *(["not"] if turned else [])]
 
-    texts, labels = documents(400, words)
+    texts, labels = documents(240, words)
     found = diagnose(negating, None, texts, labels, SETTINGS, classes=["0", "1"])
     row = found.uses.filter(pl.col("token") == "not").to_dicts()[0]
     assert found.accuracy == 1.0 and found.learned is True
@@ -398,12 +398,11 @@ def test_words_that_work_by_context_are_seen() -> None:
     assert found.leaning.is_empty()
 
 
-@pytest.mark.slow
 def test_too_rare_to_tell_is_no_accusation() -> None:
     def words(y: int, rng: Any) -> list[str]:
         return [*(["good"] if y and rng.random() < 0.9 else []), *(["rare"] if rng.random() < 0.02 else [])]
 
-    texts, labels = documents(600, words, seed=4)
+    texts, labels = documents(400, words, seed=4)
     found = diagnose(linear({"good": 3.0, "rare": 30.0}), None, texts, labels, SETTINGS, classes=["0", "1"])
     assert found.uses["token"][0] == "rare" and found.uses["status"][0] == "used, too rare to tell"
 

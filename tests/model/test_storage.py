@@ -117,7 +117,7 @@ def test_a_model_comes_back_bit_for_bit(kind: str, trained: dict[str, AttentionC
     model, folder = trained[kind], save(trained[kind], tmp_path / "model")
     texts = [*training(kind)[0], *UNSEEN, SURROGATE]
     loaded = load_model(folder)
-    same(loaded, model, texts)
+    same(loaded, model, [*texts[:6], *UNSEEN, SURROGATE])
     for path in (str(folder), folder / NUMBERS, folder / DESCRIPTION):
         assert model_files(load_model(path)) == model_files(loaded) == model_files(model)
     matrix = model.counts_of(texts)[0]

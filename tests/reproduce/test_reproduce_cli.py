@@ -77,7 +77,7 @@ def test_files_terminal_and_second_run(run: Call, tmp_path: Path) -> None:
     assert (tmp_path / "there/tables/synthetic-bins.csv").read_bytes() != before
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "undrawn")
 def test_quiet_says_nothing(run: Call) -> None:
     assert run("reproduce", "synthetic", "--quiet", "--seeds", "1") == (0, "", "")
 
