@@ -38,12 +38,11 @@ class Alone(Check):
         majority = float(np.mean(test.labels == train.class_sizes.argmax()))
         whole = data.task.accuracy(data.learned.f, data.test)
         form = list(range(data.words, train.n_types))
-        parts = {"Formatting": form, "Length": [s for s in form if "⟨length " in names[s]]}
-        fields = data.train.corpus.fields if len(data.train.corpus.fields) > 1 else ()
-        for field in fields:
+        parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
+        for field in data.train.corpus.fields if len(data.train.corpus.fields) > 1 else ():
             own = [s for s, token in enumerate(names) if token.startswith(f"{field}:")]
-            parts[f"The field {shown(field, 40)}"] = own
-        for i, (name, columns) in enumerate(parts.items()):
+            parts.append((f"The field {shown(field, 40)}", own))
+        for i, (name, columns) in enumerate(parts):
             types = np.array(columns, dtype=np.int64)
             found = self._accuracy(types, data)
             if found is None or found.low < majority + self.least or (i > 1 and found.high < whole.value):

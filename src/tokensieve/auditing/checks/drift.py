@@ -12,8 +12,6 @@ from tokensieve.evidence.importance import merged
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.wording import percent
 
-SIDES = ("before", "after")
-
 
 class Drift(Check):
     """Of a split drawn at random it could find nothing but chance, so that it looks at given test documents only."""
@@ -34,33 +32,29 @@ class Drift(Check):
         groups = [data.task.document_units(part.corpus) for part in (data.train, data.test)]
         sides = [c if of is None else merged(c, of)[0] for c, of in zip(whole, groups, strict=True)]
         table = drift(sides[0], sides[1], data.train.features).filter(pl.col("q_value") < LEVEL)
-        frequent = [
-            pl.col(f"documents_{side}") >= self.common * c.n_documents for side, c in zip(SIDES, sides, strict=True)
-        ]
-        shares = [f"share_{side}" for side in SIDES]
+        frequent = pl.col("documents_before") >= self.common * sides[0].n_documents
+        frequent |= pl.col("documents_after") >= self.common * sides[1].n_documents
+        shares = ["share_before", "share_after"]
         apart = pl.max_horizontal(shares) >= self.ratio * pl.min_horizontal(shares)
-        table = table.filter(pl.any_horizontal(frequent), apart).sort(pl.col("difference").abs(), descending=True)
+        table = table.filter(frequent, apart).sort(pl.col("difference").abs(), descending=True)
         if table.is_empty():
             return
         first = str(table["token"][0])
         at = int(np.flatnonzero(whole[0].tokens == first)[0])
         held = [holders(c, np.array([at]))[0] for c in whole]
-        evidence = {
-            side: Share.over(np.isin(np.arange(c.n_documents), rows), of)
-            for side, c, rows, of in zip(SIDES, whole, held, groups, strict=True)
-        }
-        before, after = (percent(share.value) for share in evidence.values())
+        before, after = (
+            Share.over(np.isin(np.arange(c.n_documents), rows), of)
+            for c, rows, of in zip(whole, held, groups, strict=True)
+        )
+        rates = f"{percent(before.value)} of training documents and {percent(after.value)} of test documents"
         others = table.height - 1
         more = f"; {others:,} more token{'s' * (others > 1)} changed as much" if others else ""
         yield self.finding(
             data,
-            min(0.05, 0.1 * max(share.value for share in evidence.values())),
-            f"{quoted([first])} appears in {before} of training documents and {after} of test documents{more}",
+            min(0.05, 0.1 * max(before.value, after.value)),
+            f"{quoted([first])} appears in {rates}{more}",
             tokens=tuple(table["token"].head(50)),
-            evidence=evidence,
+            evidence={"before": before, "after": after},
             total=sum(map(len, held)),
-            details=tuple(
-                f"{share.counted} {name} documents"
-                for name, share in zip(("training", "test"), evidence.values(), strict=True)
-            ),
+            details=(f"{before.counted} training documents", f"{after.counted} test documents"),
         )
