@@ -16,7 +16,7 @@ from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.claims import Outcome
 from tokensieve.theory.flow.solve import Flow, gradient_flow
-from tokensieve.theory.flow.split import Exponentials, follow
+from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
 from tokensieve.theory.one_step import one_step
@@ -141,7 +141,7 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
     D = F[0] - F[1]
     pairs, log_k, sign = np.array([[0, 1], [2, 0]]), np.array([-1.0, -6 * gap]), np.array([-1.0, 1.0])
     phi = Exponentials(F, pairs, log_k, sign, np.array([0.0, -20.0]))
-    end, path, times, _ = follow(phi, gap * D / (D @ D), 2.0, 2.0, 1e5)
+    end, path, times, _ = phi.follow(gap * D / (D @ D), 2.0, 2.0, 1e5)
     assert end == "near" and len(path) < 300
     assert times[-1] == pytest.approx(gap + 1 - math.log(5), abs=5e-3)
     assert phi.nearness(path[-1])[0] == pytest.approx(-8.0, abs=1e-2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.claims import Attended, one_sided, selected_fraction
+from tokensieve.theory.claims import Attended, one_sided
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
@@ -73,11 +73,11 @@ def test_selected_fraction_along_a_curve_by_brute_force() -> None:
     E = np.random.default_rng(3).standard_normal((20, 25))
     w = E @ np.eye(25)[0]
     flow = gradient_flow(counts, E, w, E[0] * 0.1, FlowSettings(max_norm=20.0))
-    found = selected_fraction(counts, E, flow, important)
+    found = Attended.along(counts, E, flow, important)
     dense = counts.matrix.toarray() > 0
     for row in range(len(flow.log_time)):
         u = E @ flow.at(row)
         first = [u[held & important].min() > u[held & ~important].max() for held in dense]
         assert found[row] == np.mean(first)
     assert found.max() > 0
-    assert np.isnan(selected_fraction(counts, E, flow, np.zeros(20, bool))).all()
+    assert np.isnan(Attended.along(counts, E, flow, np.zeros(20, bool))).all()

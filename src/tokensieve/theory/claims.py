@@ -92,25 +92,25 @@ class Attended:
             limit_error=float(np.abs(answers(m, u, w)[:, 0] - mean).max()),
         )
 
+    @staticmethod
+    def along(counts: Counts, E: Floats, flow: Flow, important: NDArray[np.bool_]) -> Floats:
+        """Along a curve, the fraction of documents with important types in which each of these scores above every other type, shape
+        (m,); nan where no document holds an important type."""
+        m = counts.matrix
+        matter = important[m.indices]
+        known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
+        out = np.full(len(flow.log_time), np.nan)
+        for row in range(len(out) if known.any() else 0):
+            u = E @ flow.at(row)
+            low, high = extremes(m.indptr, m.indices, matter, u)
+            out[row] = np.mean(((high < 0) | (u[low] > u[high]))[known])
+        return out
+
 
 def one_sided(counts: Counts) -> Ints:
     """+1 for completely positive types, −1 for completely negative ones, 0 for those in both classes, shape (|S|,)."""
     seen = np.stack([np.asarray((counts.matrix[counts.labels == k] > 0).sum(axis=0)).ravel() for k in (0, 1)])
     return np.asarray(np.where(seen[0] == 0, 1, 0) - np.where(seen[1] == 0, 1, 0), dtype=np.int64)
-
-
-def selected_fraction(counts: Counts, E: Floats, flow: Flow, important: NDArray[np.bool_]) -> Floats:
-    """Along a curve, the fraction of documents with important types in which each of these scores above every other type, shape
-    (m,); nan where no document holds an important type."""
-    m = counts.matrix
-    matter = important[m.indices]
-    known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
-    out = np.full(len(flow.log_time), np.nan)
-    for row in range(len(out) if known.any() else 0):
-        u = E @ flow.at(row)
-        low, high = extremes(m.indptr, m.indices, matter, u)
-        out[row] = np.mean(((high < 0) | (u[low] > u[high]))[known])
-    return out
 
 
 class Outcome(StrEnum):

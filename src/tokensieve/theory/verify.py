@@ -22,15 +22,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
-from tokensieve.theory.claims import (
-    Agreement,
-    Attended,
-    Claim,
-    check_assumptions,
-    check_claims,
-    one_sided,
-    selected_fraction,
-)
+from tokensieve.theory.claims import Agreement, Attended, Claim, check_assumptions, check_claims, one_sided
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
@@ -259,7 +251,7 @@ def verify(
     with stage("assumptions"):
         agreement = None if limit.direction is None else Agreement.of(limit.flow, limit.direction)
         assumptions = check_assumptions(counts, step)
-        fractions = selected_fraction(counts, E, limit.flow, important)
+        fractions = Attended.along(counts, E, limit.flow, important)
         claims = check_claims(step, limit, found, agreement, assumptions)
     if progress is not None:
         progress("done", 0.0)

@@ -333,6 +333,53 @@ class Exponentials:
         node = np.bincount(self.pairs[:, 0], force, m) - np.bincount(self.pairs[:, 1], force, m)
         return force, node @ self.F, top
 
+    def follow(
+        self, q: Floats, clock: float, log_time: float, far: float, deadline: float = math.inf
+    ) -> tuple[End, Floats, Floats, float]:
+        """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
+
+        q, clock and log_time are those of `Integrator`; by time.monotonic(), no step is begun after the deadline.
+
+        Returns:
+            Why the slow flow was left; its points, shape (m, r − k); log t at them, shape (m,); and the clock at the last point.
+        """
+        solver = Integrator(lambda q, clock, margin: _Live(self, q, clock, margin), q, clock, log_time, (1e-9, 1e-5))
+        points, times, before = [q], [log_time], self.nearness(q)
+        end: End = "steps"
+        fresh = np.zeros(len(self.pairs), bool)
+
+        def too_near(q: Floats) -> float:
+            return float(self.nearness(q)[fresh].max()) + NEAR
+
+        for _ in range(3000):
+            if time.monotonic() > deadline:
+                end = "time"
+            elif self.slope(solver.p)[1] == -math.inf:
+                end = "still"
+            if end != "steps":
+                break
+            if not solver.step():
+                # A gap closes faster than this clock can show, or has just been let go.
+                if not solver.restart(*_pulled_shut(self, solver.p)):
+                    break
+                before = self.nearness(solver.p)
+                continue
+            near = self.nearness(solver.p)
+            closing = (near > -NEAR) & (near > before)
+            fresh = closing & (before <= -NEAR)
+            if fresh.any():
+                solver.back_to(too_near)
+            before = near
+            points.append(solver.p)
+            times.append(solver.log_time)
+            if closing.any():
+                end = "near"
+            elif _at_rest(self, solver.p, solver.clock):
+                end = "still"
+            elif solver.log_time >= far:
+                end = "far"
+        return end, np.array(points), np.array(times), solver.clock
+
 
 class _Live:
     """Φ on the span of the pairs whose force matters yet; the rest of q stands still."""
@@ -355,54 +402,6 @@ class _Live:
 
     def overlooked(self, x: Floats) -> float:
         return float(self._all.levels(self.joined(x))[~self._live].max(initial=-math.inf))
-
-
-def follow(
-    phi: Exponentials, q: Floats, clock: float, log_time: float, far: float, deadline: float = math.inf
-) -> tuple[End, Floats, Floats, float]:
-    """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing moves.
-
-    q, clock and log_time are those of `Integrator`; by time.monotonic(), no step is begun after the deadline.
-
-    Returns:
-        Why the slow flow was left; its points, shape (m, r − k); log t at them, shape (m,); and the clock at the last point.
-    """
-    solver = Integrator(lambda q, clock, margin: _Live(phi, q, clock, margin), q, clock, log_time, (1e-9, 1e-5))
-    points, times, before = [q], [log_time], phi.nearness(q)
-    end: End = "steps"
-    fresh = np.zeros(len(phi.pairs), bool)
-
-    def too_near(q: Floats) -> float:
-        return float(phi.nearness(q)[fresh].max()) + NEAR
-
-    for _ in range(3000):
-        if time.monotonic() > deadline:
-            end = "time"
-        elif phi.slope(solver.p)[1] == -math.inf:
-            end = "still"
-        if end != "steps":
-            break
-        if not solver.step():
-            # A gap closes faster than this clock can show, or has just been let go.
-            if not solver.restart(*_pulled_shut(phi, solver.p)):
-                break
-            before = phi.nearness(solver.p)
-            continue
-        near = phi.nearness(solver.p)
-        closing = (near > -NEAR) & (near > before)
-        fresh = closing & (before <= -NEAR)
-        if fresh.any():
-            solver.back_to(too_near)
-        before = near
-        points.append(solver.p)
-        times.append(solver.log_time)
-        if closing.any():
-            end = "near"
-        elif _at_rest(phi, solver.p, solver.clock):
-            end = "still"
-        elif solver.log_time >= far:
-            end = "far"
-    return end, np.array(points), np.array(times), solver.clock
 
 
 def _pulled_shut(phi: Exponentials, q: Floats) -> tuple[Floats | None, float]:

@@ -26,7 +26,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
-from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow, follow
+from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow
 from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of, top_types
 from tokensieve.theory.limit.margin import Margin, max_margin
 
@@ -136,7 +136,7 @@ class _Prediction:
         """One phase of the slow flow."""
         assert self._settled is not None
         face, finite, phi = self._settled
-        end, q, times, clock = follow(phi, face.outside.T @ self._z, self._clock, self._log_time, far, deadline)
+        end, q, times, clock = phi.follow(face.outside.T @ self._z, self._clock, self._log_time, far, deadline)
         points = q @ face.outside.T + finite.z
         # Before the first phase stands the point that it began with.
         earlier = self.phases[-1].points[-1] if self.phases else self._z
@@ -178,7 +178,7 @@ class _Prediction:
 
 
 @dataclass(frozen=True)
-class Balance:
+class _Balance:
     """Certificate (F3): a strict local minimum of Ψ.
 
     Attributes:
@@ -221,7 +221,7 @@ class FlowLimit:
     face: Face | None = None
     finite: Equilibrium | None = None
     margin: Margin | None = None
-    balance: Balance | None = None
+    balance: _Balance | None = None
     is_max_margin: bool = False
     direction: Floats | None = None
     angle_constant: float = math.nan
@@ -414,7 +414,7 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     )
 
 
-def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> Balance | None:
+def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
     tight = np.flatnonzero(gaps <= 1 + 1e-6)
@@ -443,10 +443,10 @@ def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> Balance | N
         return None
     pulling = int(np.sum(phi.sign[tight] < 0))
     least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
-    return Balance(B @ x, pairs, pulling, least, spread, residual, direction)
+    return _Balance(B @ x, pairs, pulling, least, spread, residual, direction)
 
 
-def _angle_constant(flow: Flow, phase: _Phase, balance: Balance) -> float:
+def _angle_constant(flow: Flow, phase: _Phase, balance: _Balance) -> float:
     """Length of the part of ρ* + z* + c across p̂, the limit of angle · ‖p‖."""
     times, F = phase.log_time[-len(phase.slow_path) :], phase.slow.F
     row = min(int(np.searchsorted(times, math.sqrt(times[0] * times[-1]))), len(times) - 1)
