@@ -62,7 +62,7 @@ TERMS = {
     "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class − occurrences elsewhere) / "
     "all occurrences, from −1 (never in the class) to +1 (only in it). With unequal classes an uninformative token is not at 0.",
     "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, about one in twenty predicts nothing.",
-    "Score": "What attention is made of: a document's attention is the softmax of its tokens' scores.",
+    "Score": "How strongly a token draws attention: a document's attention is the softmax of its tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the class.",
     "Attention": "Mean attention to the token in documents containing it, relative to the average token; 1 is average.",
     "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether it receives more than "
@@ -407,9 +407,9 @@ def _map(audit: Audit, label: str, of: str, name: str, marked: Sequence[str] = (
         "marked": tuple(marked),
     }
     own = shown(label, 40)
-    up = f"what the model treats as evidence for {own}" if of == "value" else "what the model attends to"
+    up = f"count as evidence for {own} in the model" if of == "value" else "get most of the model's attention"
     title = f"What the data shows against {'what the model learned' if of == 'value' else 'attention'}"
-    caption = f"Each dot is a token type: to the right those mostly in {own}, up {up}."
+    caption = f"Each dot is a token type. Those on the right occur mostly in {own}; those at the top {up}."
     listing = ", ".join(shown(token, 24) for token in (marked or audit.top(label, 5)["token"].to_list())[:8])
     description = f"Map of token types for {own}; named: {listing}."
     return Picture(name, "audit-map", data, title, caption, description, wide=bool(marked))
@@ -440,5 +440,11 @@ def _data(audit: Audit) -> Section:
     unknown = f"{percent(audit.unknown_share)} of the words in the test documents are unknown to the model."
     columns = (Column("Class", "text"), Column("Training documents", "count"), Column("Uninformative token", "signed"))
     rows = [(shown(label, 60), audit.class_documents[label], audit.neutral[label]) for label in audit.classes[:100]]
-    sizes = Table("Documents of each class", columns, rows, only=PAGE, note="Uninformative: its posterior difference.")
+    sizes = Table(
+        "Documents of each class",
+        columns,
+        rows,
+        only=PAGE,
+        note="Uninformative token: the posterior difference of a token that says nothing about the class.",
+    )
     return Section("The data", (*notes, Text(unknown, only=PAGE), sizes), anchor="data")

@@ -142,7 +142,7 @@ const TokenTable = {
 
   nothing() {
     const wanted = State.find.trim();
-    const text = wanted ? `No token on this page contains “${Format.shown(wanted, 40)}”.` : "No token passes these filters.";
+    const text = wanted ? `No token on this page contains “${Format.shown(wanted, 40)}”.` : "No token matches these filters.";
     return Dom.make("tr", {}, Dom.make("td", { colspan: TokenTable.columns.length, text }));
   },
 
