@@ -319,14 +319,6 @@ def test_no_words_at_all_is_one_clear_line(texts: list[str]) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_keys_too_large_to_join_with_the_document_number_are_counted_all_the_same() -> None:
-    keys = np.array([2**62, 5, 2**62, 5, -1, 2**62 - 1, 2**62])
-    documents = np.array([0, 0, 0, 1, 1, 1, 2])
-    found, frequency = tokensieve.text.vocabulary._document_frequencies(keys, documents, 3)
-    assert found.to_list() == [5, 2**62 - 1, 2**62]
-    assert frequency.tolist() == [2, 1, 2]
-
-
 def bpe() -> Pieces:
     tokenizer = Pieces(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

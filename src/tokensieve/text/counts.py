@@ -165,20 +165,3 @@ def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:
         last = max(last, first + 1)
         yield slice(first, last)
         first = last
-
-
-def tally(types: NDArray[np.int32], starts: Ints, n_types: int) -> sp.csr_array:
-    """Count the types of each document: CSR (n, |S|), indices sorted.
-
-    Args:
-        types: type of what ends at each token, shape (tokens, levels); −1 for none.
-        starts: where each document begins among the tokens, shape (n+1,).
-        n_types: |S|.
-    """
-    flat = types.ravel()
-    there = flat >= 0
-    ends = np.concatenate([[0], np.cumsum(there)])[starts * types.shape[1]]
-    ends = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
-    matrix = sp.csr_array((np.ones(ends[-1]), flat[there], ends), shape=(len(starts) - 1, max(n_types, 1)))
-    matrix.sum_duplicates()
-    return matrix

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints, tally
+from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import Bits, formatting_bits, formatting_names, is_formatting
 from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, storing
 from tokensieve.text.table import text_series
@@ -237,7 +237,7 @@ class Vocabulary:
             return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        counts = tally(types, stream.starts, self.n_words)
+        counts = _tally(types, stream.starts, self.n_words)
         if self.formatting:  # each with count 1, behind the columns of the words
             assert bits is not None
             place = {name: i for i, name in enumerate(formatting_names(_fields_of(self.tokenizer)))}
@@ -277,14 +277,37 @@ def _fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
-    matrix = tally(stream.ids[:, None], stream.starts, len(stream.words))
+    matrix = _tally(stream.ids[:, None], stream.starts, len(stream.words))
     found = np.bincount(matrix.indices, minlength=len(stream.words))
     return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
 
 
 def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     """The number of documents that contain each n-gram one word longer than those of `known`."""
-    return Frequencies(*_document_frequencies(known.longer(stream), stream.documents, stream.n_documents))
+    keys, found = _document_frequencies(known.longer(stream), stream.documents, stream.n_documents)
+    return Frequencies(pl.Series(keys, dtype=pl.Int64), found)
+
+
+def _tally(types: NDArray[np.int32], starts: Ints, n_types: int) -> sp.csr_array:
+    """How often each type, shape (tokens, levels), −1 for none, occurs in each document: CSR (n, |S|), indices sorted."""
+    flat = types.ravel()
+    ends = np.concatenate([[0], np.cumsum(flat >= 0)])[starts * types.shape[1]]
+    ends = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+    matrix = sp.csr_array((np.ones(ends[-1]), flat[flat >= 0], ends), shape=(len(starts) - 1, max(n_types, 1)))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[Ints, Ints]:
+    """Distinct non-negative keys of tokens, and how many of the n documents each occurs in."""
+    values, distinct = keys[keys >= 0], None
+    if len(values) and int(values.max()) >= (2**63 - 1) // n - 1:  # too large to join with the document
+        distinct, values = np.unique(values, return_inverse=True)
+    pairs = np.sort(values * n + documents[keys >= 0])  # several times as fast as hashing
+    found = pairs[np.diff(pairs, prepend=-1) > 0] // max(n, 1)
+    starts = np.flatnonzero(np.diff(found, prepend=-1))
+    kept = found[starts]
+    return kept if distinct is None else distinct[kept], np.diff(starts, append=len(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,24 +395,3 @@ def _gram_keys(prefix: NDArray[np.int32], ids: NDArray[np.int32], documents: Int
     there = (prefix[:-1] >= 0) & (ids[1:] >= 0) & (documents[:-1] == documents[1:])
     keys[1:][there] = prefix[:-1][there].astype(np.int64) * n_words + ids[1:][there]
     return keys
-
-
-def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[pl.Series, Ints]:
-    """Distinct non-negative keys, sorted, and how many of the n documents each occurs in."""
-    there = keys >= 0
-    values, distinct = keys[there], None
-    if len(values) and int(values.max()) >= (2**63 - 1) // max(n, 1) - 1:
-        distinct, values = np.unique(values, return_inverse=True)
-    pairs = np.sort(values * n + documents[there])  # sorting beats the hashing of np.unique here
-    in_document = pairs[_changes(pairs)] // max(n, 1)
-    first = np.flatnonzero(_changes(in_document))
-    kept = in_document[first]
-    found = np.diff(np.append(first, len(in_document))).astype(np.int64)
-    return pl.Series(kept if distinct is None else distinct[kept], dtype=pl.Int64), found
-
-
-def _changes(ordered: Ints) -> NDArray[np.bool_]:
-    """Where a sorted array starts a new value."""
-    new = np.ones(len(ordered), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return new
