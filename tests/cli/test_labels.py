@@ -13,8 +13,8 @@ import pytest
 from calls import Run
 from tokensieve.cli.audit import _folder_name
 from tokensieve.errors import InputError
-from tokensieve.text.columns import has_label, label_settings
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.documents import _has_label, label_settings
 from tokensieve.text.settings import ReadSettings
 
 pytestmark = pytest.mark.usefixtures("undrawn", "quick_training")
@@ -85,7 +85,7 @@ def test_an_ordinary_label_asks_nothing(files: Path) -> None:
     ],
 )
 def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]) -> None:
-    values = {label: has_label([cell], label, separator, "a", 1)[0] for label in ("a", "2", "3", "b", "x", "")}
+    values = {label: _has_label([cell], label, separator, "a", 1)[0] for label in ("a", "2", "3", "b", "x", "")}
     assert [label for label, held in values.items() if held == "yes"] == sorted(names, key=list(values).index)
 
 

@@ -14,8 +14,8 @@ import zstandard
 from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, TEXTS, Layout, N, options_of
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import label_settings
 from tokensieve.text.corpus import read_corpus
+from tokensieve.text.documents import label_settings
 from tokensieve.text.settings import Pairs, ReadSettings
 
 
@@ -31,7 +31,7 @@ def test_labelled_documents(layout: Layout, tmp_path: Path, monkeypatch: pytest.
     if "label-separator" in layout.command:
         layouts.write(layout, tmp_path)
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("tokensieve.text.columns.LEAST", 5)
+        monkeypatch.setattr("tokensieve.text.documents.LEAST", 5)
         sources, options = options_of(layout.command)
         asked, _ = label_settings(sources[0], ReadSettings(**options))
         corpus = read_corpus(sources[0], dict(asked)["positive"])

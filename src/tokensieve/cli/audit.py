@@ -113,7 +113,7 @@ def _folder_name(label: str) -> str:
 
 def _several_labels(source: str | list[str], settings: Settings) -> tuple[list[tuple[str, Settings]], dict[str, int]]:
     """(label, settings) of each audit to make, if there are several, and the labels of too few documents."""
-    from tokensieve.text.columns import label_settings
+    from tokensieve.text.documents import label_settings
     from tokensieve.text.formats import kind_of
 
     named = not isinstance(settings.label, str) and len(settings.label or ()) > 1

@@ -1,27 +1,16 @@
-"""Which column holds the text, which the label: as named, else by well-known names, else by how the values look.
-
-Also columns with several labels for each document, of which each is a question of its own, and columns of preference data.
-"""
+"""Which column holds the text, which the label: as named, else by well-known names, else by how the values look."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TypeVar
-
-import polars as pl
+from collections.abc import Sequence
 
 from tokensieve.errors import InputError
 from tokensieve.text.labels import label_name, listed, missing
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.sources import Source, open_source
-from tokensieve.text.table import Sample, SourceTable, Values, as_list, chat_text
+from tokensieve.text.table import Sample, SourceTable, chat_text
 
 TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
-R = TypeVar("R", bound=ReadSettings)
 _LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
 
 
@@ -180,82 +169,3 @@ def winner_column(columns: Sequence[str]) -> str | None:
     """A column that is named like one that says which answer won."""
     pattern = r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment"
     return next((column for column in columns if re.fullmatch(pattern, column.strip().lower())), None)
-
-
-# ---- several labels for one document
-
-LEAST, MOST = 20, 50  # documents with a label, and without it; labels of one column
-
-
-def _label_sets(
-    values: Values, separator: str | None, name: str, first_row: int
-) -> Iterator[tuple[object, set[str] | None]]:
-    """Each cell with its labels: of a list its entries, of a text the parts between separators; None where it is missing."""
-    for row, cell in enumerate(as_list(values), first_row):
-        entries = cell.split(separator) if isinstance(cell, str) and separator is not None else cell
-        entries = entries.tolist() if hasattr(entries, "tolist") else entries
-        if missing(cell):
-            yield cell, None
-            continue
-        try:
-            if not isinstance(entries, list | tuple):
-                raise TypeError
-            yield cell, {label for entry in entries if (label := label_name(entry)) is not None}
-        except TypeError:
-            raise InputError(
-                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text give --label-separator"
-            ) from None
-
-
-def has_label(values: Values, label: str, separator: str | None, name: str, first_row: int) -> pl.Series:
-    """ "yes" where the label is among those of a cell, "no" elsewhere, and null where a cell is missing."""
-    sets = [labels for _, labels in _label_sets(values, separator, name, first_row)]
-    # in this order, so that to have a label is class 1
-    return pl.Series([None if x is None else ("no", "yes")[label in x] for x in sets], dtype=pl.String)
-
-
-def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], dict[str, int]]:
-    """The audits that a source with several labels needs: (label, how to read the source for it); and the labels of too few (or
-    all) documents, with their numbers.
-
-    A column of lists gives one audit per label, the most frequent first; several columns one each. An ordinary label column
-    gives none.
-
-    Raises:
-        InputError: the source cannot be read, several columns are named where labels are lists, or none has enough documents.
-    """
-    names = [settings.label] if isinstance(settings.label, str) else list(settings.label or ())
-    separator = settings.label_separator
-    if len(names) > 1 and separator is not None:
-        raise InputError("--label-separator is for one label column: name one with --label")
-    table = open_source(source, settings).train
-    if len(names) > 1:
-        if len(set(names)) < len(names):
-            raise InputError(f"--label names a column twice: {listed(names)}")
-        return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
-    taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
-    column = labelled_columns(table, settings.text, names[0] if names else None, taken)[1]
-    rows, split, found = 0, False, Counter[str]()
-    number = 1
-    for batch in table.read([column]):
-        if number == 1 and separator is None and not any(isinstance(c, list | pl.Series) for c in batch[column][:200]):
-            return [], {}
-        for cell, labels in _label_sets(batch[column], separator, table.name, number):
-            number += 1
-            if labels is not None:
-                rows += 1
-                split |= separator is None or separator in str(cell)
-                found.update(labels)
-    if not split:
-        raise InputError(
-            f"{table.name}: column {column!r} nowhere holds the separator {separator!r}: check --label-separator"
-        )
-    order = sorted(found, key=lambda name: (-found[name], name))
-    kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:MOST]
-    if not kept:
-        raise InputError(
-            f"{table.name}: no label in column {column!r} has {LEAST} documents with it and {LEAST} without: "
-            f"there are {listed(order)}"
-        )
-    asked = [(name, replace(settings, label=column, having=name)) for name in kept]
-    return asked, {name: found[name] for name in order if name not in kept}

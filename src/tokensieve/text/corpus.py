@@ -98,7 +98,6 @@ class Pairing:
         names: the units as text.
         position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
             itself says it.
-        environments: the environment of each pair (its judge, say), String with nulls, n; None where none were read.
     """
 
     columns: tuple[str, str]
@@ -106,16 +105,11 @@ class Pairing:
     units: Ints
     names: tuple[str, ...]
     position: Ints | None = None
-    environments: pl.Series | None = None
 
     def select(self, mask: NDArray[np.bool_]) -> Pairing:
         """Some of the pairs."""
-        return replace(
-            self,
-            units=self.units[mask],
-            position=None if self.position is None else self.position[mask],
-            environments=None if self.environments is None else self.environments.filter(pl.Series(mask)),
-        )
+        position = None if self.position is None else self.position[mask]
+        return replace(self, units=self.units[mask], position=position)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,13 +197,9 @@ class Corpus:
 
     def filter(self, mask: NDArray[np.bool_]) -> Corpus:
         """Some of the documents; of pairs, both sides or none."""
-        kept = pl.Series(mask)
-        return replace(
-            self,
-            frame=self.frame.filter(kept),
-            stored=None if self.stored is None else self.stored.filter(kept),
-            pairs=None if self.pairs is None else self.pairs.select(mask[::2]),
-        )
+        stored = None if self.stored is None else self.stored.filter(pl.Series(mask))
+        pairs = None if self.pairs is None else self.pairs.select(mask[::2])
+        return replace(self, frame=self.frame.filter(pl.Series(mask)), stored=stored, pairs=pairs)
 
     def __repr__(self) -> str:
         test = "" if self.test is None else f" and {self.test.frame.height:,} for testing"
@@ -277,25 +267,21 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         one = _assemble(name, usable, final, how, columns, classes)
         corpora.append(replace(one, fields=fields, columns=others.names))
     corpus = corpora[0]
-    counts = corpus.intake.counts
     if how.sample_weight is not None and "weight" not in more:
         weights = checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[corpus.rows - 1]
         corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
     if len(corpora) > 1:
-        counts["test_overlap"] = int(corpora[1].keys.is_in(corpus.keys.implode()).sum())
+        corpus.intake.counts["test_overlap"] = int(corpora[1].keys.is_in(corpus.keys.implode()).sum())
         corpus = replace(corpus, test=corpora[1])
-    return replace(
-        corpus, intake=replace(corpus.intake, ignored=opened.ignored, detected=(*table.notes, *others.notes))
-    )
+    detected = (*table.notes, *others.notes)
+    return replace(corpus, intake=replace(corpus.intake, ignored=opened.ignored, detected=detected))
 
 
 def one_label(label: str | Sequence[str] | None) -> str | None:
     """The one label column, if any; an `InputError` where several are named."""
     names = [] if label is None else list(label) if isinstance(label, list | tuple) else [str(label)]
     if len(names) > 1:
-        raise InputError(
-            f"name one label column, not {len(names)}: only `tokensieve audit` takes several, an audit for each"
-        )
+        raise InputError(f"name one label column, not {len(names)}: only `tokensieve audit` takes several")
     return names[0] if names else None
 
 

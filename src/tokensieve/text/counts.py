@@ -62,7 +62,7 @@ class Counts:
         names = np.asarray([str(s) for s in range(csr.shape[1])] if tokens is None else tokens, dtype=object)
         if y.shape != (csr.shape[0],) or names.shape != (csr.shape[1],):
             raise InputError(
-                f"{csr.shape[0]} documents of {csr.shape[1]} types, but {y.size} labels and {names.size} token names"
+                f"{csr.shape[0]} documents of {csr.shape[1]} types, but {y.size} labels and {names.size} names"
             )
         if y.size and (y.min() < 0 or y.max() >= len(classes)):
             raise InputError(f"labels must be class indices 0 … {len(classes) - 1}")
@@ -118,9 +118,8 @@ class Counts:
         out = np.zeros((self.n_types, self.n_classes), dtype=np.int64)
         for part in self.blocks():
             labels = np.repeat(part.labels, np.diff(part.matrix.indptr))
-            out += np.bincount(part.matrix.indices * np.int64(self.n_classes) + labels, minlength=out.size).reshape(
-                out.shape
-            )
+            types = part.matrix.indices * np.int64(self.n_classes) + labels
+            out += np.bincount(types, minlength=out.size).reshape(out.shape)
         return out
 
     @cached_property

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import has_label, text_columns
+from tokensieve.text.columns import labelled_columns, text_columns
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import BLANK, join_fields
-from tokensieve.text.labels import listed
+from tokensieve.text.labels import label_name, listed, missing
 from tokensieve.text.settings import ReadSettings
+from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts, TextWriter
 from tokensieve.text.table import Batch, SourceTable, Values, as_list, as_names, as_texts, text_series
 
+R = TypeVar("R", bound=ReadSettings)
 TEST_NAMES = ("test", "testing")
 TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
@@ -69,7 +72,7 @@ def collect(
         joined, replaced = _joined(table.name, batch, texts, row, settings.role, columns)
         train.counts["replaced_surrogates"] += replaced
         if settings.having is not None:
-            labels = has_label(batch[label], settings.having, settings.label_separator, table.name, row)
+            labels = _has_label(batch[label], settings.having, settings.label_separator, table.name, row)
         else:
             advice = "choose another column with --label COLUMN (tokensieve audit takes lists: an audit for each label)"
             labels = as_names(batch[label], table.name, row, "the label is", advice)
@@ -149,9 +152,7 @@ def check_kept(name: str, counts: Mapping[str, int], kept: int, dropped: int = 0
     if not rows:
         raise InputError(f"{name}: has no rows")
     if empty == rows:
-        raise InputError(
-            f"{name}: all {rows:,} documents are empty (white space only); choose another column with --text COLUMN"
-        )
+        raise InputError(f"{name}: all {rows:,} documents are empty (white space only); choose another --text COLUMN")
     raise InputError(
         f"{name}: no document is left; of {rows:,} rows {counts.get('missing_text', 0):,} have no text, "
         f"{counts.get('missing_label', 0):,} no label, {empty:,} are empty, {dropped:,} were dropped; "
@@ -286,7 +287,84 @@ def checked_weights(values: object, documents: int, what: str = "sample_weight",
         place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
         raise InputError(f"{what} holds {weights[wrong[0]]:g} in {place}: a weight is a finite number of at least 0")
     if not weights.any():
-        raise InputError(
-            f"{what}: every weight is zero, so there is nothing to learn from: give some documents a weight"
-        )
+        raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: give some a weight")
     return weights
+
+
+# ---- several labels for one document
+
+LEAST, MOST = 20, 50  # documents with a label, and without it; labels of one column
+
+
+def _label_sets(
+    values: Values, separator: str | None, name: str, first_row: int
+) -> Iterator[tuple[object, set[str] | None]]:
+    """Each cell with its labels: of a list its entries, of a text the parts between separators; None where it is missing."""
+    for row, cell in enumerate(as_list(values), first_row):
+        entries = cell.split(separator) if isinstance(cell, str) and separator is not None else cell
+        entries = entries.tolist() if hasattr(entries, "tolist") else entries
+        if missing(cell):
+            yield cell, None
+            continue
+        try:
+            if not isinstance(entries, list | tuple):
+                raise TypeError
+            yield cell, {label for entry in entries if (label := label_name(entry)) is not None}
+        except TypeError:
+            raise InputError(
+                f"{name}: row {row}: the labels are a {type(cell).__name__}, not a list; for text give --label-separator"
+            ) from None
+
+
+def _has_label(values: Values, label: str, separator: str | None, name: str, first_row: int) -> pl.Series:
+    """ "yes" where the label is among those of a cell, "no" elsewhere, and null where a cell is missing."""
+    sets = [labels for _, labels in _label_sets(values, separator, name, first_row)]
+    # in this order, so that to have a label is class 1
+    return pl.Series([None if x is None else ("no", "yes")[label in x] for x in sets], dtype=pl.String)
+
+
+def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], dict[str, int]]:
+    """The audits that a source with several labels needs: (label, how to read the source for it); and the labels of too few (or
+    all) documents, with their numbers.
+
+    A column of lists gives one audit per label, the most frequent first; several columns one each. An ordinary label column
+    gives none.
+
+    Raises:
+        InputError: the source cannot be read, several columns are named where labels are lists, or none has enough documents.
+    """
+    names = [settings.label] if isinstance(settings.label, str) else list(settings.label or ())
+    separator = settings.label_separator
+    if len(names) > 1 and separator is not None:
+        raise InputError("--label-separator is for one label column: name one with --label")
+    table = open_source(source, settings).train
+    if len(names) > 1:
+        if len(set(names)) < len(names):
+            raise InputError(f"--label names a column twice: {listed(names)}")
+        return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
+    taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
+    column = labelled_columns(table, settings.text, names[0] if names else None, taken)[1]
+    rows, split, found = 0, False, Counter[str]()
+    number = 1
+    for batch in table.read([column]):
+        if number == 1 and separator is None and not any(isinstance(c, list | pl.Series) for c in batch[column][:200]):
+            return [], {}
+        for cell, labels in _label_sets(batch[column], separator, table.name, number):
+            number += 1
+            if labels is not None:
+                rows += 1
+                split |= separator is None or separator in str(cell)
+                found.update(labels)
+    if not split:
+        raise InputError(
+            f"{table.name}: column {column!r} nowhere holds the separator {separator!r}: check --label-separator"
+        )
+    order = sorted(found, key=lambda name: (-found[name], name))
+    kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:MOST]
+    if not kept:
+        raise InputError(
+            f"{table.name}: no label in column {column!r} has {LEAST} documents with it and {LEAST} without: "
+            f"there are {listed(order)}"
+        )
+    asked = [(name, replace(settings, label=column, having=name)) for name in kept]
+    return asked, {name: found[name] for name in order if name not in kept}

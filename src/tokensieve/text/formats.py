@@ -16,7 +16,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder, storing
-from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches, record_table
+from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches
 
 KINDS = ".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .ipc .xlsx .xls .ods".split()
 PACKED = (".gz", ".zst")
@@ -98,9 +98,7 @@ def whole_text(path: Path, settings: SourceSettings) -> str:
 def _check_regular(path: Path) -> None:
     """Make sure that reading comes to an end."""
     if path.exists() and not path.is_file():
-        raise InputError(
-            f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): save its content in a file"
-        )
+        raise InputError(f"{str(path)[-80:]!r} is no regular file (a device, pipe or socket): copy it to a file")
 
 
 @contextmanager
@@ -202,9 +200,7 @@ class PlainText:
             number, line = 1, ""
             while part := text.readline(BLOCK):
                 if "\0" in part:
-                    raise _BadText(
-                        number, "there is a NUL byte, so this is no text; remove it or export the file again"
-                    )
+                    raise _BadText(number, "there is a NUL byte, so this is no text; export the file again")
                 line += part
                 if not part.endswith(("\n", "\r")) and len(part) == BLOCK:
                     if self._limits and len(line) > LONGEST:
@@ -218,9 +214,7 @@ class PlainText:
                         line.encode("utf-8")
                     except UnicodeEncodeError as problem:
                         byte = f"byte 0x{ord(line[problem.start]) & 0xFF:02x} is not {self._encoding} text"
-                        raise _BadText(
-                            number, f"{byte}; give the right encoding, for example --encoding latin-1"
-                        ) from None
+                        raise _BadText(number, f"{byte}; give the right one, such as --encoding latin-1") from None
                 yield line
                 number, line = number + 1, ""
             if line:
@@ -350,7 +344,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
 def _json_table(text: PlainText, array: list[dict[str, Any]] | None) -> SourceTable:
     """The objects of an array, with all their keys; or JSON lines, whose columns are the keys of the first thousand."""
     if array is not None:
-        return record_table(text.name, lambda: iter(array), None, text.notes)
+        return _record_table(text.name, lambda: iter(array), None, text.notes)
     form = "write one object {…} with named fields per line"
 
     def records() -> Iterator[dict[str, Any]]:
@@ -364,7 +358,32 @@ def _json_table(text: PlainText, array: list[dict[str, Any]] | None) -> SourceTa
             bad, reason = problem.args
             raise InputError(f"{text.name}: line {bad}: {reason}") from None
 
-    return record_table(text.name, records, 1_000, text.notes)
+    return _record_table(text.name, records, 1_000, text.notes)
+
+
+def _record_table(
+    name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
+) -> SourceTable:
+    """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
+    keys: dict[str, None] = {}
+    for i, record in enumerate(records()):
+        if i == sample:
+            break
+        keys |= dict.fromkeys(record)
+    if not keys:
+        raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        rows: list[dict[str, Any]] = []
+        for record in records():
+            rows.append(record)
+            if len(rows) == BATCH:
+                yield {name: [row.get(name) for row in rows] for name in names}
+                rows = []
+        if rows:
+            yield {name: [row.get(name) for row in rows] for name in names}
+
+    return SourceTable(name, list(keys), read, records, notes=notes)
 
 
 def _decoded(where: str, content: str, form: str) -> object:

@@ -118,13 +118,9 @@ def destinations(group: Mapping[str, Sequence[str]], drop: Sequence[str]) -> dic
     asked = [*group.items(), (None, drop)]
     for new, names in asked:
         if isinstance(names, str):
-            raise InputError(
-                f"{'drop' if new is None else f'group {new!r}'}: give a list of labels, not the text {names!r}"
-            )
+            raise InputError(f"{'drop' if new is None else f'group {new!r}'}: give a list of labels, not {names!r}")
     result: dict[str, str | None] = {}
     for name, new in [(label_name(name) or "", new) for new, names in asked for name in names]:
         if result.setdefault(name, new) != new:
-            raise InputError(
-                f"the label {name!r} is grouped or dropped in two ways; name it once in --group and --drop"
-            )
+            raise InputError(f"the label {name!r} is grouped or dropped in two ways; name it once")
     return result

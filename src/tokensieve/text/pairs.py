@@ -61,9 +61,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
     """
     how = with_options(settings or ReadSettings(), options)
     if not how.columns_of_pairs:
-        raise InputError(
-            'name the columns of the two answers: pairs=("chosen", "rejected"), or --pairs chosen,rejected'
-        )
+        raise InputError('name the columns of two answers: pairs=("chosen", "rejected"), or --pairs chosen,rejected')
     if how.text is not None:
         raise InputError("--text is for labelled documents: --pairs names the columns of the answers; leave it out")
     table = open_source(source, how).train
@@ -78,7 +76,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
             same = f"the same value in column {train.pairs.by!r}" if train.pairs.by else "the same prompt"
             usable = "has a single usable pair" if n == 1 else f"all {n:,} pairs have {same}"
             raise InputError(
-                f"{table.name}: {usable}, so that none can be held out for testing; give more pairs, or --test SOURCE"
+                f"{table.name}: {usable}, so none can be held out for testing; give more, or --test SOURCE"
             )
         return train
     if how.test is not None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import polars as pl
 
@@ -16,13 +16,13 @@ from tokensieve.errors import InputError
 from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading, unpacked, whole_text
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, ArrowStream, Batch, SourceTable, frame_batches, frame_table, list_table
+from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches, frame_table, list_table
 
 if TYPE_CHECKING:
     import pandas
 
 # also what gives Arrow data (`__arrow_c_stream__`: PyArrow, DuckDB, …), and a Dataset or DatasetDict of the datasets library
-Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | ArrowStream"
+Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pandas.DataFrame | _ArrowStream"
 Source: TypeAlias = (
     "str | Path | Sequence[str | Path] | Frame | Mapping[str, Any] | tuple[Sequence[Any], Sequence[Any]]"
 )
@@ -30,6 +30,14 @@ NAMED = {
     "imdb": "stanfordnlp/imdb",
     "yelp": "Yelp/yelp_review_full",
 }  # data sets by name: their ids on Hugging Face's hub
+
+
+class _ArrowStream(Protocol):
+    """Whatever gives its rows as an Arrow stream (PyArrow, DuckDB, …)."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The PyCapsule of Arrow's C stream interface."""
+        ...
 
 
 class _Opened:
@@ -318,9 +326,7 @@ def _open_datasets(source: object) -> _Opened:
 def _splits(parts: Mapping[str, Any], name: str) -> _Opened:
     train = "train" if "train" in parts else next(iter(parts), None)
     if train is None or (train != "train" and len(parts) > 1):
-        raise InputError(
-            f"a DatasetDict needs a part 'train'; it has {', '.join(map(repr, parts)) or 'none'}: pass one part"
-        )
+        raise InputError(f"a DatasetDict needs a part 'train'; it has {', '.join(parts) or 'none'}: pass one part")
     tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in parts.items()}
     ignored = {part: data.num_rows for part, data in parts.items() if part not in (train, "test")}
     return _Opened(tables[train], tables.get("test") if train != "test" else None, ignored)

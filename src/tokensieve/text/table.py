@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -23,14 +23,6 @@ Batch: TypeAlias = dict[str, Values]
 Sample: TypeAlias = dict[str, list[Any]]
 BATCH = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class ArrowStream(Protocol):
-    """Whatever gives its rows as an Arrow stream (PyArrow, DuckDB, …)."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The PyCapsule of Arrow's C stream interface."""
-        ...
 
 
 class SourceTable:
@@ -122,31 +114,6 @@ def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> I
         return
     for part in frame.select(pl.col(name) for name in names).collect_batches(chunk_size=BATCH, lazy=True):
         yield {name: part[name] for name in names}
-
-
-def record_table(
-    name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
-) -> SourceTable:
-    """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
-    keys: dict[str, None] = {}
-    for i, record in enumerate(records()):
-        if i == sample:
-            break
-        keys |= dict.fromkeys(record)
-    if not keys:
-        raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
-
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        rows: list[dict[str, Any]] = []
-        for record in records():
-            rows.append(record)
-            if len(rows) == BATCH:
-                yield {name: [row.get(name) for row in rows] for name in names}
-                rows = []
-        if rows:
-            yield {name: [row.get(name) for row in rows] for name in names}
-
-    return SourceTable(name, list(keys), read, records, notes=notes)
 
 
 def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:

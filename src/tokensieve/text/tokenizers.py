@@ -129,9 +129,7 @@ class WordTokenizer:
                 f"the pattern {self.pattern[:80]!r} is no regular expression of Rust's regex: {reason}; check --pattern"
             ) from None
         if "" in found.explode().to_list():
-            raise InputError(
-                f"the pattern {self.pattern[:80]!r} matches empty text: let it match one character at least"
-            )
+            raise InputError(f"the pattern {self.pattern[:80]!r} matches empty text: let it match a character")
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order; a share of the texts for every thread of Polars' pool."""

@@ -84,9 +84,8 @@ class _StoredTokens(Chunks):
         for batch in texts.batches():
             stream = tokenize(batch, tokenizer)
             words = pl.Series(stream.words, dtype=pl.String)
-            part = pl.DataFrame(
-                {"ids": [pl.Series(stream.ids)], "starts": [pl.Series(stream.starts)], "words": [words]}
-            )
+            columns = {"ids": pl.Series(stream.ids), "starts": pl.Series(stream.starts), "words": words}
+            part = pl.DataFrame({name: [column] for name, column in columns.items()})
             self._paths.append(self.folder.new())
             with storing():
                 part.write_ipc(self._paths[-1])
@@ -166,11 +165,8 @@ class Vocabulary:
         """All types as names, n-grams joined by a space, shape (|S|,): no two are equal, as a word that looks like a feature of
         formatting has its first bracket twice."""
         names = self.runs
-        if self.formatting and (
-            like := [i for i, name in enumerate(names) if name[-1:] == "⟩" and is_formatting(name)]
-        ):
-            names = names.copy()
-            names[like] = ["⟨" + names[i] for i in like]
+        if self.formatting:
+            names = np.array(["⟨" + name if is_formatting(name) else name for name in names], dtype=object)
         return np.concatenate([names, np.asarray(self.formatting, dtype=object)])
 
     @cached_property
@@ -183,14 +179,15 @@ class Vocabulary:
             levels.append(levels[-1].gather(first) + " " + words.gather(last))
         return np.asarray(pl.concat(levels).to_numpy(), dtype=object)
 
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
     def positions(self, stream: TokenStream) -> NDArray[np.int32]:
         """Type of the n-gram that ends at every token, shape (tokens, levels); −1 where it is not in the vocabulary."""
-        index = {word: i for i, word in enumerate(self.words)}
         out = np.full((len(stream.ids), 1 + len(self.grams)), -1, dtype=np.int32)
-        out[:, 0], base = (
-            np.array([index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids],
-            len(self.words),
-        )
+        out[:, 0] = np.array([self._index.get(word, -1) for word in stream.words], dtype=np.int32)[stream.ids]
+        base = len(self.words)
         level: NDArray[np.int32] = out[:, 0]
         for n, keys in enumerate(self.grams, start=1):
             wanted = pl.DataFrame({"key": _gram_keys(level, out[:, 0], stream.documents, len(self.words))})
@@ -255,10 +252,10 @@ def learn_vocabulary(chunks: Chunks, tokenizer: Tokenizer, ngrams: int = 1, min_
     Raises:
         InputError: ngrams or min_documents below one, or nothing is frequent enough.
     """
-    if not all(isinstance(number, int | np.integer) for number in (ngrams, min_documents)):
-        raise InputError(f"n-grams and minimum documents must be whole numbers, not {ngrams!r} and {min_documents!r}")
-    if ngrams < 1 or min_documents < 1:
-        raise InputError(f"n-grams and minimum documents must be at least 1, not {ngrams} and {min_documents}")
+    if not all(isinstance(number, int | np.integer) and number >= 1 for number in (ngrams, min_documents)):
+        raise InputError(
+            f"n-grams and minimum documents must be whole numbers of at least 1, not {ngrams!r} and {min_documents!r}"
+        )
     frequent = partial(Frequencies.frequent, minimum=min_documents)
     words = tuple(chunks.total(_word_frequencies, then=frequent).to_list())
     if not words:
@@ -363,9 +360,7 @@ def count_texts(
     splitter = vocabulary.tokenizer if vocabulary else tokenizer or WordTokenizer()
     stream = tokenize(texts, splitter, progress)
     if stream.n_tokens == 0 and vocabulary is None:
-        raise InputError(
-            "the texts hold no words, only marks, punctuation or white space: check --text, or give a --pattern"
-        )
+        raise InputError("the texts hold no words, only punctuation or white space: check --text or --pattern")
     bits = None
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
