@@ -4,9 +4,8 @@ With μ the mean share x = c/T in a set, label by label, and ω_k the share of l
 
     difference = Σ_k ω_k (μ_after,k − μ_before,k)
 
-so that a change in the mix of labels alone, which moves every token that carries a label, is no drift. The interval is MOVER's on
-score intervals of the means; the test relabels "before" and "after" within each label, its first three moments exact
-(`tokensieve.evidence.intervals`). Documents are the independent units.
+so that a change in the mix of labels alone, which moves every token that predicts a label, is not drift. The test relabels
+"before" and "after" within each label (`tokensieve.evidence.intervals`).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
     """
     if before.matrix.shape[1] != after.matrix.shape[1] or before.classes != after.classes:
         raise InputError(
-            "drift compares two sets of documents over the same types and classes; count both with one vocabulary"
+            "drift needs two sets of documents over the same types and classes: count both with one vocabulary"
         )
     words = before.n_types - features
     table, length = _drift(before, after, slice(0, words), False)

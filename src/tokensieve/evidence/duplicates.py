@@ -3,8 +3,7 @@
 A document is the set of its runs of SHINGLE words. For a random hash function, two sets have the same minimum with a probability
 equal to their Jaccard similarity J = |A ∩ B| / |A ∪ B|, so that the share of HASHES minima that agree estimates J with standard
 error √(J(1−J)/HASHES), 0.05 at J = 0.8. Candidates are documents that agree in all ROWS minima of at least one band
-(locality-sensitive hashing, Leskovec et al. 2020, section 3.4): a pair of J = 0.8 is missed once in 5,000 times. Everything runs
-on token ids, in O(tokens · HASHES) array operations.
+(locality-sensitive hashing, Leskovec et al. 2020, section 3.4): a pair of J = 0.8 is missed once in 5,000 times.
 """
 
 from __future__ import annotations

@@ -99,12 +99,8 @@ def combined(weights: Floats, mean: Floats, low: Floats, high: Floats) -> tuple[
     """
     positive, negative = np.maximum(weights, 0.0) ** 2, np.minimum(weights, 0.0) ** 2
     below, above = (mean - low) ** 2, (high - mean) ** 2
-    middle = mean @ weights
-    return (
-        middle,
-        middle - np.sqrt(below @ positive + above @ negative),
-        middle + np.sqrt(above @ positive + below @ negative),
-    )
+    under, over = np.sqrt(below @ positive + above @ negative), np.sqrt(above @ positive + below @ negative)
+    return mean @ weights, mean @ weights - under, mean @ weights + over
 
 
 def agreeing(estimate: Floats, low: Floats, high: Floats, p: Floats) -> tuple[Floats, Floats]:

@@ -46,16 +46,10 @@ class TokenSums:
     @classmethod
     def zero(cls, types: int, classes: int) -> TokenSums:
         """The sums over no documents."""
-        table, whole = (types, classes), np.int64
-        return cls(
-            class_sizes=np.zeros(classes, whole),
-            inverse_lengths=np.zeros((classes, WORDS), whole),
-            present=np.zeros(table, whole),
-            count=np.zeros(table),
-            squares=np.zeros(table),
-            shares=np.zeros((*table, 2, WORDS), whole),
-            cubes=np.zeros((types, WORDS), whole),
-        )
+        count, squares = np.zeros((2, types, classes))
+        shapes = (classes,), (classes, WORDS), (types, classes), (types, classes, 2, WORDS), (types, WORDS)
+        sizes, inverse, present, shares, cubes = (np.zeros(shape, np.int64) for shape in shapes)
+        return cls(sizes, inverse, present, count, squares, shares, cubes)
 
     @classmethod
     def of(cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None) -> TokenSums:

@@ -163,12 +163,10 @@ class _SeedClock:
         self.tell, self.start, self.done = tell, time.perf_counter(), 0
 
     def __call__(self, stage: str, share: float) -> None:
-        """The run after those done is at `share` of its own work."""
         task = self.missing[self.done]
         self._show(f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}", share)
 
     def finished(self) -> None:
-        """One more run is done."""
         self.done += 1
         self._show(f"{self.done} of {len(self.missing)} runs done", 0.0)
 
