@@ -35,7 +35,7 @@ from tokensieve.text.vocabulary import count_texts
 
 # What scikit-learn hands on: lists, series, frames, dense and sparse arrays
 Data: TypeAlias = Any
-Labels: TypeAlias = NDArray[Any]
+Array: TypeAlias = NDArray[Any]
 
 
 class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -183,7 +183,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A fitted classifier from a trained model and its settings."""
         return cls(tokenizer=tokenizer, **model.settings)._take(model, model.classes)
 
-    def _take(self, model: Model, classes: Labels) -> Self:
+    def _take(self, model: Model, classes: Array) -> Self:
         self.classes_, self.vocabulary_, self.n_features_in_ = classes, model.vocabulary, len(model.scores)
         self.scores_, self.values_, self.prior_ = model.scores, model.values, model.prior
         self.sink_, self.n_steps_, self.validation_ = model.sink, model.steps, model.validation
@@ -235,7 +235,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Class probabilities, shape (n, K)."""
         return probabilities(self.decision_function(X))
 
-    def predict(self, X: Data) -> Labels:
+    def predict(self, X: Data) -> Array:
         """The most probable class of each document."""
         f = self.decision_function(X)
         return np.asarray(self.classes_[decide(f)])
@@ -293,7 +293,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns |= {name: pl.Series(both(x).T.ravel()) for name, x in own.items()}
         return pl.DataFrame(columns).with_columns(polars.selectors.float().fill_nan(None))
 
-    def _names(self, given: Data) -> Labels:
+    def _names(self, given: Data) -> Array:
         """The tokens, or other names for the columns of counts."""
         if given is None:
             return self.tokens_
@@ -303,7 +303,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
     @property
-    def tokens_(self) -> Labels:
+    def tokens_(self) -> Array:
         """The |S| token types as text (column names or numbers for counts)."""
         check_is_fitted(self, "scores_")
         if self.vocabulary_ is not None:

@@ -139,9 +139,14 @@ class Learned:
     bytes_per_round: int
     intake: Intake
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names."""
+        return self.importance.classes
+
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json, but for times and settings."""
-        (train, test), classes = self.sizes, self.importance.classes
+        (train, test), classes = self.sizes, self.classes
         recall = zip(classes, self.correct.tolist(), test.tolist(), strict=True)
         names = "partitions rounds validation bytes_per_round".split()
         return {

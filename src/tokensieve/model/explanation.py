@@ -148,7 +148,7 @@ def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple
     """
     read = [model.count(side) for side in (first, second)]
     m = (model.decide(read[0][0]) - model.decide(read[1][0]))[:, 0]
-    whole = (first.str.strip_chars() != "") & (second.str.strip_chars() != "")
+    whole = pl.Series([bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean)
     frame = pl.DataFrame(
         {
             "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)),

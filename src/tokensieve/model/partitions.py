@@ -151,13 +151,8 @@ def _cut(path: str, least: int) -> list[Piece]:
             n = max(math.ceil(size / PIECE), min(least, size // HEAD), 1)
             return [Piece(path, "bytes", size * i // n, size * (i + 1) // n) for i in range(n)]
     if size > PIECE:
-        methods = {
-            "read_excel": ".xlsx .xls",
-            "read_ods": ".ods",
-            "read_json": ".json",
-            "read_ndjson": ".jsonl .ndjson",
-        }
-        methods["read_ipc"] = ".arrow .ipc .feather"
+        methods = {"read_excel": ".xlsx .xls", "read_ods": ".ods", "read_ipc": ".arrow .ipc .feather"}
+        methods |= {"read_json": ".json", "read_ndjson": ".jsonl .ndjson"}
         method = next((method for method, kinds in methods.items() if kind in kinds.split()), "read_csv")
         command = f"import polars; polars.{method}({path!r}).write_parquet('converted.parquet')"
         raise InputError(f'{path}: workers cannot read a part of such a file; convert it: python -c "{command}"')

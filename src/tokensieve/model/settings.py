@@ -54,10 +54,8 @@ class TrainSettings(ReadSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("ngrams", "min_documents", "batch_size", "max_epochs"):
+        for name in ("ngrams", "batch_size", "max_epochs", *(() if self.min_documents is None else ("min_documents",))):
             value = getattr(self, name)
-            if name == "min_documents" and value is None:
-                continue
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
         for name in ("score_rate", "value_rate"):
@@ -75,15 +73,12 @@ class TrainSettings(ReadSettings):
 
     def to_dict(self) -> dict[str, Any]:
         """What a summary reports of them: all but how the source is read, and what has no option and its default value."""
-        inherited = {field.name for field in fields(ReadSettings)}
-        own = [field for field in fields(self) if field.name not in inherited]
-        return {
-            field.name: getattr(self, field.name)
-            for field in own
-            if field.name == "test_share"
-            or field.metadata.get("option", {}).get("flag") != ""
-            or getattr(self, field.name) != field.default
-        }
+        inherited, found = {field.name for field in fields(ReadSettings)}, {}
+        for field in fields(self):
+            value, flag = getattr(self, field.name), field.metadata.get("option", {}).get("flag")
+            if field.name not in inherited and (field.name == "test_share" or flag != "" or value != field.default):
+                found[field.name] = value
+        return found
 
     def parameters(self) -> dict[str, Any]:
         """The same as parameters of `AttentionClassifier`, for model.json."""
