@@ -134,22 +134,13 @@ def test_disagreements_are_what_they_say(audited: Audit) -> None:
     assert (ignored["attention"] <= 1).all() and ignored["token"].n_unique() == ignored.height
 
 
-def test_three_classes() -> None:
-    rng = np.random.default_rng(0)
-    words = {"red": "apple cherry", "green": "lime kiwi", "blue": "sky sea"}
-    labels = [list(words)[i % 3] for i in range(240)]
-    texts = [
-        " ".join(
-            rng.permutation([str(rng.choice(words[label].split())), *rng.choice("a b c d e f".split(), 5), str(i % 40)])
-        )
-        for i, label in enumerate(labels)
-    ]
-    found = audit(read_corpus((texts, labels)), Settings())
+def test_four_classes(shared_multiclass_audit: Artefact) -> None:
+    found = shared_multiclass_audit.result
     assert found.test_accuracy > 0.95
-    assert found.tokens.height == 3 * found.token_types
-    for label, own in words.items():
-        assert set(found.top(label, 2)["token"]) == set(own.split())
-    assert all(token in words[label].split() for token, label, _ in found.suspicious)
+    assert found.tokens.height == 4 * found.token_types
+    own = {"account": {"login", "password"}, "orders": {"parcel", "tracking"}, "product": {"screen", "battery"}}
+    assert {label: set(found.top(label, 2)["token"]) for label in own} == own
+    assert all(label == "billing" or token in own[label] for token, label, _ in found.suspicious)
     for example in found.examples:
         placeless = example.tokens.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
         assert SINK in placeless["token"]

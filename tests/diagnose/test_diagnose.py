@@ -428,7 +428,7 @@ def test_a_model_without_attention_says_so() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_trained_and_untrained(family: str) -> None:
-    train, held = demo_reviews(700, seed=1), demo_reviews(200, seed=2)
+    train, held = demo_reviews(600, seed=1), demo_reviews(120, seed=2)
     model, tokenizer = build(family, train.texts.to_list())
     fit(model, tokenizer, train.texts.to_list(), train.labels, epochs=6)
     found = diagnose(model, tokenizer, held.texts.to_list(), held.labels.tolist(), SETTINGS)

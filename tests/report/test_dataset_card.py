@@ -38,8 +38,9 @@ def test_addresses_do_not_become_links(address: str) -> None:
 
 @pytest.mark.slow
 def test_the_card_of_a_hostile_data_set() -> None:
-    texts = [f"{HOSTILE} good {i}" if i % 2 else f"bad {i}" for i in range(80)]
-    found = audit((texts, [f"{HOSTILE}{i % 2}" for i in range(80)]), Settings(baseline=False, thorough=False))
+    texts = [f"{HOSTILE} good {i}" if i % 2 else f"bad {i}" for i in range(40)]
+    quick = Settings(baseline=False, thorough=False, validation_share=0.0)
+    found = audit((texts, [f"{HOSTILE}{i % 2}" for i in range(40)]), quick)
     card = dataset_card(found)
     tokens = MARKDOWN.parse(card)
     headings = [t.content for before, t in pairwise(tokens) if before.type == "heading_open"]
