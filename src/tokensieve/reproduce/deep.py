@@ -24,7 +24,6 @@ residual connection and no bias anywhere, because the formulas that they give ha
 
 from __future__ import annotations
 
-import io
 import math
 import time
 from collections.abc import Mapping
@@ -162,10 +161,10 @@ class _DeepState:
         return done >= settings.epochs or done - best >= settings.patience
 
     def save(self, path: Path, mark: str) -> None:
-        state = io.BytesIO()
-        torch.save((self.parameters, self.optimizer.state_dict()), state)
-        arrays = {"scores": np.stack(self.scores), "values": np.stack(self.values)}
-        arrays["state"] = np.frombuffer(state.getvalue(), np.uint8)
+        moments = self.optimizer.state_dict()["state"]
+        arrays = {name: x.cpu().numpy() for name, x in self.parameters.items()}
+        arrays |= {f"{i}.{name}": x.cpu().numpy() for i, found in moments.items() for name, x in found.items()}
+        arrays |= {"scores": np.stack(self.scores), "values": np.stack(self.values)}
         disk.save(path, mark, arrays, {"rows": self.rows})
 
     def resume(self, path: Path, mark: str) -> bool:
@@ -174,10 +173,14 @@ class _DeepState:
         if found is None:
             return False
         arrays, rest = found
-        parameters, optimizer = torch.load(io.BytesIO(arrays["state"].tobytes()), weights_only=True)
         for name, x in self.parameters.items():
-            x.copy_(parameters[name])
-        self.optimizer.load_state_dict(optimizer)
+            x.copy_(torch.from_numpy(arrays[name]))
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for name in (name for name in arrays if "." in name):
+            position, _, moment = name.partition(".")
+            x = torch.from_numpy(arrays[name])
+            moments.setdefault(int(position), {})[moment] = x.reshape(()) if moment == "step" else x
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         self.rows, self.scores, self.values = rest["rows"], list(arrays["scores"]), list(arrays["values"])
         return True
 
