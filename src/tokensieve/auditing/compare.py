@@ -20,15 +20,16 @@ import io
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NotRequired, TypedDict
 
+import msgspec
 import numpy as np
 import polars as pl
 from scipy.stats import false_discovery_control, norm
 
 from tokensieve import __version__
 from tokensieve.auditing.checks import registry
-from tokensieve.auditing.findings import plural, quoted
+from tokensieve.auditing.findings import Finding, plural, quoted
 from tokensieve.auditing.limits import Limit, parse_limits
 from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
@@ -46,6 +47,17 @@ from tokensieve.wording import count, percent, signed
 CHANGES = {"appeared": "new", "vanished": "gone", "sign": "other class", "stronger": "stronger", "weaker": "weaker"}
 NUMBERS = "posterior_difference effect effect_low effect_high q_value value".split()
 MOST_DOCUMENTS = 2**53
+
+
+class _Entry(TypedDict):
+    """What is read of a finding in findings.json; 0.2 wrote neither title nor headline."""
+
+    kind: str
+    severity: float
+    tokens: list[str]
+    evidence: dict[str, Share]
+    title: NotRequired[str]
+    headline: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -131,15 +143,16 @@ class Saved:
             raise _damaged(where, "summary.json holds numbers that no audit has")
         if not set(tokens["class"]) <= set(classes):
             raise _damaged(where, "tokens.csv names a class that summary.json does not")
-        try:  # 0.2 wrote neither title nor headline
-            first = [(one["kind"], one.get("title"), one.get("headline"), one["level"]) for one in findings[:3]]
-        except (LookupError, TypeError, AttributeError) as problem:
+        try:
+            first = msgspec.convert(findings[:3], list[_Entry])
+        except (TypeError, ValueError) as problem:
             raise _damaged(where, f"findings.json: {problem!s:.100}") from None
-        cards = tuple(
-            (str(title or kind), str(head or title or kind), str(level)) for kind, title, head, level in first
-        )
+        cards = []
+        for one in first:
+            title = one.get("title", one["kind"])
+            cards.append((title, one.get("headline", title), Finding(one["kind"], one["severity"]).level))
         share = replace(share, value=float(accuracy), low=low, high=high)
-        return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), cards)
+        return cls(summary["name"], tuple(classes), train, test, share, floor, tokens, dict(kinds), tuple(cards))
 
 
 def _damaged(where: str, what: str) -> InputError:
@@ -228,9 +241,8 @@ class AuditComparison:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{n:,} {change}" for change, n in self.counts.items() if n) or "no change"
-        return (
-            f"AuditComparison({self.before.name!r} → {self.after.name!r}: {sizes}; accuracy {self.accuracy.value:+.3f})"
-        )
+        names = f"{self.before.name!r} → {self.after.name!r}"
+        return f"AuditComparison({names}: {sizes}; accuracy {self.accuracy.value:+.3f})"
 
     @property
     def counts(self) -> dict[str, int]:
