@@ -140,7 +140,7 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
     assert found.tokens.height == 4 * found.token_types
     own = {"account": {"login", "password"}, "orders": {"parcel", "tracking"}, "product": {"screen", "battery"}}
     assert {label: set(found.top(label, 2)["token"]) for label in own} == own
-    assert all(label == "billing" or token in own[label] for token, label, _ in found.suspicious)
+    assert found.suspicious[0][:2] == ("inv", "billing"), "the planted mark comes first"
     for example in found.examples:
         placeless = example.tokens.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
         assert SINK in placeless["token"]
