@@ -33,7 +33,7 @@ from diagnose_models import FAMILIES, build, fit, framed, planted_reviews, save,
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
 from tokensieve.diagnose.effects.measuring import Measured, Work
-from tokensieve.diagnose.subjects.reader import Reader, prepared
+from tokensieve.diagnose.subjects.reader import Reader
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import REST, SPLITTER, Frame, Input, PieceSubject, Windows
 from tokensieve.progress import silent
@@ -100,7 +100,7 @@ def fidelity(options: argparse.Namespace) -> None:
         right = fit(model, tokenizer, texts, labels, epochs=options.epochs, length=96)
         print(f"{family}: {right:.1%} of the training documents right\n", flush=True)
         frame = Frame.of(tokenizer)
-        with prepared(model, 0):
+        with Reader.prepared(model, 0):
             reader = Reader(model, Outputs((0, 1), 2, 2), frame)
             words = vocabulary(held)
             mine, other = (

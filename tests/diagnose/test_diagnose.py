@@ -34,7 +34,7 @@ from tokensieve.diagnose.effects.measuring import Measured, Work
 from tokensieve.diagnose.judgement.agreement import Evidence, correlate
 from tokensieve.diagnose.report import headline, sentences
 from tokensieve.diagnose.subjects.loading import untrained_twin
-from tokensieve.diagnose.subjects.reader import Reader, prepared
+from tokensieve.diagnose.subjects.reader import Reader
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.diagnose.subjects.windows import SPECIAL, Frame, Input, PieceSubject, Windows
 from tokensieve.errors import InputError
@@ -56,7 +56,7 @@ def test_attention_and_effects_against_one_document_at_a_time(family: str) -> No
     rng = np.random.default_rng(0)
     kinds = [windows.types[a:z] for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     share = [np.where(one == SPECIAL, np.nan, rng.random(len(one))) for one in kinds]
-    with prepared(model, 0):
+    with Reader.prepared(model, 0):
         reader = Reader(model, Outputs((1, 0), 2, 2), frame)
         assert reader.layers == 2 and reader.differentiable and reader.padding == "right"
         assert reader.reads == ("last" if family in ("gpt2", "llama") else "first")
@@ -96,7 +96,7 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
     frame, words, at = Frame.of(tokenizer), [np.array([5]), np.array([2, 5])], np.array([1, 0])
     windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
     table = model.get_input_embeddings()
-    with prepared(model, 0):
+    with Reader.prepared(model, 0):
         reader = Reader(model, Outputs((0, 1), 2, 2), frame)
         assert reader.reads_text is (family == "gpt2")
         found = PieceSubject(reader, windows, 2).without(words, at)
@@ -121,7 +121,7 @@ def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family:
     text = [windows.types[a:z] != SPECIAL for a, z in zip(windows.starts, windows.starts[1:], strict=False)]
     empty = [Input(np.where(mask, 0, one.ids).astype(np.int32)) for one, mask in zip(batch, text, strict=True)]
     outputs, sums, steps = Outputs((0, 1), 2, 2), np.zeros(2), 12
-    with prepared(model, 0):
+    with Reader.prepared(model, 0):
         reader = Reader(model, outputs, frame)
         for step in range(steps):
             share = [np.where(mask, (step + 0.5) / steps, np.nan) for mask in text]
@@ -136,7 +136,7 @@ def test_the_model_is_left_as_it_was() -> None:
     model.set_attn_implementation("sdpa")
     model.train()
     model.config.pad_token_id = None
-    with prepared(model, 0):
+    with Reader.prepared(model, 0):
         assert Reader(model, Outputs((0, 1), 2, 2), Frame.of(tokenizer)).layers == 2
     assert model.config._attn_implementation == "sdpa" and model.training and model.config.pad_token_id is None
     assert all(p.requires_grad for p in model.parameters())
@@ -147,7 +147,7 @@ def test_mean_pooling_is_seen() -> None:
     config = model.config
     config.classifier_pooling = "mean"
     other = tf.AutoModelForSequenceClassification.from_config(config, attn_implementation="eager")
-    with prepared(other, 0):
+    with Reader.prepared(other, 0):
         reader = Reader(other, Outputs((0, 1), 2, 2), Frame.of(tokenizer))
         _, attention = reader.look([Input(np.arange(5, 5 + n, dtype=np.int32)) for n in (4, 9)])
     assert reader.reads == "mean"
@@ -206,7 +206,7 @@ def test_more_draws_are_the_mean_of_single_ones() -> None:
     model, tokenizer = build("bert", TEXTS.to_list())
     frame = Frame.of(tokenizer)
     windows = Windows(tokenizer, TEXTS[:3], WordTokenizer(), WORDS, frame, None, True, silent)
-    with prepared(model, 0):
+    with Reader.prepared(model, 0):
         subject = PieceSubject(Reader(model, Outputs((0, 1), 2, 2), frame), windows, 2)
         m, at, heads = len(subject.types), np.arange(3), np.zeros(3, dtype=np.int64)
         both, one, other = np.zeros(m), np.zeros(m), np.zeros(m)

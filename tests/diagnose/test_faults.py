@@ -20,9 +20,9 @@ from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.measuring import holm, use_of
 from tokensieve.diagnose.judgement import status as judging
-from tokensieve.diagnose.judgement.agreement import Learning, Skill, behaves, random_auc
+from tokensieve.diagnose.judgement.agreement import Learning, Skill, behaves
 from tokensieve.diagnose.judgement.status import Status, _p_above, judge
-from tokensieve.diagnose.report import coverage_line, headline, sentences
+from tokensieve.diagnose.report import headline, sentences
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import OutputKind, Outputs
 from tokensieve.errors import InputError
@@ -205,9 +205,9 @@ def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
     for _ in range(400):
         scores = (matrix * rng.normal(size=12)).sum(axis=1) / np.maximum(matrix.sum(axis=1), 1)
         drawn.append(roc_auc_score(labels, scores))
-    assert random_auc(counts, np.arange(300), None, 1) == pytest.approx(np.quantile(drawn, 0.975), abs=0.02)
+    assert Skill.random_auc(counts, np.arange(300), None, 1) == pytest.approx(np.quantile(drawn, 0.975), abs=0.02)
     few = np.arange(100)
-    assert random_auc(counts, few, few[::-1].copy(), 1) > 0.55  # against a partner's score
+    assert Skill.random_auc(counts, few, few[::-1].copy(), 1) > 0.55  # against a partner's score
 
 
 @pytest.mark.slow
@@ -269,8 +269,12 @@ def test_a_rare_mark_is_looked_at_by_inserting_it() -> None:
     assert found.used["token"][0] == "zephyr" and row["use"] == pytest.approx(6.0) and row["documents"] == 3
     assert row["status"] == "used, too rare to tell" and found.reading["coverage"]["rescued"] == ["zephyr"]
     assert "“zephyr” (+6.0 log-odds), in 3 documents of this file" in headline(found)
-    assert coverage_line(found).startswith(
-        "Examined 32 words in at least 10 of 400 documents, and 1 rarer one that stood out"
+    assert (
+        found.report()
+        .blocks[0]
+        .text.startswith(  # type: ignore[union-attr]
+            "Examined 32 words in at least 10 of 400 documents, and 1 rarer one that stood out"
+        )
     )
 
 

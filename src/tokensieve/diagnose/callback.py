@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.run import diagnose
 from tokensieve.diagnose.settings import DiagnoseSettings
+
+if TYPE_CHECKING:
+    from transformers import Trainer, TrainerState
 
 _SMALL = DiagnoseSettings(max_documents=200, untrained=False)
 
@@ -28,13 +31,13 @@ class DiagnoseCallback(TrainerCallback):
     """
 
     def __init__(
-        self, trainer: Any, texts: Sequence[Any], labels: Sequence[Any], settings: DiagnoseSettings | None = None
+        self, trainer: Trainer, texts: Sequence[Any], labels: Sequence[Any], settings: DiagnoseSettings | None = None
     ) -> None:
         self._trainer, self._texts, self._labels = trainer, texts, labels
         self._settings = settings or _SMALL
         self.found: list[tuple[int, Diagnosis]] = []
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+    def on_evaluate(self, args: object, state: TrainerState, control: object, **more: Any) -> None:
         """Diagnose and log."""
         tokenizer = more.get("processing_class") or more.get("tokenizer") or self._trainer.processing_class
         one = diagnose(more["model"], tokenizer, self._texts, self._labels, self._settings)

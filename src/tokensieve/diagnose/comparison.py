@@ -36,7 +36,7 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.wording import count, signed
 
-_Loaded = tuple[Any, Any]
+_Loaded = tuple[object, object]
 _NOTE = (
     "The correlation of what a model does with words and what the data says shows whether it has learned, not which of two trained "
     "models is better: accuracy shows that."

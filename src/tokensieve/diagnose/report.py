@@ -63,7 +63,7 @@ _PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 
 def diagnosis_report(found: Diagnosis) -> Report:
     """What a model's owner should know, most important first."""
-    blocks: list[Block] = [Text(coverage_line(found), "note")]
+    blocks: list[Block] = [Text(_coverage_line(found), "note")]
     if found.reading["warning"]:
         blocks.append(Text(f"Warning: {found.reading['warning']}", "bad"))
     blocks += [Text(sentence) for sentence in sentences(found)]
@@ -162,7 +162,7 @@ def _followed_form(found: Diagnosis) -> dict[str, Any] | None:
     return rows.row(0, named=True) if rows.height else None
 
 
-def coverage_line(found: Diagnosis) -> str:
+def _coverage_line(found: Diagnosis) -> str:
     """Which words were looked at, and which were not."""
     seen, read, every = found.reading["coverage"], found.documents["read"], found.documents["all"]
     of_all = f" ({count(every)} in the file)" if every > read else ""
@@ -397,7 +397,7 @@ def model_card(found: Diagnosis) -> str:
         f"**{_safe(headline(found), 600)}**",
         "",
         f"Measured with tokensieve {__version__} on {read} documents of {_safe(found.name)}: accuracy {percent(skill.accuracy)} "
-        f"(95% CI {ends}, largest class {percent(skill.majority)}). {coverage_line(found)}",
+        f"(95% CI {ends}, largest class {percent(skill.majority)}). {_coverage_line(found)}",
         "",
         *[f"- {_safe(sentence, 600)}" for sentence in sentences(found)],
         "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,36 +12,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 import polars.selectors
-from numpy.typing import NDArray
 
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
-from tokensieve.diagnose.effects.confirming import Trials, confirm, rare_candidates
+from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.forms import FORMS, probe_forms
 from tokensieve.diagnose.effects.measuring import Measured, Use, Work
-from tokensieve.diagnose.judgement.agreement import (
-    Evidence,
-    Learning,
-    Parts,
-    Skill,
-    behaves,
-    learning_of,
-    parts_of,
-    random_auc,
-)
-from tokensieve.diagnose.judgement.status import Status, judge, most_confident, needed_weights, passages_of
+from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, Skill, behaves
+from tokensieve.diagnose.judgement.status import Status, judge, passages_of
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin
-from tokensieve.diagnose.subjects.recognise import OutputKind, Outputs, RecognisedModel, TextSubject, recognise
+from tokensieve.diagnose.subjects.recognise import OutputKind, Outputs, RecognisedModel, TextSubject
 from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import both
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
 
@@ -63,7 +54,7 @@ def diagnose(
 
     Args:
         model: a Hugging Face model for sequence classification, or any other that
-            `tokensieve.diagnose.subjects.recognise.recognise` knows.
+            `tokensieve.diagnose.subjects.recognise.RecognisedModel.of` knows.
         tokenizer: its fast tokenizer; None for a model that reads texts.
         texts: n documents; or n pairs of texts that the model reads together; or, without labels, n pairs (chosen, rejected).
         labels: their labels; None for preference pairs.
@@ -166,7 +157,7 @@ class OpenModel:
         tell: Progress = silent,
     ) -> Iterator[OpenModel]:
         """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
-        known, part = recognise(model, tokenizer, classes), corpus.test or corpus
+        known, part = RecognisedModel.of(model, tokenizer, classes), corpus.test or corpus
         outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
         if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
             raise InputError(
@@ -210,7 +201,7 @@ def _open_pieces(
     if known.reader is not None:
         yield OpenModel(known, outputs, sample, PieceSubject(known.reader, windows, outputs.width))
         return
-    from tokensieve.diagnose.subjects.reader import Reader, prepared
+    from tokensieve.diagnose.subjects.reader import Reader
 
     check_weights(model, known.family)
     rows, largest = model.get_input_embeddings().num_embeddings, int(windows.pieces.max())
@@ -220,7 +211,7 @@ def _open_pieces(
 
     def twin(outputs: Outputs, work: Work, kept: Ints) -> Measured:
         other = untrained_twin(model, settings.seed)
-        with prepared(other, pad):
+        with Reader.prepared(other, pad):
             inputs = windows.of_words(kept).of_documents(sample.order[: _few(_UNTRAINED, len(sample.read))])
             subject = PieceSubject(Reader(other, outputs, frame), inputs, outputs.width)
             measured = Measured(subject, outputs, work, "untrained model")
@@ -228,7 +219,7 @@ def _open_pieces(
             measured.measure(outputs, np.zeros(len(inputs)))
             return measured
 
-    with prepared(model, pad):
+    with Reader.prepared(model, pad):
         reader = Reader(model, outputs, frame)
         opened = OpenModel(known, outputs, sample, PieceSubject(reader, windows, outputs.width))
         opened.twin = twin if settings.untrained else None
@@ -292,10 +283,10 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
         offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
     measured.measure(outputs, offset[subject.documents])
     screened = np.flatnonzero(~sample.frequent)
-    kept = np.union1d(np.flatnonzero(sample.frequent), rare_candidates(measured, screened))
+    kept = np.union1d(np.flatnonzero(sample.frequent), Trials.rare_candidates(measured, screened))
     sample, measured = sample.of_words(kept), measured.of_words(kept)
     rare = np.flatnonzero(~sample.frequent)
-    picked = np.array(list(most_confident(measured, sample.labels)), dtype=np.int64)
+    picked = np.array(list(measured.most_confident(sample.labels)), dtype=np.int64)
     if subject.differentiable and len(picked):
         # these documents are read one by one: more draws of their effects
         measured.subject.integrate(picked, measured.heads[picked], measured.effect, 16)
@@ -303,7 +294,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     found, first = token_importance(sample.counts), measured.use(sample.labels[subject.documents])
     # in proportion to the documents, and a minute's worth of a fast model
     budget = max(_CONFIRMING * n, 400, int(min(_passes(known, sample.texts.to_list()[:500], settings, 60), 6_000)))
-    trials = confirm(measured, first, found, rare, budget)
+    trials = Trials.confirm(measured, first, found, rare, budget)
     clock.lap("confirming words")
     some = sample.order[: _few(_PROBED, n)]
     texts = sample.inputs.gather(some).to_list()
@@ -359,25 +350,25 @@ def _judge(
     labels, groups, pairs = sample.labels[documents], sample.groups[sample.read], sample.partner is not None
     use = trials.use(measured, first, labels)
     alive = behaves(measured.answers, None if twin is None else twin.answers)
-    uses = judge(measured, use, trials, found, needed_weights(sample.counts), alive)
+    uses = judge(measured, use, trials, found, _needed_weights(sample.counts), alive)
     # the words confirmed were removed; of others what was measured this way
     others = ~np.isin(measured.types[measured.chosen], trials.words)
     chosen, lost = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
     known = np.isfinite(lost).all(axis=1) & ~np.isin(measured.types[chosen], rare)
     chosen, lost = chosen[known], lost[known]
-    parts = parts_of(measured, groups[documents], sample.n_groups, chosen, lost, rare)
     removals = np.bincount(measured.types[chosen], minlength=len(measured.value))
     evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
+    parts = evidence.parts(measured, groups[documents], chosen, lost, rare)
     correlation, untrained = evidence.correlations(parts), {}
     if twin is not None:
         nothing = np.empty(0, dtype=np.int64), np.empty((0, measured.value.shape[1]))
-        theirs = parts_of(twin, groups[twin.subject.documents], sample.n_groups, *nothing, rare)
+        theirs = evidence.parts(twin, groups[twin.subject.documents], *nothing, rare)
         untrained = evidence.correlations(theirs)
     by_chance = evidence.shuffled(parts, seed)
-    luck = random_auc(sample.counts, sample.read, sample.partner, seed)
+    luck = Skill.random_auc(sample.counts, sample.read, sample.partner, seed)
     answers = measured.by_document(measured.decisive)
     skill = Skill.of(answers, sample.labels, groups, pairs, luck, trials.removal(measured, labels))
-    learning = learning_of(correlation, untrained, by_chance, skill, uses)
+    learning = Learning.of(correlation, untrained, by_chance, skill, uses)
     if measured.outputs.warning:
         learning = Learning.NOT_SHOWN
     if learning is not Learning.LEARNED:  # then nothing is said of what a word is used for
@@ -398,6 +389,22 @@ def _judge(
     }
 
 
+def _needed_weights(counts: Counts) -> Floats:
+    """Weights of a logistic regression on the presence of words, in log-odds towards each class, shape (|S|, K)."""
+    from sklearn.linear_model import LogisticRegression
+
+    x, K = counts.matrix.copy(), counts.n_classes
+    x.data = np.ones_like(x.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a rough answer is enough here
+        weights = LogisticRegression(max_iter=200).fit(x, counts.labels).coef_
+    if K == 2:
+        return np.column_stack([-weights[0], weights[0]])
+    out = np.zeros((counts.n_types, K))
+    out[:, np.unique(counts.labels)] = (weights - weights.mean(axis=0)).T
+    return out
+
+
 def _table(
     found: Importance,
     evidence: Evidence,
@@ -409,7 +416,7 @@ def _table(
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
 
-    def column(values: NDArray[Any]) -> pl.Series:
+    def column(values: Floats) -> pl.Series:
         """A row for each class and word, of values for each word, or for each and class."""
         wide = np.tile(values, (len(found.classes), 1)) if values.ndim == 1 else both(values).T
         return pl.Series(wide.ravel(), nan_to_null=True)
@@ -417,7 +424,7 @@ def _table(
     means = {name: whole for name, (whole, _) in parts.items()} | {"value": value}
     layers = {name: means.pop(name) for name in list(means) if "layer" in name}
     columns = {"importance": column(evidence.whole)} | {name: column(x) for name, x in means.items()}
-    columns["deleted_from"] = column(removals)
+    columns["deleted_from"] = pl.Series(np.tile(removals, len(found.classes)))
     if "attention" in means:
         columns["attention"] = columns.pop("attention")
         columns |= {name: column(x) for name, x in layers.items()}

@@ -55,6 +55,44 @@ class Trials:
         self.types, self.windows = np.r_[self.types, types], np.r_[self.windows, windows]
         self.gained = np.vstack([self.gained, gained])
 
+    @classmethod
+    def confirm(cls, measured: Measured, first: Use, found: Importance, rare: Ints, budget: int) -> Trials:
+        """Remove the candidates from inputs that contain them, and insert them into others.
+
+        Args:
+            measured: of the model.
+            first: use by the effects of all words.
+            found: importance in the data.
+            rare: rare words among the candidates.
+            budget: passes that may be spent.
+        """
+        # a small budget looks at fewer words rather than at all of them too briefly
+        words = _candidates(measured, first, found, rare, float(np.clip(budget / 1200, 0.35, 1.0)))
+        trials = cls(words, measured.outputs.heads)
+        together = measured.companions(words)
+        # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
+        inputs = FIRST if budget > 1.3 * 1.5 * FIRST * len(words) else FIRST // 3
+        _repeat(measured, trials, words, inputs, together)
+        while inputs < 192:
+            inputs *= 2
+            left = budget - len(trials.chosen) - len(trials.types)
+            # half an input inserted for each removed, of those that went through the last round
+            wide = _wide(measured, trials, first["share"], inputs // 2)[: max(left // 2 // (3 * inputs // 4), 0)]
+            if not len(wide):
+                break
+            _repeat(measured, trials, np.sort(wide), inputs, together)
+        return trials
+
+    @staticmethod
+    def rare_candidates(measured: Measured, rare: Ints) -> Ints:
+        """Words, of those too rare for a fair number of inputs, that deserve a look, ascending: six by each of three measures."""
+        S = len(measured.value)
+        value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
+        held = np.bincount(measured.types, minlength=S)
+        effect = np.bincount(measured.types, np.nan_to_num(np.abs(measured.effect)), S) / np.maximum(held, 1)
+        unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
+        return np.unique(np.concatenate([rare[_largest(score[rare], 6)] for score in (value, effect, unlike)]))
+
     def use(self, measured: Measured, first: Use, labels: Ints) -> Use:
         """Numbers of removing and inserting for these words, the first estimates for all others; shares of use stay estimates of
         one kind. Labels are the true classes of the inputs, shape (W,).
@@ -120,44 +158,6 @@ def combined_use(own: Use, put: Use) -> Use:
     high = np.where(both, use + half, np.where(alone, put["use_high"], own["use_high"]))
     mean = np.where(alone, put["mean"], own["mean"])
     return own | {"inputs": n + m, "mean": mean, "use": use, "use_low": low, "use_high": high}
-
-
-def rare_candidates(measured: Measured, rare: Ints) -> Ints:
-    """Words, of those too rare for a fair number of inputs, that deserve a look, ascending: six by each of three measures."""
-    S = len(measured.value)
-    value = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
-    held = np.bincount(measured.types, minlength=S)
-    effect = np.bincount(measured.types, np.nan_to_num(np.abs(measured.effect)), S) / np.maximum(held, 1)
-    unlike = np.where(held >= 2, _unlike_others(measured), 0.0)
-    return np.unique(np.concatenate([rare[_largest(score[rare], 6)] for score in (value, effect, unlike)]))
-
-
-def confirm(measured: Measured, first: Use, found: Importance, rare: Ints, budget: int) -> Trials:
-    """Remove the candidates from inputs that contain them, and insert them into others.
-
-    Args:
-        measured: of the model.
-        first: use by the effects of all words.
-        found: importance in the data.
-        rare: rare words among the candidates.
-        budget: passes that may be spent.
-    """
-    # a small budget looks at fewer words rather than at all of them too briefly
-    words = _candidates(measured, first, found, rare, float(np.clip(budget / 1200, 0.35, 1.0)))
-    trials = Trials(words, measured.outputs.heads)
-    together = measured.companions(words)
-    # a budget that leaves nothing for the most used words after the first round is better spent on fewer inputs in it
-    inputs = FIRST if budget > 1.3 * 1.5 * FIRST * len(words) else FIRST // 3
-    _repeat(measured, trials, words, inputs, together)
-    while inputs < 192:
-        inputs *= 2
-        left = budget - len(trials.chosen) - len(trials.types)
-        # half an input inserted for each removed, of those that went through the last round
-        wide = _wide(measured, trials, first["share"], inputs // 2)[: max(left // 2 // (3 * inputs // 4), 0)]
-        if not len(wide):
-            break
-        _repeat(measured, trials, np.sort(wide), inputs, together)
-    return trials
 
 
 def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:

@@ -28,7 +28,6 @@ import copy
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,13 +38,14 @@ from tokensieve import checkpoint
 from tokensieve.diagnose.subjects.recognise import Outputs, TextSubject
 from tokensieve.diagnose.subjects.windows import PieceSubject
 from tokensieve.evidence.intervals import LEVEL
+from tokensieve.model.attention import decide
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Floats, Ints
 
 Use = dict[str, Floats]
 """The numbers of the module's formulas by name, each of shape (|S|,), nan if a word was not measured: inputs, mean, use,
 use_error (standard), use_low, use_high, share, flipped, concentration, helps, helps_low, helps_high; intervals 95 %."""
-_Arrays = dict[str, NDArray[Any]]
+_Arrays = dict[str, Floats]
 
 
 class Work:
@@ -69,7 +69,7 @@ class Work:
         found = None if path is None else checkpoint.load(path, mark)
         self._arrays: _Arrays = {} if found is None else found[0]
 
-    def zeros(self, name: str, *shape: int) -> NDArray[Any]:
+    def zeros(self, name: str, *shape: int) -> Floats:
         """An array to be filled, kept under this name: as it was saved, else zero."""
         return self._arrays.setdefault(name, np.zeros(shape))
 
@@ -217,6 +217,23 @@ class Measured:
 
         self.work.batches(stage, self.subject.lengths[windows], step)
         return gained
+
+    def confidence(self) -> tuple[Ints, Floats]:
+        """Inputs that hold all of their document, and how far each answer is from another class's."""
+        f, documents = self.decisive, self.subject.documents
+        top = np.sort(f, axis=1)
+        confidence = np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2]
+        return np.flatnonzero(np.bincount(documents)[documents] == 1), np.asarray(confidence)
+
+    def most_confident(self, labels: Ints) -> dict[int, str]:
+        """Inputs, whole documents each, that are predicted wrongly and correctly with most confidence, and which of both."""
+        whole, confidence = self.confidence()
+        right = decide(self.decisive) == labels[self.subject.documents]
+        picked: dict[int, str] = {}
+        for why, kept in (("wrong and confident", ~right), ("correct and confident", right)):
+            some = whole[kept[whole]]
+            picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:2]}
+        return picked
 
     def choose(self, words: Ints, per_word: int | Ints, apart: Ints | None = None) -> Ints:
         """Some pairs of some words, at random, ascending: so many of each at most, or of each word type, but none of `apart`."""

@@ -109,6 +109,48 @@ class Evidence:
         parts = zip(held, squares, sizes, strict=True)
         self.left = [_importance(*(x - y for x, y in zip(self._sums, part, strict=True))) for part in parts]
 
+    def parts(self, measured: Measured, groups: Ints, chosen: Ints, lost: Floats, some: Ints) -> Parts:
+        """Means over documents.
+
+        Args:
+            measured: of the model.
+            groups: group of each input, shape (W,).
+            chosen, lost: pairs of which the word was removed, shape (D,), and what the answers lost, shape (D, H).
+            some: words that have no measures here: rare ones, which were picked by what the model does with them.
+        """
+        (S, H), n_groups = measured.value.shape, len(self.left)
+        cell = groups[measured.windows] * S + measured.types
+
+        def sums(x: Floats, at: Ints, *shape: int) -> Floats:
+            size = n_groups * S * math.prod(shape)
+            return np.bincount(at, x, size).reshape(n_groups, S, *shape).astype(np.float64)
+
+        def means(top: Floats, bottom: Floats) -> tuple[Floats, list[Floats]]:
+            """Of sums and how many values are in each, by group; nan where there are none."""
+            left = [(top.sum(axis=0) - x, bottom.sum(axis=0) - n) for x, n in zip(top, bottom, strict=True)]
+            every = [(top.sum(axis=0), bottom.sum(axis=0)), *left]
+            out = [
+                np.divide(x, n, out=np.full(x.shape, np.nan), where=np.broadcast_to(n, x.shape) > 0.5) for x, n in every
+            ]
+            return out[0], out[1:]
+
+        known = np.isfinite(measured.effect) & ~np.isin(measured.types, some)
+        e, where = measured.effect[known], cell[known]
+        by_head = where * H + measured.heads[measured.windows[known]]
+        removed, value = cell[chosen], measured.value.copy()
+        value[some] = np.nan
+        parts = {"value": (value, [value] * n_groups)}
+        if measured.method == "integrated gradients":
+            parts["gradient"] = means(sums(e, by_head, H), sums(np.ones(len(e)), by_head, H))
+        deletion = np.stack([sums(column, removed) for column in lost.T], axis=-1)
+        parts["deletion"] = means(deletion, sums(np.ones(len(removed)), removed)[..., None])
+        if measured.attention is not None:
+            held = sums(np.ones(len(e)), where)
+            received = [means(sums(layer[known].astype(np.float64), where), held) for layer in measured.attention]
+            parts["attention"] = received[-1]
+            parts |= {f"attention_layer_{i + 1}": layer for i, layer in enumerate(received[:-1])}
+        return parts
+
     def correlations(self, parts: Parts) -> dict[str, Correlation]:
         """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer."""
         return {
@@ -153,48 +195,6 @@ def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -
     return np.asarray(out[:, 1:] if class_count.shape[1] == 2 else out)
 
 
-def parts_of(measured: Measured, groups: Ints, n_groups: int, chosen: Ints, lost: Floats, some: Ints) -> Parts:
-    """Means over documents.
-
-    Args:
-        measured: of the model.
-        groups: group of each input, shape (W,).
-        n_groups: G.
-        chosen, lost: pairs of which the word was removed, shape (D,), and what the answers lost, shape (D, H).
-        some: words that have no measures here: rare ones, which were picked by what the model does with them.
-    """
-    S, H = measured.value.shape
-    cell = groups[measured.windows] * S + measured.types
-
-    def sums(x: Floats, at: Ints, *shape: int) -> Floats:
-        size = n_groups * S * math.prod(shape)
-        return np.bincount(at, x, size).reshape(n_groups, S, *shape).astype(np.float64)
-
-    def means(top: Floats, bottom: Floats) -> tuple[Floats, list[Floats]]:
-        """Of sums and how many values are in each, by group; nan where there are none."""
-        left = [(top.sum(axis=0) - x, bottom.sum(axis=0) - n) for x, n in zip(top, bottom, strict=True)]
-        every = [(top.sum(axis=0), bottom.sum(axis=0)), *left]
-        out = [np.divide(x, n, out=np.full(x.shape, np.nan), where=np.broadcast_to(n, x.shape) > 0.5) for x, n in every]
-        return out[0], out[1:]
-
-    known = np.isfinite(measured.effect) & ~np.isin(measured.types, some)
-    e, where = measured.effect[known], cell[known]
-    by_head = where * H + measured.heads[measured.windows[known]]
-    removed, value = cell[chosen], measured.value.copy()
-    value[some] = np.nan
-    parts = {"value": (value, [value] * n_groups)}
-    if measured.method == "integrated gradients":
-        parts["gradient"] = means(sums(e, by_head, H), sums(np.ones(len(e)), by_head, H))
-    deletion = np.stack([sums(column, removed) for column in lost.T], axis=-1)
-    parts["deletion"] = means(deletion, sums(np.ones(len(removed)), removed)[..., None])
-    if measured.attention is not None:
-        held = sums(np.ones(len(e)), where)
-        received = [means(sums(layer[known].astype(np.float64), where), held) for layer in measured.attention]
-        parts["attention"] = received[-1]
-        parts |= {f"attention_layer_{i + 1}": layer for i, layer in enumerate(received[:-1])}
-    return parts
-
-
 def correlate(whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
     """ρ with its interval, of importance, shape (|S|, H), and a measure, shape (|S|, H), or (|S|,) for one that has no sign; of all
     documents and without each group.
@@ -223,15 +223,6 @@ def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_]) -> f
 
 def _fisher(rho: float) -> float:
     return math.atanh(max(min(rho, 1 - 1e-9), -1 + 1e-9)) if math.isfinite(rho) else math.nan
-
-
-class Learning(StrEnum):
-    """Whether a model has learned where the label is; the values are those of `learning` in summary.json."""
-
-    LEARNED = "learned"
-    BARELY = "barely learned, if at all"
-    NOT_SHOWN = "not shown to have learned"
-    OPEN = "cannot be said"
 
 
 @dataclass(frozen=True)
@@ -305,6 +296,25 @@ class Skill:
         rate = right / max(n, 1), float(ends.low), float(ends.high)
         return cls(*rate, majority, auc, max(auc - half, 0.0), min(auc + half, 1.0), auc_random, n, confusion, removal)
 
+    @staticmethod
+    def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
+        """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
+
+        A model that has learned nothing is a fixed function of the texts, and ranks the classes of few texts better or worse than
+        at random: so does this one, which weighs words as an untrained model does, by luck.
+
+        Args:
+            counts: all documents over |S| types.
+            read: those that the model reads, shape (n,).
+            partner: of preference data, the place among those read of each one's partner, shape (n,); else None.
+        """
+        rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
+        length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
+        for k in range(1, 2) if counts.n_classes == 2 else range(counts.n_classes):
+            scores = x @ rng.standard_normal((x.shape[1], 200)) / length
+            found.append(_auc(scores if partner is None else scores - scores[partner], labels == k))
+        return float(np.quantile(np.nanmean(found, axis=0), 0.975))
+
 
 def _auc(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
     """Area under the ROC curve of each column of scores, shape (n, m) → (m,); nan without documents of both kinds."""
@@ -314,23 +324,38 @@ def _auc(scores: Floats, inside: NDArray[np.bool_]) -> Floats:
     return np.asarray((stats.rankdata(scores, axis=0)[inside].sum(axis=0) - n1 * (n1 + 1) / 2) / (n1 * n0))
 
 
-def random_auc(counts: Counts, read: Ints, partner: Ints | None, seed: int) -> float:
-    """The AUC that 97.5 % of 200 random scorers stay below, f = Σ_s c_s r_s/Σ_s c_s with r_s ~ N(0, 1) (one r for each class).
+class Learning(StrEnum):
+    """Whether a model has learned where the label is; the values are those of `learning` in summary.json."""
 
-    A model that has learned nothing is a fixed function of the texts, and ranks the classes of few texts better or worse than
-    at random: so does this one, which weighs words as an untrained model does, by luck.
+    LEARNED = "learned"
+    BARELY = "barely learned, if at all"
+    NOT_SHOWN = "not shown to have learned"
+    OPEN = "cannot be said"
 
-    Args:
-        counts: all documents over |S| types.
-        read: those that the model reads, shape (n,).
-        partner: of preference data, the place among those read of each one's partner, shape (n,); else None.
-    """
-    rng, x, labels = np.random.default_rng(seed), counts.matrix[read].astype(np.float64), counts.labels[read]
-    length, found = np.maximum(np.asarray(x.sum(axis=1)).reshape(-1, 1), 1.0), []
-    for k in range(1, 2) if counts.n_classes == 2 else range(counts.n_classes):
-        scores = x @ rng.standard_normal((x.shape[1], 200)) / length
-        found.append(_auc(scores if partner is None else scores - scores[partner], labels == k))
-    return float(np.quantile(np.nanmean(found, axis=0), 0.975))
+    @classmethod
+    def of(
+        cls,
+        correlation: dict[str, Correlation],
+        untrained: dict[str, Correlation],
+        by_chance: dict[str, tuple[float, float]],
+        skill: Skill,
+        uses: pl.DataFrame,
+    ) -> Learning:
+        """Whether the model has learned where the label is.
+
+        It has where it answers better than chance (accuracy or AUC), ranks documents better than random weights of their words do
+        (any fixed function of texts differs from chance a little), *and* its words matter: leaving words out takes from the right
+        answer, or a word is used that carries the label or helps, or what it does with a word agrees with importance (interval
+        above zero, above what shuffled labels reach, and above the untrained model). Barely where all hold but the random weights.
+        """
+        known = [name for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)]
+        if skill.above_chance and not known and not math.isfinite(skill.removal[0]):
+            return cls.OPEN
+        passed = any(correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known)
+        helps = uses["status"].is_in([str(Status.CARRIES), str(Status.CONTEXT)]).any()
+        if not skill.above_chance or not (passed or skill.removal[1] > 0 or helps):
+            return cls.NOT_SHOWN
+        return cls.LEARNED if skill.auc > skill.auc_random else cls.BARELY
 
 
 def behaves(answers: Floats, untrained: Floats | None) -> bool:
@@ -339,27 +364,3 @@ def behaves(answers: Floats, untrained: Floats | None) -> bool:
     # answers (log-odds) of an untrained model are taken to differ by 0.005 at least
     usual = 0.05 if untrained is None else max(0.005, float(untrained.std(axis=0).mean()))
     return spread > 3.0 * usual
-
-
-def learning_of(
-    correlation: dict[str, Correlation],
-    untrained: dict[str, Correlation],
-    by_chance: dict[str, tuple[float, float]],
-    skill: Skill,
-    uses: pl.DataFrame,
-) -> Learning:
-    """Whether the model has learned where the label is.
-
-    It has where it answers better than chance (accuracy or AUC), ranks documents better than random weights of their words do
-    (any fixed function of texts differs from chance a little), *and* its words matter: leaving words out takes from the right
-    answer, or a word is used that carries the label or helps, or what it does with a word agrees with importance (interval above
-    zero, above what shuffled labels reach, and above the untrained model). Barely where all hold but the random weights.
-    """
-    known = [name for name in MEASURES if name in correlation and math.isfinite(correlation[name].low)]
-    if skill.above_chance and not known and not math.isfinite(skill.removal[0]):
-        return Learning.OPEN
-    passed = any(correlation[name].stands_out(by_chance.get(name), untrained.get(name)) for name in known)
-    helps = uses["status"].is_in([str(Status.CARRIES), str(Status.CONTEXT)]).any()
-    if not skill.above_chance or not (passed or skill.removal[1] > 0 or helps):
-        return Learning.NOT_SHOWN
-    return Learning.LEARNED if skill.auc > skill.auc_random else Learning.BARELY

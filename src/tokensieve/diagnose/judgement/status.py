@@ -23,7 +23,6 @@ towards the class that the word speaks for in the model, in log-odds; at least z
 from __future__ import annotations
 
 import math
-import warnings
 from enum import StrEnum
 
 import numpy as np
@@ -39,7 +38,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Floats, Ints
 
 _LEAST = 0.25  # of a typical word: use that is shown is above this
 _BEYOND = 0.5  # excess of a word used without support: half a typical word beyond what the data allows
@@ -133,22 +132,6 @@ def judge(
     return table.filter(pl.col("inputs") >= FEWEST).sort(*order, descending=[False, True, True, False])
 
 
-def needed_weights(counts: Counts) -> Floats:
-    """Weights of a logistic regression on the presence of words, in log-odds towards each class, shape (|S|, K)."""
-    from sklearn.linear_model import LogisticRegression
-
-    x, K = counts.matrix.copy(), counts.n_classes
-    x.data = np.ones_like(x.data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a rough answer is enough here
-        weights = LogisticRegression(max_iter=200).fit(x, counts.labels).coef_
-    if K == 2:
-        return np.column_stack([-weights[0], weights[0]])
-    out = np.zeros((counts.n_types, K))
-    out[:, np.unique(counts.labels)] = (weights - weights.mean(axis=0)).T
-    return out
-
-
 def _p_above(sizes: Floats, limit: float) -> float:
     """p of "the mean is at most the limit" for a skewed sample, one-sided: 1 if it has fewer than FEWEST values.
 
@@ -189,8 +172,8 @@ def passages_of(measured: Measured, sample: Sample, classes: tuple[str, ...], us
     """Documents predicted correctly and wrongly with most confidence, and some that contain the words most used without support,
     with the effect of each of their words, for people to read.
     """
-    documents, picked = measured.subject.documents, most_confident(measured, sample.labels)
-    predicted, (whole, confidence) = decide(measured.decisive), _confidence(measured)
+    documents, picked = measured.subject.documents, measured.most_confident(sample.labels)
+    predicted, (whole, confidence) = decide(measured.decisive), measured.confidence()
     for token in uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3]:
         of_word = measured.windows[measured.types == sample.words.index(token)]
         of_word = of_word[np.isin(of_word, whole)]
@@ -218,22 +201,3 @@ def passages_of(measured: Measured, sample: Sample, classes: tuple[str, ...], us
         row = int(sample.corpus.rows[sample.read[k]])
         out.append(Passage(tuple(joined), classes[int(sample.labels[k])], row, note))
     return out
-
-
-def most_confident(measured: Measured, labels: Ints) -> dict[int, str]:
-    """Inputs, whole documents each, that are predicted wrongly and correctly with most confidence, and which of both."""
-    whole, confidence = _confidence(measured)
-    right = decide(measured.decisive) == labels[measured.subject.documents]
-    picked: dict[int, str] = {}
-    for why, kept in (("wrong and confident", ~right), ("correct and confident", right)):
-        some = whole[kept[whole]]
-        picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:2]}
-    return picked
-
-
-def _confidence(measured: Measured) -> tuple[Ints, Floats]:
-    """Inputs that hold all of their document, and how far each answer is from another class's."""
-    f, documents = measured.decisive, measured.subject.documents
-    top = np.sort(f, axis=1)
-    confidence = np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2]
-    return np.flatnonzero(np.bincount(documents)[documents] == 1), np.asarray(confidence)

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
 from tokensieve.text.counts import Floats
+
+if TYPE_CHECKING:
+    import torch
 
 _WORDS = "of a language model say which words it answers with: --label-words negative=terrible,positive=great"
 _HEADS = ("classifier.weight", "score.weight", "classifier.out_proj.weight")
@@ -284,7 +287,7 @@ def _check_folder(source: str) -> None:
         raise InputError(f"{source!r}{why}")
 
 
-def find_device(name: str) -> Any:
+def find_device(name: str) -> torch.device:
     """The PyTorch device of this name; "auto" is a GPU if there is one. One that PyTorch cannot reach, or that computes nothing
     ("meta"), is an InputError.
     """
@@ -301,7 +304,7 @@ def find_device(name: str) -> Any:
     return device
 
 
-def _require_libraries() -> Any:
+def _require_libraries() -> ModuleType:
     """The module `transformers`, if it and PyTorch are installed."""
     try:
         import torch  # noqa: F401
@@ -314,7 +317,7 @@ def _require_libraries() -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[Any]:
+def _quietly() -> Iterator[ModuleType]:
     """The library without its progress bars and advice; what matters is checked here."""
     transformers = _require_libraries()
     talk, before = transformers.utils.logging, logging.root.manager.disable
@@ -329,7 +332,7 @@ def _quietly() -> Iterator[Any]:
             talk.enable_progress_bar()
 
 
-def check_weights(model: Any, source: str) -> None:
+def check_weights(model: torch.nn.Module, source: str) -> None:
     """Raise an InputError that names the first parameter with a number that is not finite."""
     for name, weights in model.named_parameters():
         bad = int((~weights.isfinite()).sum())

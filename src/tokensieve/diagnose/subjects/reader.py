@@ -87,6 +87,25 @@ class Reader:
         self.reads, self._offset, self.layers = self._find_position(probe)
         self.reads_text = self.differentiable and self.reads == "last" and self._offset >= len(frame.after)
 
+    @staticmethod
+    @contextmanager
+    def prepared(model: Any, pad: int) -> Iterator[None]:
+        """While inside, the model evaluates with fast attention, keeps no gradients of its weights and knows its padding."""
+        training, gradients = model.training, [p.requires_grad for p in model.parameters()]
+        padding, kind = model.config.pad_token_id, "sdpa" if getattr(model, "_supports_sdpa", False) else "eager"
+        try:
+            model.eval()
+            model.requires_grad_(False)
+            if padding is None:
+                model.config.pad_token_id = pad
+            with _implementation(model, kind):
+                yield
+        finally:
+            model.train(training)
+            for p, gradient in zip(model.parameters(), gradients, strict=True):
+                p.requires_grad_(gradient)
+            model.config.pad_token_id = padding
+
     def digest(self) -> str:
         """Fingerprint of names, types, shapes and bytes of all weights."""
         parts: list[object] = []
@@ -164,7 +183,9 @@ class Reader:
         width = max(lengths)
         return [slice(width - n, width) if self.padding == "left" else slice(0, n) for n in lengths]
 
-    def _padded(self, batch: Sequence[Input], values: Sequence[NDArray[Any]], fill: float = np.nan) -> torch.Tensor:
+    def _padded(
+        self, batch: Sequence[Input], values: Sequence[Floats | NDArray[np.int32]], fill: float = np.nan
+    ) -> torch.Tensor:
         """A row for each input, padded on the side that leaves the answer alone, whatever the tokenizer would do."""
         kind = torch.float32 if np.isnan(fill) else torch.int64
         out = torch.full((len(batch), max(len(one.ids) for one in batch)), fill, dtype=kind)
@@ -320,25 +341,6 @@ def _implementation(model: Any, kind: str) -> Iterator[None]:
     finally:
         if change:
             model.set_attn_implementation(before)
-
-
-@contextmanager
-def prepared(model: Any, pad: int) -> Iterator[None]:
-    """While inside, the model evaluates with fast attention, keeps no gradients of its weights and knows its padding."""
-    training, gradients = model.training, [p.requires_grad for p in model.parameters()]
-    padding, kind = model.config.pad_token_id, "sdpa" if getattr(model, "_supports_sdpa", False) else "eager"
-    try:
-        model.eval()
-        model.requires_grad_(False)
-        if padding is None:
-            model.config.pad_token_id = pad
-        with _implementation(model, kind):
-            yield
-    finally:
-        model.train(training)
-        for p, gradient in zip(model.parameters(), gradients, strict=True):
-            p.requires_grad_(gradient)
-        model.config.pad_token_id = padding
 
 
 class LabelWords(torch.nn.Module):

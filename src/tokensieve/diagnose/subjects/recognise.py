@@ -211,45 +211,49 @@ class RecognisedModel:
     answer: _Answer | None = None
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
+        """What kind of model this is, or an InputError that says what would do.
 
-def recognise(model: Any, tokenizer: Any, classes: Sequence[str] | None = None) -> RecognisedModel:
-    """What kind of model this is, or an InputError that says what would do.
-
-    Supported: transformers models for sequence classification (also compiled, wrapped for several devices, quantised, in half
-    precision, with PEFT adapters, in a text-classification pipeline), `tokensieve.diagnose.LabelWords` and `OnnxClassifier`,
-    anything with `predict_proba` or `decision_function` on texts and `classes_`, and functions of a list of texts, which need the
-    names of their outputs (classes).
-    """
-    model = getattr(model, "_orig_mod", model)  # torch.compile
-    if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
-        model = model.module
-    if hasattr(model, "task") and hasattr(model, "model") and hasattr(model, "preprocess"):
-        if model.task not in ("text-classification", "sentiment-analysis"):
-            raise InputError(f"a pipeline for {model.task!r} names no fixed classes: give one for text-classification")
-        model, tokenizer = model.model, model.tokenizer
-    family = type(model).__name__
-    if hasattr(model, "read_pieces"):
-        return RecognisedModel(family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer)
-    if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-        model = merge_adapters(model)
-        family = f"{type(model).__name__} with {family}"
-    if hasattr(getattr(model, "config", None), "id2label") and hasattr(model, "get_input_embeddings"):
-        return _transformer(model, tokenizer, family)
-    if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
-        names = getattr(model, "classes_", None)
-        if names is None:
-            raise InputError(f"{family} has no classes_: fit it first, or set classes_ to the labels of its columns")
-        return RecognisedModel(family, tuple(label_name(value) or "" for value in names), answer=_of_estimator(model))
-    if callable(model):
-        if not classes:
-            raise InputError("a function needs classes=[…], the labels of its columns in order")
-        return RecognisedModel(family, tuple(map(str, classes)), answer=_of_function(model, len(classes)))
-    if isinstance(model, str):
-        raise InputError(f"{model!r} is a name, no model: load it first, diagnose(*load({model!r}), texts, labels)")
-    raise InputError(
-        f"cannot diagnose a {family}: give a transformers model for sequence classification with its tokenizer, a "
-        "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
-    )
+        Supported: transformers models for sequence classification (also compiled, wrapped for several devices, quantised, in half
+        precision, with PEFT adapters, in a text-classification pipeline), `tokensieve.diagnose.LabelWords` and `OnnxClassifier`,
+        anything with `predict_proba` or `decision_function` on texts and `classes_`, and functions of a list of texts, which need
+        the names of their outputs (classes).
+        """
+        model = getattr(model, "_orig_mod", model)  # torch.compile
+        if type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
+            model = model.module
+        if hasattr(model, "task") and hasattr(model, "model") and hasattr(model, "preprocess"):
+            if model.task not in ("text-classification", "sentiment-analysis"):
+                raise InputError(
+                    f"a pipeline for {model.task!r} names no fixed classes: give one for text-classification"
+                )
+            model, tokenizer = model.model, model.tokenizer
+        family = type(model).__name__
+        if hasattr(model, "read_pieces"):
+            return cls(family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer)
+        if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
+            model = merge_adapters(model)
+            family = f"{type(model).__name__} with {family}"
+        if hasattr(getattr(model, "config", None), "id2label") and hasattr(model, "get_input_embeddings"):
+            return _transformer(model, tokenizer, family)
+        if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
+            names = getattr(model, "classes_", None)
+            if names is None:
+                raise InputError(
+                    f"{family} has no classes_: fit it first, or set classes_ to the labels of its columns"
+                )
+            return cls(family, tuple(label_name(value) or "" for value in names), answer=_of_estimator(model))
+        if callable(model):
+            if not classes:
+                raise InputError("a function needs classes=[…], the labels of its columns in order")
+            return cls(family, tuple(map(str, classes)), answer=_of_function(model, len(classes)))
+        if isinstance(model, str):
+            raise InputError(f"{model!r} is a name, no model: load it first, diagnose(*load({model!r}), texts, labels)")
+        raise InputError(
+            f"cannot diagnose a {family}: give a transformers model for sequence classification with its tokenizer, a "
+            "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
+        )
 
 
 def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:

@@ -396,7 +396,7 @@ class PieceSubject:
         """What the model sees of a text: the same for texts that it cannot tell apart."""
         return self._windows.pieces_of(text)
 
-    def look(self, at: Ints, attention: NDArray[np.float32] | None) -> Floats:
+    def look(self, at: Ints, attention: Floats | None) -> Floats:
         """Logits of some inputs, shape (n, M); fills what their pairs receive of attention, shape (L+1, m + 1), relative to an
         equal share for every piece of text, and in the last column adds the share that goes to special tokens."""
         batch = [self._windows.input(w) for w in at]
