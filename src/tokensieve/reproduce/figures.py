@@ -85,7 +85,7 @@ def _key_query(bench: Bench) -> SeedRun:
     score = beside_the_paper(table, "score", "pᵀW₂E_s with table A")
     value = beside_the_paper(table, "value", "E_sᵀv with table A")
     shape = bench.shapes(table, split, found, "IMDB")
-    tables = {"bins": table, "tokens": tokens}
+    tables = {"bins": table, "tokens": tokens, "trajectory": found.trajectory}
     return SeedRun((*shape, *score, *value), tables, bench.accuracies(found, "IMDB"))
 
 
@@ -103,7 +103,7 @@ def _mlp(bench: Bench) -> SeedRun:
     not_claimed = beside_the_paper(table, "value", "E_sᵀv with table B (no shape is claimed)", judged=False)
     less = _less_monotone(value.value, straight, theirs - 1)
     measured = (score._replace(low=V_SHAPED), *beside, less, value, *not_claimed, *spread_measurements(table, "IMDB"))
-    tables = {"bins": table, "bins-without": plain, "tokens": tokens}
+    tables = {"bins": table, "bins-without": plain, "tokens": tokens, "trajectory": found.trajectory}
     return SeedRun(measured, tables, bench.accuracies(found, "IMDB"))
 
 
@@ -127,7 +127,7 @@ def _multi_class(bench: Bench) -> SeedRun:
     split = bench.load("yelp")
     found = bench.fit(split, "yelp", bench.part(0, 0.8))
     measured: list[Measurement] = []
-    tables: dict[str, pl.DataFrame] = {}
+    tables = {"trajectory": found.trajectory}
     for k in (2, 4):
         theirs = PAPER[f"multi-class-{k}"]
         tokens, table = _by_importance(split[0], k, found.values[-1][:, k - 1], theirs, bench.settings["importance"])
