@@ -23,31 +23,33 @@ from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.split import unit_index
 
-_DOCUMENT_NOTES = {
-    "missing_text": "rows without a text, left out",
-    "missing_label": "rows without a label, left out",
-    "empty": "empty documents (white space only), left out",
-    "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
-    "trimmed": "labels with spaces around them, trimmed",
-    "duplicates": "documents that repeat an earlier text with the same label, kept",
-    "duplicates_dropped": "documents that repeat an earlier text with the same label, left out",
-    "conflicts": "texts that occur with more than one label",
-    "conflicting_documents": "documents with such a text",
-    "test_overlap": "test documents whose text also occurs in training",
-}
-_PAIR_NOTES = {
-    "missing_text": "pairs with only one answer or none, left out",
-    "empty": "pairs with an empty answer (white space only), left out",
-    "identical": "pairs with the same text on both sides, left out: they show no preference",
-    "undecided": "rows without a usable winner, left out",
-    "ties_dropped": "ties, left out as asked",
-    "ties": "ties, each counted half for either answer",
-    "missing_label": "pairs without a value in the column of units, each a unit of its own",
-    "duplicates": "pairs that repeat an earlier pair, kept",
-    "conflicts": "pairs whose two texts occur with the other one preferred, kept",
-    "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
-    "test_overlap": "test pairs that are also in training",
-    "shared_units": "test pairs whose unit (prompt) also has training pairs",
+_NOTES = {  # of documents (False) and of pairs (True)
+    False: {
+        "missing_text": "rows without a text, left out",
+        "missing_label": "rows without a label, left out",
+        "empty": "empty documents (white space only), left out",
+        "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
+        "trimmed": "labels with spaces around them, trimmed",
+        "duplicates": "documents that repeat an earlier text with the same label, kept",
+        "duplicates_dropped": "documents that repeat an earlier text with the same label, left out",
+        "conflicts": "texts that occur with more than one label",
+        "conflicting_documents": "documents with such a text",
+        "test_overlap": "test documents whose text also occurs in training",
+    },
+    True: {
+        "missing_text": "pairs with only one answer or none, left out",
+        "empty": "pairs with an empty answer (white space only), left out",
+        "identical": "pairs with the same text on both sides, left out: they show no preference",
+        "undecided": "rows without a usable winner, left out",
+        "ties_dropped": "ties, left out as asked",
+        "ties": "ties, each counted half for either answer",
+        "missing_label": "pairs without a value in the column of units, each a unit of its own",
+        "duplicates": "pairs that repeat an earlier pair, kept",
+        "conflicts": "pairs whose two texts occur with the other one preferred, kept",
+        "replaced_surrogates": "documents with lone surrogates, each replaced by U+FFFD",
+        "test_overlap": "test pairs that are also in training",
+        "shared_units": "test pairs whose unit (prompt) also has training pairs",
+    },
 }
 
 
@@ -78,7 +80,7 @@ class Intake:
 
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know; nothing for what did not occur."""
-        notes = [(note, self.counts[key]) for key, note in (_PAIR_NOTES if self.pairs else _DOCUMENT_NOTES).items()]
+        notes = [(note, self.counts[key]) for key, note in _NOTES[self.pairs].items()]
         notes += [(f"documents labelled {name!r}, dropped as asked", n) for name, n in self.dropped.items()]
         aside = "neither for training nor for testing, left aside"
         notes += [(f"documents in {name!r}, {aside}", n) for name, n in self.ignored.items()]

@@ -293,7 +293,7 @@ def checked_weights(values: object, documents: int, what: str = "sample_weight",
 
 # ---- several labels for one document
 
-LEAST, MOST = 20, 50  # documents with a label, and without it; labels of one column
+LEAST = 20  # documents with a label, and without it
 
 
 def _label_sets(
@@ -360,7 +360,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
             f"{table.name}: column {column!r} nowhere holds the separator {separator!r}: check --label-separator"
         )
     order = sorted(found, key=lambda name: (-found[name], name))
-    kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:MOST]
+    kept = [name for name in order if LEAST <= found[name] <= rows - LEAST][:50]
     if not kept:
         raise InputError(
             f"{table.name}: no label in column {column!r} has {LEAST} documents with it and {LEAST} without: "

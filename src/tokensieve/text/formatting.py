@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from string import ascii_lowercase
 from typing import Any, cast
 
@@ -22,11 +23,8 @@ from numpy.typing import NDArray
 
 from tokensieve.text.spill import StoredTexts
 
-LENGTHS = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)  # words, separated by white space
-CHUNK = 4096
-REACH, END = 200, 8  # characters at the end of a text that are looked at, and what is left of them without white space
 Bits = NDArray[np.uint8]
-_STARTS, _STOPS = "(^|\n)", "($|\n)"  # of a line: \n alone ends one, in every language
+_STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
 _CLOSING = "[\"')\\]»”’*_]*$"
 
 
@@ -63,7 +61,7 @@ _PATTERNS = {  # looked for in the whole text
     "bullet list": _STARTS + r"[ \t]*[-*•‣◦][ \t]+\S",
     "numbered list": _STARTS + r"[ \t]*\d{1,2}[.)][ \t]+\S",
     "heading": _STARTS + r"#{1,6}[ \t]+\S",
-    "table": _STARTS + r"[ \t]*\|[^\n]*\|[ \t\r]*" + _STOPS,
+    "table": _STARTS + r"[ \t]*\|[^\n]*\|[ \t\r]*" + "($|\n)",
     "code": "`[^`\n]+`|```",
     "[link](…)": r"\]\([^)\s]+\)",
     "URL": r"https?://|www\.",
@@ -91,16 +89,20 @@ _PATTERNS = {  # looked for in the whole text
     "repeated letters": "|".join(letter * 3 for letter in ascii_lowercase if letter != "w"),
     "*asterisks*": r"(^|[^*])\*\w[^*\n]*\w\*([^*]|$)",
 }
-_ABSENT = ("no final stop", "no capitals")  # hold where their pattern is not found
 
 
 def _features() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for least, below in zip(LENGTHS, (*LENGTHS[1:], None), strict=True):
+    lengths = [0, 5, 10, 20, 50, 100, 200, 400, 800, 1600, None]  # words, separated by white space
+    for least, below in pairwise(lengths):
         found[f"⟨length {least}–{below}⟩" if below else f"⟨length {least}+⟩"] = {"words": [least, below]}
     for where, patterns in (("end", _ENDS), ("text", _PATTERNS)):
         for name, pattern in patterns.items():
-            found[f"⟨{name}⟩"] = {"pattern": pattern, "where": where, "absent": name in _ABSENT}
+            found[f"⟨{name}⟩"] = {
+                "pattern": pattern,
+                "where": where,
+                "absent": name in ("no final stop", "no capitals"),
+            }
     return found
 
 
@@ -142,12 +144,12 @@ def formatting_bits(texts: pl.Series | StoredTexts, fields: Sequence[str] = ()) 
         expressions.append(holds.alias(name))
     blocks = [np.empty((0, -(-len(FEATURES) * max(len(fields), 1) // 8)), np.uint8)]
     for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
-        for start in range(0, len(batch), CHUNK):
-            chunk = batch[start : start + CHUNK]
+        for start in range(0, len(batch), 4096):
+            chunk = batch[start : start + 4096]
             parts = []
             for part in _parts(chunk, fields) if fields else [chunk]:
                 frame = pl.LazyFrame({"text": part}).with_columns(
-                    end=text.str.tail(REACH).str.strip_chars_end().str.tail(END),
+                    end=text.str.tail(200).str.strip_chars_end().str.tail(8),
                     words=text.str.count_matches(r"\S+"),
                 )
                 parts.append(frame.select(expressions).collect().to_numpy())

@@ -15,9 +15,6 @@ import polars as pl
 
 from tokensieve.errors import InputError
 
-MAX_CLASSES = 50
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}\.0+")
-
 
 def missing(value: Any) -> bool:
     """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
@@ -30,7 +27,7 @@ def label_name(value: Any) -> str | None:
     """The label as text without white space around it; None where it is missing. A list, an object or bytes is a TypeError."""
     if isinstance(value, str):
         value = value.strip()
-        if _WHOLE_NUMBER.fullmatch(value):
+        if re.fullmatch(r"-?[0-9]{1,18}\.0+", value):
             return str(int(value.partition(".")[0]))
         return value or None
     if isinstance(value, bool | np.bool_):
@@ -76,7 +73,7 @@ def classes_of(
         InputError: they cannot be classes: fewer than two, more than 50, or one with a single document.
     """
     names, n = tuple(sorted(sizes, key=in_order)), sum(sizes.values())
-    if len(names) > MAX_CLASSES:
+    if len(names) > 50:
         numbers = not any(in_order(name)[0] for name in names)
         looks = "continuous numbers" if numbers else "free text or an identifier"
         raise InputError(

@@ -287,12 +287,13 @@ class _PairReader:
     def _answers(self, row: int, values: dict[str, Any]) -> tuple[list[str | None], object]:
         """The answers of a row, and what they share at the beginning, if they are conversations."""
         cells, prompt = _cells(values, self.columns), None
+        turn = r"(?i)\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:"
         if len(cells) > 1 and all(isinstance(cell, list) and cell and isinstance(cell[0], dict) for cell in cells):
             common = _common(cells)
             prompt = chat_text(cells[0][:common]) if common else None
             rest = [cell[common:] or cell[-1:] for cell in cells]
             cells = [chat_text(part if common else part[-1:], self.how.role) for part in rest]
-        elif len(cells) > 1 and all(isinstance(cell, str) and _TURN.match(cell) for cell in cells):
+        elif len(cells) > 1 and all(isinstance(cell, str) and re.match(turn, cell) for cell in cells):
             # transcripts: the prompt goes up to the last common turn of the assistant
             turns = list(_REPLY.finditer(cells[0][: _common(cells)]))
             end = turns[-1].end() if turns else 0
@@ -396,7 +397,6 @@ class _PairReader:
         return {number: meaning[float(number)] for number in numbers}
 
 
-_TURN = re.compile(r"\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:", re.IGNORECASE)
 _REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
 
 

@@ -23,7 +23,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.counts import Ints
 
 DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
-ROWS, PARTITIONS = 20_000_000, 64  # of document frequencies: most in memory, and files they are divided among
+ROWS = 20_000_000  # most document frequencies in memory
 
 
 class Folder:
@@ -178,7 +178,7 @@ class Frequencies:
     """In how many documents of a corpus, or of a chunk of it, each key occurs: `a + b` is that of both.
 
     Sums wait in memory until there are ROWS of them; then equal keys are added up, and if that does not halve them, all go to
-    files, divided among PARTITIONS by a hash of the key, so that at the end one partition after the other fits into memory.
+    files, divided among 64 by a hash of the key, so that at the end one partition after the other fits into memory.
     Sent to another process, they go as one sum.
 
     Args:
@@ -214,16 +214,14 @@ class Frequencies:
             return
         files = self._files + self._spilled(pl.concat(self._waiting))
         yield self._waiting[0].clear()
-        for partition in range(PARTITIONS):
+        for partition in range(64):
             paths = [path for _, at, path in files if at == partition]
             if paths:
                 yield _total([pl.read_ipc(path) for path in paths])
 
     def _spilled(self, frame: pl.DataFrame) -> list[tuple[Folder, int, Path]]:
         folder = self._files[0][0] if self._files else Folder()
-        divided = frame.with_columns(at=pl.col("key").hash() % PARTITIONS).partition_by(
-            "at", as_dict=True, include_key=False
-        )
+        divided = frame.with_columns(at=pl.col("key").hash() % 64).partition_by("at", as_dict=True, include_key=False)
         files = [(folder, int(at), folder.new()) for (at,) in divided]
         with storing():
             for part, (_, _, path) in zip(divided.values(), files, strict=True):

@@ -26,25 +26,23 @@ from tokensieve.text.formatting import split_fields
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import text_series
 
-EMOJI = (
-    r"\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*"
-    r"|\p{Regional_Indicator}{2}"
-)
 UNSPACED = r"[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _W = rf"[\w--{UNSPACED}]"
 # Tried in this order at each place. The page has the same rule in JavaScript (report/live/words.js).
-_KINDS = (
-    r"(?:https?://|www\.)[^\s<>\x22]*[^\s<>\x22'.,;:!?)\]}…”’]",  # an address, without the sign behind it
-    rf"{_W}[\w.+\-]*@{_W}+(?:[.\-]{_W}+)*\.\p{{L}}\p{{L}}+",  # an e-mail address
-    rf"(?:[\p{{L}}--{UNSPACED}]\.){{2,}}",  # e.g. and U.S.
-    rf"[$€£¥]?\p{{Nd}}{_W}*(?:[.,:/]\p{{Nd}}{_W}*)*(?:['’]{_W}+)*[%‰€]?",  # $20, 4/10, 50%, 10:30, 3.11, 1,000
-    r"v\p{Nd}+(?:\.\p{Nd}+)+",  # v1.2
-    rf"{_W}+\+\+",  # C++
-    rf"{_W}+(?:['’]{_W}+)*",  # words
-    rf"{UNSPACED}[\p{{M}}\x{{200C}}\x{{200D}}]*",
-    EMOJI,
+WORD = "|".join(
+    (
+        r"(?:https?://|www\.)[^\s<>\x22]*[^\s<>\x22'.,;:!?)\]}…”’]",  # an address, without the sign behind it
+        rf"{_W}[\w.+\-]*@{_W}+(?:[.\-]{_W}+)*\.\p{{L}}\p{{L}}+",  # an e-mail address
+        rf"(?:[\p{{L}}--{UNSPACED}]\.){{2,}}",  # e.g. and U.S.
+        rf"[$€£¥]?\p{{Nd}}{_W}*(?:[.,:/]\p{{Nd}}{_W}*)*(?:['’]{_W}+)*[%‰€]?",  # $20, 4/10, 50%, 10:30, 3.11, 1,000
+        r"v\p{Nd}+(?:\.\p{Nd}+)+",  # v1.2
+        rf"{_W}+\+\+",  # C++
+        rf"{_W}+(?:['’]{_W}+)*",  # words
+        rf"{UNSPACED}[\p{{M}}\x{{200C}}\x{{200D}}]*",
+        r"\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*",  # emoji
+        r"\p{Regional_Indicator}{2}",  # flags
+    )
 )
-WORD = "|".join(_KINDS)
 LINE_BREAK = r"(?i)<br\s*/?>"
 MARKUP = r"(?is)<!--.*?-->|<script\b.*?</script\s*>|<style\b.*?</style\s*>|</?[a-z][^<>]*>"
 _TAGS = (
@@ -59,8 +57,6 @@ SKIPPED = (
     r"&(?:[a-z][a-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-f]{1,6});|#[0-9]{2,5};|quot;|nbsp;"
 )
 APOSTROPHE = r"(?i)&(?:#0?39|#x27|apos|rsquo|#8217);|#39;"
-_ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars for each text
     r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]}]|\w[\w.+\-]*@\w+(?:[.\-]\w+)*\.[A-Za-z]{2,}|(?:[A-Za-z]\.){2,}"
     r"|\$?\d\w*(?:[.,:/]\d\w*)*(?:'\w+)*%?|v\d+(?:\.\d+)+|\w+\+\+|\w+(?:'\w+)*",
@@ -199,14 +195,14 @@ def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
     out: list[str] = []
     first: list[int] = []
     last: list[int] = []
-    at = 0
-    for found in [*_ENTITY.finditer(text), None]:
+    at, entity = 0, r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"
+    for found in [*re.finditer(entity, text), None]:
         start, end = found.span() if found else (len(text), len(text))
         out.append(text[at:start])
         first += range(at, start)
         last += range(at, start)
         if found:
-            meant = _SURROGATE.sub("\ufffd", html.unescape(found[0]))
+            meant = str(text_series([html.unescape(found[0])])[0])
             out.append(meant)
             first += [start] * len(meant)
             last += [end - 1] * len(meant)
@@ -374,9 +370,8 @@ class PieceTokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
-        clean = re.sub("[\ud800-\udfff]", "\ufffd", text)  # as in every text that is read
         with _one_line("the tokenizer fails on a text"):
-            e = self._pieces.encode(clean, add_special_tokens=False)
+            e = self._pieces.encode(text_series([text])[0], add_special_tokens=False)
         return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
