@@ -125,7 +125,7 @@ def test_planted_formatting_is_not_looked_at_where_it_is_turned_off(name: str) -
 @pytest.mark.slow
 def test_accuracy_without_planted_formatting_is_that_of_data_without_it() -> None:
     plant = in_share(0.4, 1, lambda t: f"{t}   ")
-    found = audited(*reviews(500, 1, plant), thorough=True)
+    found = audit(read_corpus(reviews(500, 1, plant)), Settings(baseline=False))
     assert found.honest_accuracy is not None
     whole, without = found.honest_accuracy
     assert whole.value - without.value > 0.03
