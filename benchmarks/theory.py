@@ -34,7 +34,7 @@ from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.certify import find_limit
 from tokensieve.theory.limit.margin import max_margin
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.settings import FlowSettings, VerifySettings
+from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import Verification, default_step_size, verify
 
 RELAXED = {
@@ -193,7 +193,7 @@ def subsets(options: argparse.Namespace) -> None:
             started = time.process_time()
             step = one_step(counts, *initialise(counts.n_types, d, seed=seed), default_step_size(counts))
             E = step.embeddings()
-            settings = FlowSettings(tolerance=options.tolerance, max_seconds=options.seconds)
+            settings = VerifySettings(tolerance=options.tolerance, max_seconds=options.seconds)
             flow = gradient_flow(counts, E, E @ step.start.v, step.start.p, settings)
             middle = time.process_time()
             limit = find_limit(counts, E, E @ step.start.v, flow, options.seconds)
@@ -310,7 +310,7 @@ def descent(options: argparse.Namespace) -> None:
             step = one_step(counts, *start, eta=default_step_size(counts))
             E = step.embeddings()
             w, p = E @ step.start.v, step.start.p
-            flow = gradient_flow(counts, E, w, p, FlowSettings(max_norm=400.0))
+            flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=400.0))
             run = descend(counts, E, w, p, size, 5_000, batch, seed)
             reduced = coordinates(E)[0]
             ends = run.coordinates[-1], flow.coordinates[-1]

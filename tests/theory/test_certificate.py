@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from test_faces import contradicted
 
-from tokensieve.theory.report import files_of
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
 
@@ -27,7 +26,7 @@ def checked(folder: Path, arrays: dict[str, np.ndarray]) -> tuple[int, str]:
 
 def test_a_limit_is_checked_by_a_script_without_tokensieve(tmp_path: Path) -> None:
     found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0))
-    content = files_of(found)["certificate.npz"]
+    content = found.files()["certificate.npz"]
     assert isinstance(content, bytes) and "tokensieve" not in SCRIPT.read_text().replace("without tokensieve", "")
     arrays = dict(np.load(io.BytesIO(content)))
     status, said = checked(tmp_path, arrays)
@@ -39,7 +38,7 @@ def test_a_limit_is_checked_by_a_script_without_tokensieve(tmp_path: Path) -> No
 
 def test_an_undecided_limit_has_no_certificate() -> None:
     found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0, max_steps=3))
-    assert not any(name.startswith("certificate") for name in files_of(found))
+    assert not any(name.startswith("certificate") for name in found.files())
 
 
 @pytest.mark.parametrize("name", ["certificate.json", "certificate.npz"])
@@ -47,4 +46,4 @@ def test_a_point_has_a_certificate_too(name: str) -> None:
     from tokensieve.text.counts import Counts
 
     counts = Counts.from_matrix([[1, 1, 0]] * 5 + [[0, 1, 1]] * 5, [1, 1, 1, 0, 0, 1, 0, 0, 0, 1])
-    assert name in files_of(verify(counts, VerifySettings(d=8, eta=20.0, seed=5)))
+    assert name in verify(counts, VerifySettings(d=8, eta=20.0, seed=5)).files()

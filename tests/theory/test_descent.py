@@ -12,7 +12,7 @@ from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.settings import VerifySettings
 
 
 def problem(d: int) -> tuple[Counts, Floats, Floats, Floats]:
@@ -42,7 +42,7 @@ def test_a_step_goes_down_the_gradient_of_the_definition(d: int) -> None:
 
 def test_small_steps_follow_the_flow_and_smaller_ones_closer() -> None:
     counts, E, w, p = problem(40)
-    flow = gradient_flow(counts, E, w, p, FlowSettings(max_norm=60.0, tolerance=1e-8))
+    flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=60.0, tolerance=1e-8))
     errors = []
     for size in (8.0, 0.8):
         _, error, angle = descend(counts, E, w, p, size, steps=int(400 / size)).beside(flow)

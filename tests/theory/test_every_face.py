@@ -17,7 +17,7 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Attended
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.limit.certify import Fate, find_limit
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.settings import VerifySettings
 
 Face = tuple[tuple[int, ...], ...]
 
@@ -145,7 +145,7 @@ def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -
     tiny = Tiny(seed, d)
     limit = find_limit(
         tiny.counts, tiny.E, tiny.w,
-        gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, FlowSettings(max_norm=1e4)),
+        gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, VerifySettings(max_norm=1e4)),
     )  # fmt: skip
     assert limit.fate is not Fate.UNDECIDED and limit.face is not None
     m = tiny.counts.matrix
@@ -166,7 +166,7 @@ def test_the_gradient_that_brute_force_uses() -> None:
 
 def test_the_selection_is_final_where_the_last_document_changes_its_highest_type() -> None:
     tiny = Tiny(0, 3)
-    flow = gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, FlowSettings(max_norm=1e3))
+    flow = gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, VerifySettings(max_norm=1e3))
     limit = find_limit(tiny.counts, tiny.E, tiny.w, flow)
     assert limit.face is not None
     mask, held = limit.face.mask, tiny.matrix > 0

@@ -20,12 +20,12 @@ from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.settings import FlowSettings, VerifySettings
+from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
 
 
 def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float) -> FlowLimit:
-    return find_limit(counts, E, w, gradient_flow(counts, E, w, p, FlowSettings(**options)))
+    return find_limit(counts, E, w, gradient_flow(counts, E, w, p, VerifySettings(**options)))
 
 
 def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.ndarray, np.ndarray, np.ndarray]:
@@ -127,7 +127,7 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     E = np.zeros((4, 3))
     E[0, 0], E[2, 1] = 1.0, 0.005
     w = np.array([1.5, -1.0, 1.0, -1.0])
-    flow = gradient_flow(counts, E, w, np.zeros(3), FlowSettings(max_norm=1e5))
+    flow = gradient_flow(counts, E, w, np.zeros(3), VerifySettings(max_norm=1e5))
     assert flow.limit is None
     limit = find_limit(counts, E, w, flow)
     assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension == 1
@@ -154,7 +154,7 @@ def endless() -> tuple[Counts, Floats, Floats, Flow]:
     step = one_step(data.counts, *initialise(30, 64, seed=3), eta=200.0)
     E = step.embeddings()
     w = E @ step.start.v
-    flow = gradient_flow(data.counts, E, w, step.start.p, FlowSettings(max_norm=500.0))
+    flow = gradient_flow(data.counts, E, w, step.start.p, VerifySettings(max_norm=500.0))
     assert flow.verdict != "finite limit" and flow.log_time[-1] > 24
     return data.counts, E, w, flow
 
@@ -291,7 +291,7 @@ def test_the_prediction_against_300_digits_at_log_t_200() -> None:
     counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
     E = np.array([[1.0, 0.2], [0.3, 1.0], [-0.5, -0.4]])
     w, p = np.array([1.5, -1.0, -3.0]), np.array([0.1, -0.2])
-    flow = gradient_flow(counts, E, w, p, FlowSettings(tolerance=1e-9))
+    flow = gradient_flow(counts, E, w, p, VerifySettings(tolerance=1e-9))
     limit = find_limit(counts, E, w, flow)
     assert limit.fate is Fate.FINITE_GAPS and limit.prediction is not None
     start = float(limit.prediction.log_time[0])

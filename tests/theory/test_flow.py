@@ -22,7 +22,7 @@ from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import max_margin
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.settings import VerifySettings
 
 
 def one_step_problem(d: int = 64, eta: float = 800.0, seed: int = 0):
@@ -91,7 +91,7 @@ def test_nothing_underflows_at_any_norm_and_the_decay_has_its_sign(labels: list[
 def test_the_curve_is_the_ordinary_time_flow_and_the_limit_of_gradient_descent() -> None:
     data, E, w, p = one_step_problem(eta=100.0)
     counts = data.counts
-    flow = gradient_flow(counts, E, w, p, FlowSettings(max_norm=3.0, tolerance=1e-8))
+    flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=3.0, tolerance=1e-8))
 
     def slope(_: float, x: np.ndarray) -> np.ndarray:
         return np.asarray(-E.T @ gradient(counts, E @ x, w).a)
@@ -116,11 +116,11 @@ def stiff_at(slope, p: np.ndarray, t: float) -> np.ndarray:
 @pytest.mark.slow
 def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
     data, E, w, p = one_step_problem(seed=2)
-    reference = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=30.0, tolerance=1e-10))
+    reference = gradient_flow(data.counts, E, w, p, VerifySettings(max_norm=30.0, tolerance=1e-10))
     tolerances = np.array([1e-4, 1e-5, 1e-6, 1e-7])
     errors = []
     for tolerance in tolerances:
-        flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=30.0, tolerance=float(tolerance)))
+        flow = gradient_flow(data.counts, E, w, p, VerifySettings(max_norm=30.0, tolerance=float(tolerance)))
         errors.append(np.linalg.norm(flow.p - reference.p))
     order = np.polyfit(np.log(tolerances), np.log(errors), 1)[0]
     assert 0.7 < order < 1.3
@@ -129,7 +129,7 @@ def test_the_curve_moves_in_proportion_to_the_tolerance() -> None:
 
 def test_under_assumption_one_p_diverges_along_the_max_margin_direction() -> None:
     data, E, w, p = one_step_problem(eta=800.0)
-    flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=2000.0))
+    flow = gradient_flow(data.counts, E, w, p, VerifySettings(max_norm=2000.0))
     assert flow.verdict == "undecided at the budget" and "largest norm" in flow.reason and flow.limit is None
     assert flow.norm[-1] == pytest.approx(2000.0, rel=1e-12)
     assert flow.to_dict()["rises"] == 0 and np.all(np.diff(flow.loss) <= 1e-13)
@@ -173,7 +173,7 @@ def test_balanced_scores_beside_growing_ones_are_followed_beyond_double_precisio
     matrix[3:, 2:] = [[1, 1], [1, 1]]
     counts = Counts.from_matrix(matrix, [1, 1, 0, 1, 1])
     w = np.array([1.5, -1.0, 1.0, -1.0])
-    flow = gradient_flow(counts, np.eye(4), w, np.zeros(4), FlowSettings(max_norm=1e4, max_steps=2000))
+    flow = gradient_flow(counts, np.eye(4), w, np.zeros(4), VerifySettings(max_norm=1e4, max_steps=2000))
     assert flow.verdict == "undecided at the budget" and "have settled" in flow.reason and flow.log_time[-1] >= 40
     assert flow.to_dict()["rises"] == 0
     share = (math.log(2) + 1.0) / 2.5
@@ -185,16 +185,16 @@ def test_balanced_scores_beside_growing_ones_are_followed_beyond_double_precisio
 
 def test_a_budget_that_ends_is_undecided() -> None:
     data, E, w, p = one_step_problem()
-    flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_steps=5))
+    flow = gradient_flow(data.counts, E, w, p, VerifySettings(max_steps=5))
     assert flow.verdict == "undecided at the budget" and flow.to_dict()["steps"] == 5
-    flow = gradient_flow(data.counts, E, w, p, FlowSettings(max_seconds=1e-9))
+    flow = gradient_flow(data.counts, E, w, p, VerifySettings(max_seconds=1e-9))
     assert flow.verdict == "undecided at the budget" and flow.to_dict()["log_time"] is None
 
 
 @pytest.mark.slow
 def test_a_stopped_curve_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     data, E, w, p = one_step_problem()
-    settings_ = FlowSettings(max_norm=300.0, tolerance=1e-8)
+    settings_ = VerifySettings(max_norm=300.0, tolerance=1e-8)
     whole = gradient_flow(data.counts, E, w, p, settings_)
     path = tmp_path / "flow.safetensors"
     stopped = gradient_flow(data.counts, E, w, p, replace(settings_, max_steps=LEG + 20), checkpoint=path)
@@ -212,7 +212,7 @@ def test_a_stopped_curve_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     data, E, w, p = one_step_problem()
-    path, settings_ = tmp_path / "flow.safetensors", FlowSettings(max_norm=50.0)
+    path, settings_ = tmp_path / "flow.safetensors", VerifySettings(max_norm=50.0)
     gradient_flow(data.counts, E, w, p, settings_, path)
     for other, values in ((replace(settings_, tolerance=1e-6), w), (settings_, w * 1.01)):
         with pytest.raises(InputError, match="other data, settings or start"):
@@ -224,7 +224,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:
     data, E, w, p = one_step_problem(d=64)
-    settings_ = FlowSettings(max_norm=50.0, tolerance=1e-8)
+    settings_ = VerifySettings(max_norm=50.0, tolerance=1e-8)
     flow = gradient_flow(data.counts, E, w, p, settings_)
     reduced, basis = coordinates(E)
     assert basis is not None and flow.coordinates.shape[1] == 24
@@ -239,7 +239,7 @@ def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_flipping_labels_and_values_or_permuting_types_leaves_the_curve(seed: int) -> None:
     data, E, w, p = one_step_problem(d=30, eta=200.0, seed=seed)
-    settings_ = FlowSettings(max_norm=4.0, tolerance=1e-7)
+    settings_ = VerifySettings(max_norm=4.0, tolerance=1e-7)
     flow = gradient_flow(data.counts, E, w, p, settings_)
     flipped = Counts(data.counts.matrix, 1 - data.counts.labels, data.counts.classes, data.counts.tokens)
     np.testing.assert_allclose(gradient_flow(flipped, E, -w, p, settings_).p, flow.p, atol=1e-4)
@@ -255,7 +255,7 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(InputError, match="not finite"):
         gradient_flow(data.counts, E, w * math.inf, p)
     with pytest.raises(InputError, match="must be positive"):
-        gradient_flow(data.counts, E, w, p, FlowSettings(max_norm=-1.0))
+        gradient_flow(data.counts, E, w, p, VerifySettings(max_norm=-1.0))
     three = Counts(data.counts.matrix, data.counts.labels, ("a", "b", "c"), data.counts.tokens)
     with pytest.raises(InputError, match="two classes"):
         gradient_flow(three, E, w, p)

@@ -13,7 +13,7 @@ from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.one_step import one_step
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.settings import VerifySettings
 
 
 def binary(d: int = 40) -> tuple[Counts, Floats, Floats, Floats]:
@@ -47,7 +47,7 @@ def loss(counts: Counts, E: Floats, v: Floats, p: Floats) -> float:
 @pytest.mark.slow
 def test_two_classes_are_the_flow_of_two_classes_with_one_output_or_two() -> None:
     counts, E, v, p = binary()
-    flow = gradient_flow(counts, E, E @ v, p, FlowSettings(max_norm=30.0, tolerance=1e-6))
+    flow = gradient_flow(counts, E, E @ v, p, VerifySettings(max_norm=30.0, tolerance=1e-6))
     last = float(flow.log_time[-1])
     one = joint_flow(counts, E, v, p, log_time=last)
     two = joint_flow(counts, E, np.stack([-v / 2, v / 2], axis=1), p, log_time=last)

@@ -15,13 +15,13 @@ from tokensieve.theory.claims import Attended, one_sided
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.settings import VerifySettings
 
 
 def described(counts: Counts, u: Floats, w: Floats, important: np.ndarray | None = None) -> Attended:
     """The highest types at scores u: embeddings are the scores, one step of a curve that begins at p = 1."""
     E = u[:, None]
-    flow = gradient_flow(counts, E, w, np.ones(1), FlowSettings(max_seconds=1e-9))
+    flow = gradient_flow(counts, E, w, np.ones(1), VerifySettings(max_seconds=1e-9))
     chosen = np.zeros(counts.n_types, bool) if important is None else important
     return Attended.of(counts, E, w, flow, top_mask(counts, u), chosen)
 
@@ -72,7 +72,7 @@ def test_selected_fraction_along_a_curve_by_brute_force() -> None:
     counts, important = data.counts, data.relevance != 0
     E = np.random.default_rng(3).standard_normal((20, 25))
     w = E @ np.eye(25)[0]
-    flow = gradient_flow(counts, E, w, E[0] * 0.1, FlowSettings(max_norm=20.0))
+    flow = gradient_flow(counts, E, w, E[0] * 0.1, VerifySettings(max_norm=20.0))
     found = Attended.along(counts, E, flow, important)
     dense = counts.matrix.toarray() > 0
     for row in range(len(flow.log_time)):

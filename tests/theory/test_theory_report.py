@@ -15,7 +15,6 @@ from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.report import files_of
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import Verification, verify
 
@@ -28,7 +27,7 @@ def verified(counts: Counts, name: str = "some documents", **options: object) ->
 
 
 def table(found: Verification, name: str) -> pl.DataFrame:
-    content = files_of(found)[f"{name}.csv"]
+    content = found.files()[f"{name}.csv"]
     assert isinstance(content, bytes)
     return pl.read_csv(content, infer_schema_length=None)
 
@@ -81,7 +80,7 @@ def test_curve_and_support_agree_with_the_certificate(exact: Verification) -> No
     curve, support, found = table(exact, "flow"), table(exact, "support"), exact
     assert found.margin is not None and found.agreement is not None
     assert curve["log_time"].null_count() == 1 and curve["log_time"][0] is None
-    assert curve["angle"][-1] == pytest.approx(found.agreement.angle)
+    assert curve["angle"][-1] == pytest.approx(found.agreement[0])
     np.testing.assert_allclose(np.cos(curve["angle"]), curve["cosine"], atol=1e-9)
     place = {token: i for i, token in enumerate(exact.counts.tokens)}
     pairs = [(place[s], place[r]) for s, r in support.select("selected", "other").iter_rows()]
@@ -118,8 +117,8 @@ def test_pictures_draw_what_the_tables_hold(exact: Verification) -> None:
     assert loss[0] - shown[-1] >= 0.999 * (loss[0] - loss[-1])
     near, far = found["angle"]["fit"]
     assert exact.agreement is not None
-    assert np.log(far["y"] / near["y"]) / np.log(far["x"] / near["x"]) == pytest.approx(exact.agreement.exponent)
-    assert far["y"] == pytest.approx(exact.agreement.angle)
+    assert np.log(far["y"] / near["y"]) / np.log(far["x"] / near["x"]) == pytest.approx(exact.agreement[1])
+    assert far["y"] == pytest.approx(exact.agreement[0])
     assert sum(bar["chosen"] for bar in found["selected"]["bars"]) == exact.counts.n_documents
     written = {row["text"] for row in found["score-after"]["names"]}
     assert "18 irrelevant types" in written and len(written) >= 3  # named together

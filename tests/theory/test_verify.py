@@ -34,12 +34,12 @@ def test_every_claim_holds_on_exact_data() -> None:
     assert found.flow.verdict == "diverges" and found.attended is not None
     assert found.attended.all_share == 1.0 and found.attended.important_documents == 100
     assert found.margin is not None and found.margin.duality_gap <= 1e-8 and found.margin.kkt_residual <= 1e-8
-    assert found.agreement is not None and found.agreement.angle < 0.01
-    assert found.agreement.exponent == pytest.approx(-1, abs=0.02)
+    assert found.agreement is not None and found.agreement[0] < 0.01
+    assert found.agreement[1] == pytest.approx(-1, abs=0.02)
     assert found.attended.limit_error < 1e-12
     assert list(dict.fromkeys(stages)) == ["counting", "one step", "flow", "faces", "selection", "assumptions", "done"]
     assert found.limit.fate is Fate.MAX_MARGIN and found.limit.balance is not None and found.limit.balance.pulling == 0
-    assert found.agreement.angle * found.flow.norm[-1] == pytest.approx(found.limit.angle_constant, rel=0.01)
+    assert found.agreement[0] * found.flow.norm[-1] == pytest.approx(found.limit.angle_constant, rel=0.01)
     figures = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(figures["one_step"]) >= {"slope", "expected_slope", "r2", "relative_remainder", "bound"}
     assert set(figures["flow"]) >= {"norm", "log_time", "cosine", "angle", "important_selected"}

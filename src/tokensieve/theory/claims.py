@@ -14,12 +14,11 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.solve import Flow
-from tokensieve.theory.geometry import documents_of, extremes, highest
+from tokensieve.theory.geometry import documents_of, highest
 from tokensieve.theory.limit.certify import LATE_ENOUGH, Fate, FlowLimit
 from tokensieve.theory.one_step import OneStep
 
@@ -101,9 +100,9 @@ class Attended:
         known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
         out = np.full(len(flow.log_time), np.nan)
         for row in range(len(out) if known.any() else 0):
-            u = E @ flow.at(row)
-            low, high = extremes(m.indptr, m.indices, matter, u)
-            out[row] = np.mean(((high < 0) | (u[low] > u[high]))[known])
+            u = (E @ flow.at(row))[m.indices]
+            lowest = -highest(counts, np.where(matter, -u, -np.inf))
+            out[row] = np.mean((lowest > highest(counts, np.where(matter, -np.inf, u)))[known])
         return out
 
 
@@ -120,33 +119,6 @@ class Outcome(StrEnum):
     FAILS = "fails"
     UNMET = "hypothesis not met"
     LONGER = "needs a longer run"
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The direction of p against the max-margin direction.
-
-    Attributes:
-        cosine, angle: at the end of the curve; angle in radians.
-        exponent, standard_error: fitted slope of log angle against log ‖p‖ over the last factor 30 of ‖p‖ (theory with unique,
-            strictly positive multipliers: −1); nan with fewer than four points.
-    """
-
-    cosine: float
-    angle: float
-    exponent: float
-    standard_error: float
-
-    @classmethod
-    def of(cls, flow: Flow, direction: Floats) -> Agreement:
-        """Of a curve with a direction of R^d."""
-        angle, norm = flow.angle(direction), flow.norm
-        late = (norm >= norm[-1] / 30) & (angle > 1e-12)
-        slope = error = math.nan
-        if late.sum() >= 4:
-            fit = stats.linregress(np.log(norm[late]), np.log(angle[late]))
-            slope, error = float(fit.slope), float(fit.stderr)
-        return cls(math.cos(angle[-1]), float(angle[-1]), slope, error)
 
 
 @dataclass(frozen=True)
@@ -226,11 +198,9 @@ def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
     return out
 
 
-def check_claims(
-    step: OneStep, limit: FlowLimit, found: Attended | None, agreement: Agreement | None, assumptions: list[Claim]
-) -> list[Claim]:
+def check_claims(step: OneStep, limit: FlowLimit, found: Attended | None, assumptions: list[Claim]) -> list[Claim]:
     """Every claim, in the order of the paper, from the first step, what becomes of p, what the limit selects (None while it is not
-    decided), the direction of p against the limit's (None where there is none), and what `check_assumptions` returned."""
+    decided), and what `check_assumptions` returned."""
     choice, _, one_relevant, irrelevant, large_d, _, large_step = (item.holds for item in assumptions)
     # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
     refuted = Outcome.FAILS if choice and one_relevant and irrelevant and large_step else Outcome.UNMET
@@ -264,9 +234,7 @@ def check_claims(
         "‖p‖ grows without bound (Lemma 4.2)": norm,
         "only selected tokens matter in the limit (Lemma 4.4)": matter,
         "important tokens are selected (Lemma 4.5)": important,
-        "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(
-            limit, agreement, refuted
-        ),
+        "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(limit, refuted),
     }
     return [Claim(name, *what) for name, what in names.items()]
 
@@ -299,17 +267,17 @@ def _selected_tokens(
     return matter, (refuted, words)
 
 
-def _direction(limit: FlowLimit, agreement: Agreement | None, refuted: Outcome) -> tuple[Outcome, str]:
+def _direction(limit: FlowLimit, refuted: Outcome) -> tuple[Outcome, str]:
     """Theorem 4.3; `refuted`: what it is where the limit contradicts it."""
     margin = limit.margin
     if limit.fate is Fate.UNDECIDED:
         return Outcome.LONGER, limit.reason
-    if limit.fate is Fate.POINT or margin is None or agreement is None:
+    if limit.fate is Fate.POINT or margin is None or limit.direction is None:
         return Outcome.UNMET, "p converges to a finite point; the max-margin statement does not apply"
-    words = f"angle {agreement.angle:.3g} rad at ‖p‖ = {limit.flow.norm[-1]:.5g}, "
-    if math.isfinite(agreement.exponent):
-        exponent = f"{agreement.exponent:.2f}".replace("-", "−")
-        words += f"falling like ‖p‖^({exponent} ± {agreement.standard_error:.2f}); "
+    angle, slope, error = limit.flow.agreement(limit.direction)
+    words = f"angle {angle:.3g} rad at ‖p‖ = {limit.flow.norm[-1]:.5g}, "
+    if math.isfinite(slope):
+        words += f"falling like ‖p‖^({slope:.2f} ± {error:.2f}); ".replace("-", "−")
     words += (
         f"angle·‖p‖ tends to {limit.angle_constant:.4g}; margin {margin.margin:.4g}, duality gap {margin.duality_gap:.1e}, "
         f"KKT residual {margin.kkt_residual:.1e}"
@@ -319,6 +287,6 @@ def _direction(limit: FlowLimit, agreement: Agreement | None, refuted: Outcome) 
     if limit.face is not None and limit.face.dimension:
         words = f"{limit.face.dimension} finite gaps, which the margin problem keeps equal; {words}"
     # Confirmed by an angle that is small and falls, or by a prediction that the curve follows.
-    if (agreement.angle <= 0.01 and agreement.exponent < -0.5) or limit.compared[2] < 0.01:
+    if (angle <= 0.01 and slope < -0.5) or limit.compared[2] < 0.01:
         return Outcome.HOLDS, words
     return Outcome.LONGER, f"{words}; follow the flow to log t > {LATE_ENOUGH:g}, or to twice its norm"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -23,19 +21,6 @@ def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
     return np.ascontiguousarray(R.T), Q
 
 
-def tied_groups(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> tuple[Ints, Floats]:
-    """What a selection, shape (nnz,), ties together: a number for each type, the same for types that some document selects
-    together, and an orthonormal basis of V, the span of the differences of tied types, shape (r, k)."""
-    m = counts.matrix
-    rows, types = documents_of(counts)[mask], m.indices[mask]
-    beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
-    group = connected_components(beside, directed=False)[1][m.shape[0] :]
-    _, first, where = np.unique(group, return_index=True, return_inverse=True)
-    lead = first[where]
-    others = np.flatnonzero(lead != np.arange(len(group)))
-    return np.asarray(group, dtype=np.int64), span_of(E[others] - E[lead[others]])
-
-
 def span_of(rows: Floats) -> Floats:
     """Orthonormal basis of the span of some rows, shape (r, k); rank by singular values, relative to the largest."""
     if not len(rows):
@@ -48,23 +33,6 @@ def span_of(rows: Floats) -> Floats:
     if sizes[0] == 0:
         return np.zeros((rows.shape[1], 0))
     return np.ascontiguousarray(axes[sizes > 1e-12 * sizes[0]].T)  # what is smaller is rounding
-
-
-@numba.njit(cache=True)
-def extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats) -> tuple[Ints, Ints]:
-    """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
-    n = len(indptr) - 1
-    low = np.full(n, -1, np.int64)
-    high = np.full(n, -1, np.int64)
-    for k in range(n):
-        for i in range(indptr[k], indptr[k + 1]):
-            s = indices[i]
-            if selected[i]:
-                if low[k] < 0 or u[s] < u[low[k]]:
-                    low[k] = s
-            elif high[k] < 0 or u[s] > u[high[k]]:
-                high[k] = s
-    return low, high
 
 
 def documents_of(counts: Counts) -> Ints:

@@ -1,20 +1,16 @@
-"""What `verify` says, as blocks, and its files: summary.json, the certificate, and tables."""
+"""What `verify` says, as blocks."""
 
 from __future__ import annotations
 
-import io
-import json
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from tokensieve import __version__
 from tokensieve.blocks import Block, Column, Columns, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
-from tokensieve.files import Content, csv_table
-from tokensieve.theory.claims import Outcome, one_sided
+from tokensieve.theory.claims import Outcome
 from tokensieve.theory.limit.certify import Fate
 
 if TYPE_CHECKING:
@@ -217,7 +213,7 @@ def _figures(found: Verification) -> tuple[Block, ...]:
 
 def _pictures(found: Verification) -> list[Picture]:
     """The pictures; some only where p diverges along a direction, the limit was predicted, or the selection is decided."""
-    tokens, curve, seed = _token_table(found), _flow_table(found), found.settings.seed
+    tokens, curve, seed = found.token_table(), found.flow_table(), found.settings.seed
     step, flow, out = found.step, found.flow, list[Picture]()
 
     def add(name: str, data: dict[str, object], title: str, caption: str, description: str, chart: str = "") -> None:
@@ -234,16 +230,17 @@ def _pictures(found: Verification) -> list[Picture]:
     said = f"from {flow.loss[0]:.4g} to {flow.loss[-1]:.4g}"
     add("loss", {"curve": curve, "said": said}, "Loss under gradient flow", said, f"Loss against log t, {said}.")
     if found.agreement is not None:
-        exponent, said = found.agreement.exponent, f"{found.agreement.angle:.3g} rad at the end"
+        angle, exponent, error = found.agreement
+        said = f"{angle:.3g} rad at the end"
         if math.isfinite(exponent):
-            said += f", falling like |p| to the {exponent:.2f} ± {found.agreement.standard_error:.2f} (dashed)"
+            said += f", falling like |p| to the {exponent:.2f} ± {error:.2f} (dashed)"
         said = said.replace("-", "−")
         data, words = (
             {"curve": curve, "exponent": exponent, "said": said},
             f"Angle between p and the limit direction: {said}.",
         )
         add("angle", data, "Direction of p against its limit", said, words)
-    gaps = _gap_curves(found)
+    gaps = found.gap_curves()
     if gaps.height:
         begun, _, error = found.limit.compared
         said = f"prediction (dashed) from log t = {begun:.3g}; distance to its path {error:.1e}"
@@ -260,136 +257,3 @@ def _pictures(found: Verification) -> list[Picture]:
         words = "Documents that select each token; pale bars show documents that contain it."
         add("selected", {"tokens": top}, "Tokens selected most often", said, words)
     return out
-
-
-def files_of(found: Verification) -> dict[str, Content]:
-    """Every file but page and pictures."""
-    margin, names = found.margin, found.counts.tokens.astype(str)
-    pairs = np.zeros((0, 2), np.int64) if margin is None else margin.pairs
-    # Where the problem is infeasible the multipliers are the proof of that (they sum to one).
-    support = pl.DataFrame(
-        {
-            "selected": pl.Series(names[pairs[:, 0]].tolist(), dtype=pl.String),
-            "other": pl.Series(names[pairs[:, 1]].tolist(), dtype=pl.String),
-            "multiplier": pl.Series([] if margin is None else margin.multipliers, dtype=pl.Float64),
-        }
-    ).sort("multiplier", descending=True, maintain_order=True)
-    files: dict[str, Content] = {
-        "summary.json": json.dumps(found.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
-        "tokens.csv": csv_table(_token_table(found)),
-        "flow.csv": csv_table(_flow_table(found)),
-        "support.csv": csv_table(support),
-        "gaps.csv": csv_table(_gap_curves(found)),
-    }
-    return files | _certificate(found)
-
-
-def _token_table(found: Verification) -> pl.DataFrame:
-    """One row per token type: alignment is (E¹_s − E⁰_s)ᵀv, scores are E¹_sᵀp at the start and the end of the flow, the value is
-    E¹_sᵀv, and selected_in counts documents that select it (missing where the selection is not decided)."""
-    counts, alpha = found.counts, found.step.alpha
-    chosen = None
-    if found.attended is not None:
-        chosen = np.bincount(counts.matrix.indices[found.attended.mask], minlength=counts.n_types)
-    # The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α beyond rounding.
-    sides = one_sided(counts)
-    sign = np.where(np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha))
-    kinds = np.array(["completely negative", "negative", "irrelevant", "positive", "completely positive"])
-    return pl.DataFrame(
-        {
-            "token": pl.Series([str(token) for token in counts.tokens], dtype=pl.String),
-            "documents": np.bincount(counts.matrix.indices, minlength=counts.n_types),
-            "alpha": alpha,
-            "category": kinds[np.where(sides != 0, 2 * sides, sign).astype(np.int64) + 2].tolist(),
-            "alignment": found.step.alignment,
-            "score_before": found.embeddings @ found.flow.at(0),
-            "score_after": found.embeddings @ found.flow.p,
-            "value": found.values,
-            "selected_in": pl.Series([None] * counts.n_types if chosen is None else chosen, dtype=pl.Int64),
-        }
-    )
-
-
-def _flow_table(found: Verification) -> pl.DataFrame:
-    """One row per step of the flow; cosine and angle are those to p̂, missing where there is none; log t is missing at the start."""
-    flow, direction = found.flow, found.limit.direction
-    angle = np.full(len(flow.arc), math.nan) if direction is None else flow.angle(direction)
-    columns = {
-        "length": flow.arc,
-        "log_time": flow.log_time,
-        "norm": flow.norm,
-        "loss": flow.loss,
-        "log_gradient": flow.log_gradient,
-        "selected_fraction": found.selected_fraction,
-        "cosine": np.cos(angle),
-        "angle": angle,
-    }
-    finite = pl.col(pl.Float64)
-    return pl.DataFrame(columns).with_columns(pl.when(finite.is_finite()).then(finite))
-
-
-def _gap_curves(found: Verification) -> pl.DataFrame:
-    """Six score gaps of each kind against log t, as the flow and as the prediction have them; no rows without a prediction."""
-    limit, flow, names = found.limit, found.flow, [str(token) for token in found.counts.tokens]
-    schema = {"pair": pl.String, "kind": pl.String, "source": pl.String, "log_time": pl.Float64, "gap": pl.Float64}
-    prediction = limit.prediction
-    if prediction is None or not prediction.phases or limit.margin is None:
-        return pl.DataFrame(schema=schema)
-    E = found.embeddings if flow.basis is None else found.embeddings @ flow.basis
-    pairs = [(s, r, "finite") for s, r, *_ in limit.finite_gaps(found.counts, E, 6)]
-    strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
-    pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
-    sources = {"flow": (flow.log_time, flow.coordinates), "prediction": (prediction.log_time, prediction.points)}
-    until, parts = 3 * float(prediction.log_time[0]), [pl.DataFrame(schema=schema)]
-    for s, r, kind in pairs:
-        for source, (times, points) in sources.items():
-            seen = np.isfinite(times) & (times <= until)
-            labels = {"pair": f"{names[s]} − {names[r]}", "kind": kind, "source": source}
-            table = pl.DataFrame({"log_time": times[seen], "gap": points[seen] @ (E[s] - E[r])})
-            parts.append(table.select(*(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"))
-    return pl.concat(parts)
-
-
-def _certificate(found: Verification) -> dict[str, Content]:
-    """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
-    counts, m, limit, flow = found.counts, found.counts.matrix, found.limit, found.flow
-    face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
-    if limit.fate is Fate.UNDECIDED or face is None or finite is None:
-        return {}
-    arrays = {
-        "indptr": m.indptr,
-        "indices": m.indices,
-        "counts": m.data,
-        "labels": counts.signs,
-        "E": found.embeddings,
-        "w": found.values,
-        "selected": face.mask,
-        "z": flow.whole(finite.z),
-    }
-    meaning = {
-        "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
-        "labels": "y, ±1",
-        "E, w": "embeddings after one step, and their products with v",
-        "selected": "for each entry of the matrix, whether the type is in S_X",
-        "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
-    }
-    if limit.direction is not None and balance is not None:
-        arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho)}
-        meaning |= {
-            "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
-            "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
-        }
-        if limit.is_max_margin and margin is not None:
-            arrays |= {"pairs": margin.pairs, "multipliers": margin.multipliers}
-            meaning["pairs, multipliers"] = "types (s, r) and λ ≥ 0 with p̂ = Σ λ (E_s − E_r) up to V: p̂ is the shortest"
-    kept = io.BytesIO()
-    np.savez_compressed(kept, **arrays)
-    about = {
-        "verdict": limit.fate,
-        "reason": limit.reason,
-        "is_max_margin": limit.is_max_margin,
-        "dimension_v": face.dimension,
-        "arrays": meaning,
-    }
-    said = json.dumps(about, ensure_ascii=False, indent=1)
-    return {"certificate.json": said, "certificate.npz": kept.getvalue()}

@@ -1,4 +1,4 @@
-"""The settings of `verify` and of its flow."""
+"""The settings of `verify`, of its flow among them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,8 @@ from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
 
 
-@dataclass(frozen=True)
-class FlowSettings:
-    """Flow.
-
-    How far and how exactly to follow the curve.
-
-    Attributes:
-        max_norm, max_steps, max_seconds: ‖p‖, accepted steps and wall time of one call at which a curve ends.
-        tolerance: local error of a step relative to ‖p‖'s components.
-        max_log_time: log t at which a curve ends whose ties have settled: what follows is predicted and certified.
-    """
-
-    max_norm: float = option(20_000.0, "Follow p up to this norm.")
-    tolerance: float = option(1e-5, "", flag="")
-    max_steps: int = option(10_000, "", flag="")
-    max_seconds: float = option(math.inf, "", flag="")
-    max_log_time: float = option(40.0, "", flag="")
-
-
 @dataclass(frozen=True, kw_only=True)
-class VerifySettings(FlowSettings, SourceSettings):
+class VerifySettings(SourceSettings):
     """The claims.
 
     Attributes:
@@ -39,8 +20,11 @@ class VerifySettings(FlowSettings, SourceSettings):
         documents, types, relevant, length: of generated documents n, |S|, how many types predict the label, and T.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
         eta: size of the first step; `default_step_size` if None.
+        max_norm, max_steps: ‖p‖ and accepted steps at which a curve ends.
+        max_seconds: time limit for flow and limit together, or of one call of `gradient_flow`.
+        tolerance: local error of a step relative to ‖p‖'s components.
+        max_log_time: log t at which a curve ends whose ties have settled: what follows is predicted and certified.
         seed: seed of the generated documents and of the random start.
-        max_seconds: time limit for flow and limit together.
         resume: file that keeps the state of the flow; a flow found there is continued.
     """
 
@@ -52,8 +36,12 @@ class VerifySettings(FlowSettings, SourceSettings):
     length: int = option(8, "Tokens per generated document T.", low=1)
     d: int | None = option(None, "Dimension of the embeddings.", low=1, default_text="512; generated documents 1024")
     eta: float | None = option(None, "Size of the first step.", default_text="from the data")
-    seed: int = option(0, "Seed of every random draw.", low=0)
+    max_norm: float = option(20_000.0, "Follow p up to this norm.")
     max_seconds: float = option(600.0, "Time limit for flow and limit together.")
+    tolerance: float = option(1e-5, "", flag="")
+    max_steps: int = option(10_000, "", flag="")
+    max_log_time: float = option(40.0, "", flag="")
+    seed: int = option(0, "Seed of every random draw.", low=0)
     resume: Path | None = option(None, "Keep the state of the flow in this file, and continue from it.")
 
     def __post_init__(self) -> None:
@@ -64,3 +52,5 @@ class VerifySettings(FlowSettings, SourceSettings):
             raise InputError(
                 f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
             )
+        if not (self.max_steps > 0 and 0 < self.tolerance < 0.1):
+            raise InputError(f"use max_steps > 0 and 0 < tolerance < 0.1, not {self.max_steps} and {self.tolerance:g}")

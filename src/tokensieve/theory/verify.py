@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -16,13 +18,13 @@ from tokensieve import __version__
 from tokensieve.blocks import Report
 from tokensieve.errors import InputError, check_memory
 from tokensieve.evidence.importance import signed_frequency
-from tokensieve.files import Content
+from tokensieve.files import Content, csv_table
 from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
-from tokensieve.theory.claims import Agreement, Attended, Claim, check_assumptions, check_claims, one_sided
+from tokensieve.theory.claims import Attended, Claim, check_assumptions, check_claims, one_sided
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
@@ -45,7 +47,6 @@ class Verification:
         limit: what becomes of p, with the flow.
         attended: what the limit selects; None where it is not decided.
         selected_fraction: at each point of the flow, the fraction of documents whose important types score above all others.
-        agreement: the direction of p against the limit's; None where there is none.
         assumptions, claims: each hypothesis and each claim, and what was found.
         seconds: wall time of each stage.
     """
@@ -60,7 +61,6 @@ class Verification:
     limit: FlowLimit
     attended: Attended | None
     selected_fraction: Floats
-    agreement: Agreement | None
     assumptions: list[Claim]
     claims: list[Claim]
     seconds: dict[str, float]
@@ -72,6 +72,12 @@ class Verification:
     def flow(self) -> Flow:
         """The curve."""
         return self.limit.flow
+
+    @property
+    def agreement(self) -> tuple[float, float, float] | None:
+        """`Flow.agreement` of p with the limit's direction; None where there is none."""
+        direction = self.limit.direction
+        return None if direction is None else self.flow.agreement(direction)
 
     @property
     def values(self) -> Floats:
@@ -96,14 +102,15 @@ class Verification:
 
     def to_dict(self) -> dict[str, object]:
         """All figures, and how they were made, ready for JSON."""
-        found, agreement, counts, margin = self.attended, self.agreement, self.counts, self.margin
+        found, counts, margin = self.attended, self.counts, self.margin
         flow: dict[str, object] = {
             "important_selected": found and _finite(found.all_share),
             "important_documents": found.important_documents if found else 0,
             "limit_error": found and _finite(found.limit_error),
         }
-        for name in ("cosine", "angle", "exponent", "standard_error"):
-            flow[name] = agreement and _finite(getattr(agreement, name))
+        agreement = self.agreement and (math.cos(self.agreement[0]), *self.agreement)
+        for k, name in enumerate(("cosine", "angle", "exponent", "standard_error")):
+            flow[name] = agreement and _finite(agreement[k])
         limit = self.limit.to_dict() | {"finite_gaps": self.finite_gaps().head(50).to_dicts()}
         nothing = {"status": "not applicable", "duality_gap": None, "kkt_residual": None, "smallest_margin": None}
         return {
@@ -158,9 +165,133 @@ class Verification:
 
     def files(self) -> dict[str, Content]:
         """summary.json, the certificate and the tables."""
-        from tokensieve.theory.report import files_of
+        margin, names = self.margin, self.counts.tokens.astype(str)
+        pairs = np.zeros((0, 2), np.int64) if margin is None else margin.pairs
+        # Where the problem is infeasible the multipliers are the proof of that (they sum to one).
+        support = pl.DataFrame(
+            {
+                "selected": pl.Series(names[pairs[:, 0]].tolist(), dtype=pl.String),
+                "other": pl.Series(names[pairs[:, 1]].tolist(), dtype=pl.String),
+                "multiplier": pl.Series([] if margin is None else margin.multipliers, dtype=pl.Float64),
+            }
+        ).sort("multiplier", descending=True, maintain_order=True)
+        files: dict[str, Content] = {
+            "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
+            "tokens.csv": csv_table(self.token_table()),
+            "flow.csv": csv_table(self.flow_table()),
+            "support.csv": csv_table(support),
+            "gaps.csv": csv_table(self.gap_curves()),
+        }
+        return files | self._certificate()
 
-        return files_of(self)
+    def token_table(self) -> pl.DataFrame:
+        """One row per token type: alignment is (E¹_s − E⁰_s)ᵀv, scores are E¹_sᵀp before and after, the value is E¹_sᵀv,
+        and selected_in counts documents that select it (missing where the selection is not decided)."""
+        counts, alpha = self.counts, self.step.alpha
+        chosen = None
+        if self.attended is not None:
+            chosen = np.bincount(counts.matrix.indices[self.attended.mask], minlength=counts.n_types)
+        # The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α beyond rounding.
+        sides = one_sided(counts)
+        sign = np.where(np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha))
+        kinds = np.array(["completely negative", "negative", "irrelevant", "positive", "completely positive"])
+        return pl.DataFrame(
+            {
+                "token": pl.Series([str(token) for token in counts.tokens], dtype=pl.String),
+                "documents": np.bincount(counts.matrix.indices, minlength=counts.n_types),
+                "alpha": alpha,
+                "category": kinds[np.where(sides != 0, 2 * sides, sign).astype(np.int64) + 2].tolist(),
+                "alignment": self.step.alignment,
+                "score_before": self.embeddings @ self.flow.at(0),
+                "score_after": self.embeddings @ self.flow.p,
+                "value": self.values,
+                "selected_in": pl.Series([None] * counts.n_types if chosen is None else chosen, dtype=pl.Int64),
+            }
+        )
+
+    def flow_table(self) -> pl.DataFrame:
+        """One row per step of the flow; cosine and angle to p̂ are missing where there is none, log t is missing at the start."""
+        flow, direction = self.flow, self.limit.direction
+        angle = np.full(len(flow.arc), math.nan) if direction is None else flow.angle(direction)
+        columns = {
+            "length": flow.arc,
+            "log_time": flow.log_time,
+            "norm": flow.norm,
+            "loss": flow.loss,
+            "log_gradient": flow.log_gradient,
+            "selected_fraction": self.selected_fraction,
+            "cosine": np.cos(angle),
+            "angle": angle,
+        }
+        finite = pl.col(pl.Float64)
+        return pl.DataFrame(columns).with_columns(pl.when(finite.is_finite()).then(finite))
+
+    def gap_curves(self) -> pl.DataFrame:
+        """Six score gaps of each kind against log t, as the flow and as the prediction have them; no rows without a prediction."""
+        limit, flow, names = self.limit, self.flow, [str(token) for token in self.counts.tokens]
+        schema = {"pair": pl.String, "kind": pl.String, "source": pl.String, "log_time": pl.Float64, "gap": pl.Float64}
+        prediction = limit.prediction
+        if prediction is None or not prediction.phases or limit.margin is None:
+            return pl.DataFrame(schema=schema)
+        E = self.embeddings if flow.basis is None else self.embeddings @ flow.basis
+        pairs = [(s, r, "finite") for s, r, *_ in limit.finite_gaps(self.counts, E, 6)]
+        strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
+        pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
+        sources = {"flow": (flow.log_time, flow.coordinates), "prediction": (prediction.log_time, prediction.points)}
+        until, parts = 3 * float(prediction.log_time[0]), [pl.DataFrame(schema=schema)]
+        for s, r, kind in pairs:
+            for source, (times, points) in sources.items():
+                seen = np.isfinite(times) & (times <= until)
+                labels = {"pair": f"{names[s]} − {names[r]}", "kind": kind, "source": source}
+                table = pl.DataFrame({"log_time": times[seen], "gap": points[seen] @ (E[s] - E[r])})
+                parts.append(table.select(*(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"))
+        return pl.concat(parts)
+
+    def _certificate(self) -> dict[str, Content]:
+        """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
+        counts, m, limit, flow = self.counts, self.counts.matrix, self.limit, self.flow
+        face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
+        if limit.fate is Fate.UNDECIDED or face is None or finite is None:
+            return {}
+        arrays = {
+            "indptr": m.indptr,
+            "indices": m.indices,
+            "counts": m.data,
+            "labels": counts.signs,
+            "E": self.embeddings,
+            "w": self.values,
+            "selected": face.mask,
+            "z": flow.whole(finite.z),
+        }
+        meaning = {
+            "indptr, indices, counts": "documents × token types, compressed rows: document X holds type s counts times",
+            "labels": "y, ±1",
+            "E, w": "embeddings after one step, and their products with v",
+            "selected": "for each entry of the matrix, whether the type is in S_X",
+            "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
+        }
+        if limit.direction is not None and balance is not None:
+            arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho)}
+            meaning |= {
+                "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
+                "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
+            }
+            if limit.is_max_margin and margin is not None:
+                arrays |= {"pairs": margin.pairs, "multipliers": margin.multipliers}
+                meaning["pairs, multipliers"] = (
+                    "types (s, r) and λ ≥ 0 with p̂ = Σ λ (E_s − E_r) up to V: p̂ is the shortest"
+                )
+        kept = io.BytesIO()
+        np.savez_compressed(kept, **arrays)
+        about = {
+            "verdict": limit.fate,
+            "reason": limit.reason,
+            "is_max_margin": limit.is_max_margin,
+            "dimension_v": face.dimension,
+            "arrays": meaning,
+        }
+        said = json.dumps(about, ensure_ascii=False, indent=1)
+        return {"certificate.json": said, "certificate.npz": kept.getvalue()}
 
 
 def _finite(value: float) -> float | None:
@@ -249,16 +380,15 @@ def verify(
             final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
             found = replace(found, final_from=final)
     with stage("assumptions"):
-        agreement = None if limit.direction is None else Agreement.of(limit.flow, limit.direction)
         assumptions = check_assumptions(counts, step)
         fractions = Attended.along(counts, E, limit.flow, important)
-        claims = check_claims(step, limit, found, agreement, assumptions)
+        claims = check_claims(step, limit, found, assumptions)
     if progress is not None:
         progress("done", 0.0)
     seconds["margin"] = limit.seconds["margin"]
     seconds["faces"] -= seconds["margin"]
     return Verification(
-        name, counts, rows, notes, settings, step, E, limit, found, fractions, agreement, assumptions, claims, seconds
+        name, counts, rows, notes, settings, step, E, limit, found, fractions, assumptions, claims, seconds
     )
 
 

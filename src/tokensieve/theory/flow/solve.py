@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from tokensieve import checkpoint as checkpoints
@@ -33,7 +34,7 @@ from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import STEEP, Integrator, Landscape
 from tokensieve.theory.flow.split import Equilibrium, Face, SplitFlow
 from tokensieve.theory.geometry import coordinates
-from tokensieve.theory.settings import FlowSettings
+from tokensieve.theory.settings import VerifySettings
 
 # Steps between two checkpoints.
 LEG = 50
@@ -71,7 +72,7 @@ class Flow:
     basis: Floats | None
     rest: Floats
     limit: Floats | None
-    settings: FlowSettings
+    settings: VerifySettings
 
     @property
     def norm(self) -> Floats:
@@ -101,6 +102,18 @@ class Flow:
         beyond = np.linalg.norm(self.rest - np.outer(dots, outside), axis=1)
         return np.asarray(np.arctan2(np.hypot(across, beyond), dots))
 
+    def agreement(self, direction: Floats) -> tuple[float, float, float]:
+        """The last angle, and the slope of log angle against log ‖p‖ over the last factor 30 of ‖p‖ with its standard error.
+
+        With unique, strictly positive multipliers of the max-margin direction the theory has −1; nan with fewer than four points.
+        """
+        angle, norm = self.angle(direction), self.norm
+        late = (norm >= norm[-1] / 30) & (angle > 1e-12)
+        if late.sum() < 4:
+            return float(angle[-1]), math.nan, math.nan
+        fit = stats.linregress(np.log(norm[late]), np.log(angle[late]))
+        return float(angle[-1]), float(fit.slope), float(fit.stderr)
+
     def to_dict(self) -> dict[str, str | float | None]:
         """Verdict and last figures, ready for JSON."""
         last = float(self.log_time[-1])
@@ -123,7 +136,7 @@ def gradient_flow(
     E: Floats,
     w: Floats,
     p: Floats,
-    settings: FlowSettings | None = None,
+    settings: VerifySettings | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
     after: Flow | None = None,
@@ -144,8 +157,8 @@ def gradient_flow(
     Raises:
         InputError: shapes that do not agree, numbers that are not finite, settings out of range, or a checkpoint of another run.
     """
-    settings = settings or FlowSettings()
-    _check(counts, E, w, p, settings)
+    settings = settings or VerifySettings()
+    _check(counts, E, w, p)
     started, spent = time.monotonic(), 0.0
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
@@ -196,7 +209,7 @@ class _Curve:
     """
 
     def __init__(
-        self, land: Landscape, z: Floats, rest: float, settings: FlowSettings, kept: dict[str, Floats] | None
+        self, land: Landscape, z: Floats, rest: float, settings: VerifySettings, kept: dict[str, Floats] | None
     ) -> None:
         self._land, self._rest, self._settings, self._started = land, rest, settings, time.monotonic()
         self.limit: Floats | None = None
@@ -310,7 +323,7 @@ class _Curve:
         return end if settled and land.point(end)[0] <= loss * (1 + 1e-12) else None
 
 
-def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettings) -> None:
+def _check(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
     types, classes = counts.n_types, counts.n_classes
     if E.shape != (types, p.size) or w.shape != (types,):
         raise InputError(f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {types} token types")
@@ -323,5 +336,3 @@ def _check(counts: Counts, E: Floats, w: Floats, p: Floats, settings: FlowSettin
         )
     if counts.n_documents == 0 or classes != 2:
         raise InputError(f"gradient flow needs documents of two classes, not {counts.n_documents} of {classes}")
-    if min(settings.max_norm, settings.max_steps, settings.max_seconds) <= 0 or not 0 < settings.tolerance < 0.1:
-        raise InputError(f"{settings}: norm, steps and seconds must be positive, the tolerance between 0 and 0.1")

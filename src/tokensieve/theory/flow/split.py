@@ -35,10 +35,11 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import Integrator, Landscape, SplitLandscape
-from tokensieve.theory.geometry import documents_of, highest, laplacian_form, span_of, tied_groups, top_types
+from tokensieve.theory.geometry import documents_of, highest, laplacian_form, span_of, top_types
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -68,7 +69,7 @@ class Face:
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
         """A selection, shape (nnz,), closed under ties; it holds at least one type of each document with any."""
         m, document = counts.matrix, documents_of(counts)
-        group, inside = tied_groups(counts, E, mask)
+        group, inside = cls.ties(counts, E, mask)
         # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
         # do, up to 1e-9 of the longest embedding.
         lead = np.zeros(counts.n_documents, np.int64)
@@ -78,11 +79,24 @@ class Face:
         apart = np.abs(views[m.indices] - views[lead[document]]).max(axis=1)
         same = (apart <= 1e-9 * float(np.linalg.norm(E, axis=1).max())) | (group[m.indices] == group[lead[document]])
         if (same & ~mask).any():
-            group = tied_groups(counts, E, same)[0]
+            group = cls.ties(counts, E, same)[0]
         group = np.unique(group, return_inverse=True)[1]
         own = np.zeros(counts.n_documents, np.int64)
         own[document[same]] = group[m.indices[same]]
         return cls(same, group, own, inside)
+
+    @staticmethod
+    def ties(counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> tuple[Ints, Floats]:
+        """What a selection, shape (nnz,), ties together: a number for each type, the same for types that some document selects
+        together, and an orthonormal basis of V, the span of the differences of tied types, shape (r, k)."""
+        m = counts.matrix
+        rows, types = documents_of(counts)[mask], m.indices[mask]
+        beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
+        group = connected_components(beside, directed=False)[1][m.shape[0] :]
+        _, first, where = np.unique(group, return_index=True, return_inverse=True)
+        lead = first[where]
+        others = np.flatnonzero(lead != np.arange(len(group)))
+        return np.asarray(group, dtype=np.int64), span_of(E[others] - E[lead[others]])
 
     @classmethod
     def settled(cls, land: Landscape, z: Floats, log_time: float) -> Face:

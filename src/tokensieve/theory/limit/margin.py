@@ -29,7 +29,8 @@ from scipy.optimize import nnls
 
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import coordinates, extremes, tied_groups
+from tokensieve.theory.flow.split import Face
+from tokensieve.theory.geometry import coordinates
 
 # A pair is taken in when its margin falls short of one by more than this.
 _VIOLATION = 1e-10
@@ -153,7 +154,7 @@ class _Problem:
 
     def __init__(self, counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
         reduced, basis = coordinates(E)
-        group, inside = tied_groups(counts, reduced, selected)
+        group, inside = Face.ties(counts, reduced, selected)
         outside = np.ascontiguousarray(np.linalg.qr(inside, mode="complete")[0][:, inside.shape[1] :])
         _, first, where = np.unique(group, return_index=True, return_inverse=True)
         self._lead = first[where]
@@ -165,7 +166,7 @@ class _Problem:
     def closest(self, z: Floats) -> tuple[Ints, Floats]:
         """Each document's lowest selected and highest other type, shape (j, 2), where it has both; and zᵀ(E_s − E_r)."""
         u = self.E @ z
-        low, high = extremes(*self._documents, u)
+        low, high = _extremes(*self._documents, u)
         both = (low >= 0) & (high >= 0)
         return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
 
@@ -175,6 +176,23 @@ class _Problem:
         once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
         worst = once[np.argsort(gaps[once], kind="stable")[:20_000]]
         return pairs[worst[gaps[worst] < 1 - _VIOLATION]]
+
+
+@numba.njit(cache=True)
+def _extremes(indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats) -> tuple[Ints, Ints]:
+    """Of each document, the selected type of lowest score and the unselected type of highest; −1 where there is none."""
+    n = len(indptr) - 1
+    low = np.full(n, -1, np.int64)
+    high = np.full(n, -1, np.int64)
+    for k in range(n):
+        for i in range(indptr[k], indptr[k + 1]):
+            s = indices[i]
+            if selected[i]:
+                if low[k] < 0 or u[s] < u[low[k]]:
+                    low[k] = s
+            elif high[k] < 0 or u[s] > u[high[k]]:
+                high[k] = s
+    return low, high
 
 
 def _solve(active: ActiveSet, E: Floats, fresh: Ints) -> tuple[Floats, Floats, str]:
