@@ -89,9 +89,9 @@ SIDES = {"tokensieve": ActiveSet, "DAQP": Daqp, "Clarabel": Clarabel}
 def problems() -> list[tuple[str, Counts, np.ndarray, np.ndarray]]:
     """Name, documents, embeddings, the selected entries."""
     sources = {
-        "Assumption 1, n = 200": (single_token(200, 70, 8, 20, seed=0).counts, 1024),
-        "Assumption 1, n = 2,000": (single_token(2_000, 1_000, 50, 100, seed=0).counts, 1024),
-        "Assumption 1, n = 10,000": (single_token(10_000, 5_000, 50, 100, seed=0).counts, 1024),
+        "Assumption 1, n = 200": (single_token(200, 70, 8, 20, seed=0)[0], 1024),
+        "Assumption 1, n = 2,000": (single_token(2_000, 1_000, 50, 100, seed=0)[0], 1024),
+        "Assumption 1, n = 10,000": (single_token(10_000, 5_000, 50, 100, seed=0)[0], 1024),
     }
     for documents in (300, 1_000, 5_000):
         one = argparse.Namespace(data=None, documents=documents)
@@ -116,7 +116,7 @@ def main() -> None:
     print("| problem | r | solver | seconds | rounds | pairs written | tight pairs | duality gap | smallest margin |")
     print("|---|---|---|---|---|---|---|---|---|")
     slow: set[str] = set()
-    compiled = single_token(20, 70, 8, 20, seed=0).counts
+    compiled = single_token(20, 70, 8, 20, seed=0)[0]
     margin.max_margin(compiled, np.eye(70), highest_entries(compiled, compiled.matrix.indices / 1.0))
     for name, counts, E, selected in problems():
         seconds: dict[str, list[float]] = {side: [] for side in SIDES if side not in slow}

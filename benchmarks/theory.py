@@ -88,8 +88,8 @@ def small(options: argparse.Namespace) -> None:
 
 def large(options: argparse.Namespace) -> None:
     """|S| = 5,000, n = 10,000, T = 50, d = 2048."""
-    data = single_token(10_000, 5_000, 50, options.relevant, seed=options.seed)
-    report(verify(data.counts, budget(options, 2048), progress=ticker()))
+    counts, _ = single_token(10_000, 5_000, 50, options.relevant, seed=options.seed)
+    report(verify(counts, budget(options, 2048), progress=ticker()))
 
 
 def one_step_decay(options: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def one_step_decay(options: argparse.Namespace) -> None:
     for name, counts, dimensions, seeds in (
         (
             "generated",
-            single_token(200, 70, 8, 20, seed=0).counts,
+            single_token(200, 70, 8, 20, seed=0)[0],
             (128, 256, 512, 1024, 2048, 4096, 8192),
             options.seeds,
         ),
@@ -305,7 +305,7 @@ def descent(options: argparse.Namespace) -> None:
     for size, batch in itertools.product((0.1, 1.0, 10.0, 100.0), (None, 20)):
         found = []
         for seed in range(options.seeds):
-            counts = single_token(200, 70, 8, 20, seed=seed).counts
+            counts = single_token(200, 70, 8, 20, seed=seed)[0]
             start = initialise(70, 1024, seed=seed)
             step = one_step(counts, *start, eta=default_step_size(counts))
             E = step.embeddings()

@@ -71,7 +71,7 @@ def run_case(case: Case) -> dict[str, Any]:
     """One run as a flat row; a run that fails keeps its error."""
     row: dict[str, Any] = asdict(case)
     try:
-        data = single_token(
+        counts, relevance = single_token(
             case.n, case.n_types, case.length, case.n_relevant, case.relevant_per_document, case.leak, case.label_rule,
             seed=case.seed,
         )  # fmt: skip
@@ -83,10 +83,10 @@ def run_case(case: Case) -> dict[str, Any]:
             tolerance=case.tolerance,
             max_steps=case.max_steps,
         )
-        important = data.relevance != 0
+        important = relevance != 0
         if case.label_rule == "xor":
             important = np.arange(case.n_types) < case.n_relevant
-        found = verify(data.counts, settings, important).to_dict()
+        found = verify(counts, settings, important).to_dict()
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return row | {"verdict": "failed", "error": str(error)}
     flow, margin, step = found["flow"], found["margin"], found["one_step"]

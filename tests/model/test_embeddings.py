@@ -146,18 +146,18 @@ def test_gradient_into_memory_that_is_there(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_step_of_descent_is_the_theorys_step() -> None:
-    data, eta = independent_tokens(200, 40, 10, 20, seed=2), 3.0
+    (counts, _), eta = independent_tokens(200, 40, 10, 20, seed=2), 3.0
     start = initialise(40, 64, seed=4)
     how = TrainingSettings("gd", eta, 1, frozen=("p", "v"), dtype="float64")
     np.testing.assert_allclose(
-        train_embeddings(data.counts, start, how).E, one_step(data.counts, *start, eta).embeddings(), atol=1e-13
+        train_embeddings(counts, start, how).E, one_step(counts, *start, eta).embeddings(), atol=1e-13
     )
 
 
 def test_float32_stays_near_float64() -> None:
-    data, start = independent_tokens(300, 60, 12, 30, seed=5), initialise(60, 32, seed=6)
+    (counts, _), start = independent_tokens(300, 60, 12, 30, seed=5), initialise(60, 32, seed=6)
     runs = [
-        train_embeddings(data.counts, start, TrainingSettings(dtype=dtype, steps=40, frozen=()))  # type: ignore[arg-type]
+        train_embeddings(counts, start, TrainingSettings(dtype=dtype, steps=40, frozen=()))  # type: ignore[arg-type]
         for dtype in ("float32", "float64")
     ]
     assert runs[0].E.dtype == np.float32
@@ -170,13 +170,13 @@ def test_same_bits_for_any_number_of_threads(optimizer: Any, monkeypatch: pytest
     if numba.config.NUMBA_NUM_THREADS < 2:
         pytest.skip("one thread only")
     monkeypatch.setattr("tokensieve.model.embeddings.SHARED", 0)
-    data, start = independent_tokens(200, 300, 12, 100, seed=7), initialise(300, 48, seed=8)
+    (counts, _), start = independent_tokens(200, 300, 12, 100, seed=7), initialise(300, 48, seed=8)
     how = TrainingSettings(optimizer, 0.05, 12, batch_size=50, frozen=())
     before, runs = numba.get_num_threads(), []
     try:
         for count in (1, 2):
             numba.set_num_threads(count)
-            runs.append(train_embeddings(data.counts, start, how))
+            runs.append(train_embeddings(counts, start, how))
     finally:
         numba.set_num_threads(before)
     for name in ("E", "p", "v", "scores", "values"):

@@ -21,7 +21,7 @@ def checked(counts: Counts, d: int = 1024, eta: float = 4000.0) -> dict[str, Cla
 
 
 def test_all_hold_on_exact_data_with_a_large_dimension_and_step() -> None:
-    found = checked(single_token(200, 70, 8, 20).counts)
+    found = checked(single_token(200, 70, 8, 20)[0])
     for key, item in found.items():
         assert item.holds, item
         assert key in item.name and not item.documents and not item.types
@@ -35,14 +35,14 @@ def test_all_hold_on_exact_data_with_a_large_dimension_and_step() -> None:
     ],
 )
 def test_each_relaxation_breaks_its_hypothesis(options: dict, broken: set[str]) -> None:
-    found = checked(single_token(400, 50, 6, 10, **options).counts)
+    found = checked(single_token(400, 50, 6, 10, **options)[0])
     assert {key for key, item in found.items() if not item.holds} >= broken - {"large enough"}
     assert {key for key, item in found.items() if not item.holds} <= broken
     assert all(found[key].documents for key in broken - {"large enough"})
 
 
 def test_a_small_step_and_a_small_dimension_are_named() -> None:
-    counts = single_token(200, 70, 8, 20).counts
+    counts = single_token(200, 70, 8, 20)[0]
     assert not checked(counts, eta=1.0)["large enough"].holds
     found = checked(counts, d=4)
     assert not found["log|S|"].holds and not found["remainder"].holds
@@ -59,7 +59,7 @@ def test_witnesses_and_counts_by_hand() -> None:
 
 
 def test_independent_tokens_break_the_data_hypotheses() -> None:
-    found = checked(independent_tokens(300, 20, 10, 8).counts)
+    found = checked(independent_tokens(300, 20, 10, 8)[0])
     assert not found["exactly one"].holds and not found["irrelevant"].holds
-    alpha = np.abs(one_step(independent_tokens(300, 20, 10, 8).counts, *initialise(20, 64), 1.0).alpha)
+    alpha = np.abs(one_step(independent_tokens(300, 20, 10, 8)[0], *initialise(20, 64), 1.0).alpha)
     assert f"{len(found['irrelevant'].types)}" == "5" and alpha.max() > 0

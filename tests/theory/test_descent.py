@@ -16,7 +16,7 @@ from tokensieve.theory.settings import VerifySettings
 
 
 def problem(d: int) -> tuple[Counts, Floats, Floats, Floats]:
-    counts = single_token(24, 14, 5, 6, seed=1).counts
+    counts = single_token(24, 14, 5, 6, seed=1)[0]
     step = one_step(counts, *initialise(counts.n_types, d, seed=1), eta=40.0)
     E = step.embeddings()
     return counts, E, E @ step.start.v, step.start.p

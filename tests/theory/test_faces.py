@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.claims import Outcome
 from tokensieve.theory.flow.solve import Flow, gradient_flow
 from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
+from tokensieve.theory.limit.certify import FlowLimit, find_limit
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
@@ -30,7 +29,7 @@ def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **opti
 
 def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.ndarray, np.ndarray, np.ndarray]:
     """Assumption 1, and one document once more with the opposite label."""
-    base = single_token(n, 20, 5, 6, seed=seed).counts
+    base = single_token(n, 20, 5, 6, seed=seed)[0]
     matrix = np.vstack([base.matrix.toarray(), base.matrix.toarray()[:1]])
     counts = Counts.from_matrix(matrix, [*base.labels.tolist(), 1 - int(base.labels[0])])
     step = one_step(counts, *initialise(20, d, seed=seed), 400.0)
@@ -41,7 +40,7 @@ def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.nd
 def test_a_contradicted_document_diverges_with_finite_gaps_along_the_direction_with_equalities() -> None:
     counts, E, w, p = contradicted()
     limit = limit_of(counts, E, w, p)
-    assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension >= 1
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension >= 1
     assert limit.margin is not None and limit.margin.duality_gap <= 1e-10 and limit.is_max_margin
     assert limit.balance is not None and limit.balance.curvature > 0
     assert limit.finite is not None and limit.finite.curvature > 0
@@ -77,7 +76,7 @@ def test_a_gap_in_balance_beside_growing_ones_in_closed_form() -> None:
     counts = Counts.from_matrix([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]], [1, 1, 0, 1, 1])
     E, w = np.eye(3), np.array([1.5, -1.0, -3.0])
     limit = limit_of(counts, E, w, np.zeros(3), max_norm=300.0)
-    assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.finite is not None
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.finite is not None
     np.testing.assert_array_equal(limit.face.mask, [True] * 6 + [True, False, True, False])
     share = (math.log(2) + 1) / 2.5
     [(s, r, gap, documents)] = limit.finite_gaps(counts, E)
@@ -94,11 +93,11 @@ def test_a_pulling_pair_holds_p_at_a_distant_point() -> None:
     E = np.array([[1.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 0.0]])
     limit = limit_of(counts, E, np.array([1.0, 0.0, 40.0, 45.0]), np.array([1.0, 0.0]), max_norm=60.0)
     expected = 2 * (math.log(1 / (1 + math.e)) + math.log1p(math.exp(40)) - math.log(2.5))
-    assert limit.fate is Fate.POINT
+    assert limit.fate == "converges to a point"
     assert limit.prediction is not None
     assert limit.prediction.points[-1][0] == pytest.approx(expected, rel=1e-3)
-    found = verify(single_token(40, 20, 5, 6).counts, VerifySettings(d=256, max_norm=500.0))
-    assert found.limit.fate is Fate.MAX_MARGIN
+    found = verify(single_token(40, 20, 5, 6)[0], VerifySettings(d=256, max_norm=500.0))
+    assert found.limit.fate == "diverges, Theorem 4.3"
 
 
 @pytest.mark.parametrize("max_norm", [4.0, 40.0, 70.0])
@@ -107,18 +106,18 @@ def test_a_short_curve_refutes_nothing(max_norm: float) -> None:
     matrix = [[1, 1, 0]] * 6 + [[1, 0, 1], [0, 1, 1], [1, 1, 1]]
     counts = Counts.from_matrix(matrix, [1, 1, 1, 1, 0, 0, 1, 1, 1])
     found = verify(counts, VerifySettings(d=256, eta=20.0, max_norm=max_norm))
-    assert Outcome.FAILS not in {claim.outcome for claim in found.claims}
+    assert "fails" not in {claim.outcome for claim in found.claims}
 
 
 @pytest.mark.parametrize("max_norm", [3.0, 30.0, 200.0])
 def test_assumption_one_is_never_refuted_by_its_budget(max_norm: float) -> None:
-    found = verify(single_token(60, 24, 5, 6).counts, VerifySettings(d=512, max_norm=max_norm))
+    found = verify(single_token(60, 24, 5, 6)[0], VerifySettings(d=512, max_norm=max_norm))
     outcomes = [claim.outcome for claim in found.claims[1:]]
-    assert set(outcomes) <= {Outcome.HOLDS, Outcome.LONGER}
+    assert set(outcomes) <= {"holds", "needs a longer run"}
     if max_norm == 3.0:
-        assert outcomes == [Outcome.LONGER] * 4 and "log t" in found.claims[1].verdict
+        assert outcomes == ["needs a longer run"] * 4 and "log t" in found.claims[1].verdict
     if max_norm == 200.0:
-        assert outcomes == [Outcome.HOLDS] * 4
+        assert outcomes == ["holds"] * 4
 
 
 def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
@@ -130,7 +129,7 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     flow = gradient_flow(counts, E, w, np.zeros(3), VerifySettings(max_norm=1e5))
     assert flow.limit is None
     limit = find_limit(counts, E, w, flow)
-    assert limit.fate is Fate.FINITE_GAPS and limit.face is not None and limit.face.dimension == 1
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension == 1
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
 
 
@@ -150,13 +149,13 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
 @pytest.fixture(scope="module")
 def endless() -> tuple[Counts, Floats, Floats, Flow]:
     """Counts, embeddings, values and a flow that diverges."""
-    data = single_token(60, 30, 6, 8, leak=0.3, seed=3)
-    step = one_step(data.counts, *initialise(30, 64, seed=3), eta=200.0)
+    counts, _ = single_token(60, 30, 6, 8, leak=0.3, seed=3)
+    step = one_step(counts, *initialise(30, 64, seed=3), eta=200.0)
     E = step.embeddings()
     w = E @ step.start.v
-    flow = gradient_flow(data.counts, E, w, step.start.p, VerifySettings(max_norm=500.0))
+    flow = gradient_flow(counts, E, w, step.start.p, VerifySettings(max_norm=500.0))
     assert flow.verdict != "finite limit" and flow.log_time[-1] > 24
-    return data.counts, E, w, flow
+    return counts, E, w, flow
 
 
 @pytest.mark.parametrize("fake_seconds", [0, 20, 60])
@@ -172,36 +171,36 @@ def test_the_time_limit_ends_every_stage(
 
     monkeypatch.setattr(time, "monotonic", monotonic)
     limit = find_limit(*endless, fake_seconds)
-    assert limit.fate is Fate.UNDECIDED and "--max-seconds" in limit.reason
+    assert limit.fate == "not decided" and "--max-seconds" in limit.reason
     assert looks[0] < fake_seconds + 20
 
 
 def test_a_flat_direction_of_the_balance_is_still_a_strict_minimum() -> None:
     """A multiplier of 3e-4 beside ones of 100: the curvatures of (F3) differ by 2.5 million, far more than rounding leaves."""
-    counts = single_token(100, 50, 8, 12, seed=1).counts
+    counts = single_token(100, 50, 8, 12, seed=1)[0]
     found = verify(counts, VerifySettings(d=256, seed=1, max_norm=2000.0))
-    assert found.limit.fate is Fate.MAX_MARGIN and found.limit.balance is not None
+    assert found.limit.fate == "diverges, Theorem 4.3" and found.limit.balance is not None
     assert found.limit.balance.residual < 1e-12
     assert 1e6 < 1 / found.limit.balance.spread < 1e7
-    assert all(claim.outcome is Outcome.HOLDS for claim in found.claims)
+    assert all(claim.outcome == "holds" for claim in found.claims)
 
 
 @pytest.mark.slow
 def test_a_selection_that_goes_round_in_a_circle_is_not_followed_for_ever() -> None:
     """A newcomer comes near and leaves again, at once, each time."""
-    counts = single_token(60, 30, 6, 8, leak=0.05, seed=2).counts
+    counts = single_token(60, 30, 6, 8, leak=0.05, seed=2)[0]
     limit = verify(counts, VerifySettings(d=16, eta=200.0, seed=2, max_norm=1000.0)).limit
-    assert limit.fate is Fate.UNDECIDED and "neither stand still nor grow" in limit.reason
+    assert limit.fate == "not decided" and "neither stand still nor grow" in limit.reason
     assert limit.prediction is not None and len(limit.prediction.phases) < 20
 
 
 def test_several_relevant_tokens_do_not_refute_what_was_not_claimed() -> None:
-    data = single_token(80, 40, 8, 10, relevant_per_document=3, seed=1)
-    found = verify(data.counts, VerifySettings(d=512, max_norm=2000.0))
+    counts, _ = single_token(80, 40, 8, 10, relevant_per_document=3, seed=1)
+    found = verify(counts, VerifySettings(d=512, max_norm=2000.0))
     claim = found.claims[3]
-    assert claim.outcome in (Outcome.UNMET, Outcome.HOLDS)
+    assert claim.outcome in ("hypothesis not met", "holds")
     assert found.attended is not None and found.attended.any_share == 1.0
-    if claim.outcome is Outcome.UNMET:
+    if claim.outcome == "hypothesis not met":
         assert "100.0% select at least one" in claim.verdict
 
 
@@ -214,7 +213,7 @@ def test_a_direction_that_is_not_max_margin() -> None:
     counts, E, w = signed_example()
     for p in ([1.0, 0.0], [1.3, 0.1]):
         limit = limit_of(counts, E, w, np.array(p), max_norm=2000.0)
-        assert limit.fate is Fate.FINITE_GAPS and not limit.is_max_margin
+        assert limit.fate == "diverges along p̂ with finite gaps" and not limit.is_max_margin
         assert limit.margin is not None and limit.direction is not None and limit.balance is not None
         np.testing.assert_allclose(limit.margin.p, [0.5, 0.5], atol=1e-9)
         np.testing.assert_allclose(limit.direction, [1.0, 0.0], atol=1e-9)
@@ -293,7 +292,7 @@ def test_the_prediction_against_300_digits_at_log_t_200() -> None:
     w, p = np.array([1.5, -1.0, -3.0]), np.array([0.1, -0.2])
     flow = gradient_flow(counts, E, w, p, VerifySettings(tolerance=1e-9))
     limit = find_limit(counts, E, w, flow)
-    assert limit.fate is Fate.FINITE_GAPS and limit.prediction is not None
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.prediction is not None
     start = float(limit.prediction.log_time[0])
     exact = high_precision_curve(counts, E, w, limit.prediction.points[0], (start, 200.0))
     assert limit.prediction.distance(np.array([exact]))[0] < 1e-5 * np.linalg.norm(exact)
@@ -309,7 +308,7 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
     counts = Counts.from_matrix(matrix, rng.integers(0, 2, 5))
     E, w, p = rng.standard_normal((5, d)), 2 * rng.standard_normal(5), 0.3 * rng.standard_normal(d)
     limit = limit_of(counts, E, w, p, max_norm=1e4)
-    if limit.fate is Fate.UNDECIDED:
+    if limit.fate == "not decided":
         assert limit.reason
         return
     if limit.finite is None or limit.face is None:
@@ -318,7 +317,7 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
     chosen = [
         set(m.indices[m.indptr[k] : m.indptr[k + 1]][limit.face.mask[m.indptr[k] : m.indptr[k + 1]]]) for k in range(5)
     ]
-    if limit.fate is not Fate.POINT or limit.prediction is None:
+    if limit.fate != "converges to a point" or limit.prediction is None:
 
         def loss(z: np.ndarray) -> float:
             total = 0.0
@@ -349,4 +348,4 @@ def test_most_random_data_are_decided() -> None:
         counts = Counts.from_matrix(rng.integers(0, 2, (6, 6)) | np.eye(6, dtype=int), rng.integers(0, 2, 6))
         E, w = rng.standard_normal((6, 4)), 2 * rng.standard_normal(6)
         fates.append(limit_of(counts, E, w, 0.3 * rng.standard_normal(4), max_norm=1e4).fate)
-    assert sum(fate is Fate.UNDECIDED for fate in fates) <= 1
+    assert sum(fate == "not decided" for fate in fates) <= 1

@@ -114,14 +114,14 @@ def test_contradicting_documents_keep_their_types_equal() -> None:
 
     Without the equality the direction is far from the one that has it.
     """
-    data = single_token(40, 20, 5, 6, seed=0)
-    E = one_step(data.counts, *initialise(20, 64, seed=0), eta=400.0).embeddings()
-    mask = (data.relevance != 0)[data.counts.matrix.indices]
-    free = max_margin(data.counts, E, mask)
-    m = data.counts.matrix
+    counts, relevance = single_token(40, 20, 5, 6, seed=0)
+    E = one_step(counts, *initialise(20, 64, seed=0), eta=400.0).embeddings()
+    mask = (relevance != 0)[counts.matrix.indices]
+    free = max_margin(counts, E, mask)
+    m = counts.matrix
     mask[m.indptr[0] + 3] = True
-    mask = Face.of(data.counts, E, mask).mask
-    tied = max_margin(data.counts, E, mask)
+    mask = Face.of(counts, E, mask).mask
+    tied = max_margin(counts, E, mask)
     held = m.indices[m.indptr[0] : m.indptr[1]][mask[m.indptr[0] : m.indptr[1]]]
     assert np.ptp(E[held] @ tied.p) < 1e-12 and tied.ties == len(held) - 1 and tied.status == "solved"
     assert tied.margin < free.margin
@@ -205,14 +205,14 @@ def test_the_predecessors_set_up(n: int, d: int) -> None:
 
 @pytest.mark.parametrize("d", [30, 1024])
 def test_assumption_one_at_both_sides_of_the_number_of_types(d: int) -> None:
-    data = single_token(200, 70, 8, 20, seed=0)
-    E = one_step(data.counts, *initialise(70, d, seed=1), eta=2000.0).embeddings()
-    mask = (data.relevance != 0)[data.counts.matrix.indices]
-    result = max_margin(data.counts, E, mask)
+    counts, relevance = single_token(200, 70, 8, 20, seed=0)
+    E = one_step(counts, *initialise(70, d, seed=1), eta=2000.0).embeddings()
+    mask = (relevance != 0)[counts.matrix.indices]
+    result = max_margin(counts, E, mask)
     assert result.status == "solved"
-    check_certificate(result, data.counts, E, mask)
+    check_certificate(result, counts, E, mask)
     for near in (result.p + 0.01 * E[0], E[3]):
-        np.testing.assert_allclose(max_margin(data.counts, E, mask, near=near).p, result.p, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(max_margin(counts, E, mask, near=near).p, result.p, rtol=1e-7, atol=1e-9)
 
 
 def test_infeasible_selections_come_with_a_proof() -> None:
@@ -253,35 +253,35 @@ def test_repeated_and_lonely_types_constrain_nothing() -> None:
 @settings(deadline=None, derandomize=True, max_examples=15)
 @given(seed=st.integers(0, 10**6), factor=st.floats(1e-3, 1e3))
 def test_scaling_rotating_and_repeating(seed: int, factor: float) -> None:
-    data = single_token(24, 16, 4, 4, seed=seed)
+    counts, relevance = single_token(24, 16, 4, 4, seed=seed)
     rng = np.random.default_rng(seed)
     E = rng.standard_normal((16, 20))
-    mask = (data.relevance != 0)[data.counts.matrix.indices]
-    base = max_margin(data.counts, E, mask)
+    mask = (relevance != 0)[counts.matrix.indices]
+    base = max_margin(counts, E, mask)
     rotation = np.linalg.qr(rng.standard_normal((20, 20)))[0]
-    turned = max_margin(data.counts, factor * E @ rotation, mask)
+    turned = max_margin(counts, factor * E @ rotation, mask)
     np.testing.assert_allclose(turned.p * factor, base.p @ rotation, rtol=1e-7, atol=1e-9)
     twice = np.repeat(np.arange(24), 2)
-    doubled = data.counts.rows(twice)
-    again = max_margin(doubled, E, (data.relevance != 0)[doubled.matrix.indices])
+    doubled = counts.rows(twice)
+    again = max_margin(doubled, E, (relevance != 0)[doubled.matrix.indices])
     np.testing.assert_allclose(again.p, base.p, rtol=1e-9, atol=1e-12)
 
 
 def test_least_distance_programming_finishes_what_the_active_set_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = single_token(40, 20, 5, 6, seed=1)
+    counts, relevance = single_token(40, 20, 5, 6, seed=1)
     E = np.random.default_rng(0).standard_normal((20, 30))
-    mask = (data.relevance != 0)[data.counts.matrix.indices]
-    expected = max_margin(data.counts, E, mask)
+    mask = (relevance != 0)[counts.matrix.indices]
+    expected = max_margin(counts, E, mask)
     monkeypatch.setattr(margin_module, "STEPS", 1)
-    result = max_margin(data.counts, E, mask)
+    result = max_margin(counts, E, mask)
     assert result.status == "solved" and result.duality_gap < 1e-6
     np.testing.assert_allclose(result.p, expected.p, rtol=1e-4, atol=1e-6)
 
 
 def test_a_solver_that_stops_early_says_so() -> None:
-    data = single_token(200, 70, 8, 20, seed=3)
+    counts, relevance = single_token(200, 70, 8, 20, seed=3)
     E = np.random.default_rng(0).standard_normal((70, 30))
-    result = max_margin(data.counts, E, (data.relevance != 0)[data.counts.matrix.indices], max_seconds=0.0)
+    result = max_margin(counts, E, (relevance != 0)[counts.matrix.indices], max_seconds=0.0)
     assert result.status == "stopped early" and result.smallest_margin < 1
 
 

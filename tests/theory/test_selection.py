@@ -68,8 +68,8 @@ def test_one_sided_types_and_the_share_that_is_selected() -> None:
 
 
 def test_selected_fraction_along_a_curve_by_brute_force() -> None:
-    data = single_token(12, 20, 5, 6, relevant_per_document=2, seed=2)
-    counts, important = data.counts, data.relevance != 0
+    counts, relevance = single_token(12, 20, 5, 6, relevant_per_document=2, seed=2)
+    important = relevance != 0
     E = np.random.default_rng(3).standard_normal((20, 25))
     w = E @ np.eye(25)[0]
     flow = gradient_flow(counts, E, w, E[0] * 0.1, VerifySettings(max_norm=20.0))

@@ -59,12 +59,12 @@ def _synthetic(bench: Bench) -> SeedRun:
     """Figure 2: train on generated documents; half as many more for validation and test."""
     n = bench.settings["documents"]
     sizes = {name: bench.settings[name] for name in ("n_types", "length", "n_irrelevant")}
-    data = independent_tokens(2 * n, **sizes, delta_min=0.05, seed=bench.seed)
+    counts, relevance = independent_tokens(2 * n, **sizes, delta_min=0.05, seed=bench.seed)
     ends = (0, n), (n, n + n // 2), (n + n // 2, 2 * n)
-    train, validation, test = (data.counts.rows(np.arange(low, high)) for low, high in ends)
+    train, validation, test = (counts.rows(np.arange(low, high)) for low, high in ends)
     training = bench.fit((train, validation, test), "synthetic", bench.tell)
     tokens = token_table(train, training.scores[-1], training.values[-1][:, 0])
-    tokens = tokens.with_columns(true_difference=pl.Series(data.relevance))
+    tokens = tokens.with_columns(true_difference=pl.Series(relevance))
     table = bins(tokens)
     cloud = tokens.filter(pl.col("true_difference") == 0)["value"].abs().to_numpy().mean()
     spread, width = spread_and_range(table, "value")

@@ -220,12 +220,12 @@ def _beyond(bench: Bench) -> SeedRun:
         bench.part(0.7 * k / len(_RULES), 0.7 * (k + 1) / len(_RULES))(name, 0.0)
         n = bench.settings["documents"]
         sizes = {size: bench.settings[size] for size in ("n_types", "length", "n_relevant")}
-        split = _halves(single_token(2 * n, seed=bench.seed, **sizes, **rule).counts, n)
+        split = _halves(single_token(2 * n, seed=bench.seed, **sizes, **rule)[0], n)
         at[name] = _accuracies(bench, split, k, name)
     table = pl.DataFrame([{"documents": name, **row} for name, row in at.items()])
     # both shapes at each dimension, with v fixed and with v trained
     n = bench.settings["independent_documents"]
-    split = _halves(independent_tokens(2 * n, 400, 50, 200, delta_min=0.05, seed=bench.seed).counts, n)
+    split = _halves(independent_tokens(2 * n, 400, 50, 200, delta_min=0.05, seed=bench.seed)[0], n)
     rows = []
     runs = [(d, v, frozen) for d in bench.settings["dimensions"] for v, frozen in (("fixed", ("v",)), ("trained", ()))]
     for k, (d, v, frozen) in enumerate(runs):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,11 @@ from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.solve import Flow
 from tokensieve.theory.geometry import documents_of, highest
-from tokensieve.theory.limit.certify import LATE_ENOUGH, Fate, FlowLimit
+from tokensieve.theory.limit.certify import LATE_ENOUGH, FlowLimit
 from tokensieve.theory.one_step import OneStep
+
+# What was found about a claim.
+Outcome = Literal["holds", "fails", "hypothesis not met", "needs a longer run"]
 
 
 @dataclass(frozen=True)
@@ -112,15 +115,6 @@ def one_sided(counts: Counts) -> Ints:
     return np.asarray(np.where(seen[0] == 0, 1, 0) - np.where(seen[1] == 0, 1, 0), dtype=np.int64)
 
 
-class Outcome(StrEnum):
-    """What was found about a claim."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    UNMET = "hypothesis not met"
-    LONGER = "needs a longer run"
-
-
 @dataclass(frozen=True)
 class Claim:
     """A claim of the theory or one of its hypotheses, what was found about it, and the reason in words.
@@ -139,7 +133,7 @@ class Claim:
     @property
     def holds(self) -> bool | None:
         """True or False where it was decided, None where it was not, or its hypothesis does not hold."""
-        return {Outcome.HOLDS: True, Outcome.FAILS: False}.get(self.outcome)
+        return {"holds": True, "fails": False}.get(self.outcome)
 
 
 def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
@@ -151,7 +145,7 @@ def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
         name: str, holds: bool, words: str, breaks: NDArray[np.bool_] | None = None, types: tuple[str, ...] = ()
     ) -> None:
         documents = () if breaks is None else tuple(np.flatnonzero(breaks)[:5].tolist())
-        out.append(Claim(name, Outcome.HOLDS if holds else Outcome.FAILS, words, documents, types))
+        out.append(Claim(name, "holds" if holds else "fails", words, documents, types))
 
     held = np.diff(m.indptr)
     lone = f"{np.sum(held == 0)} documents have no known token and {np.sum(held == 1)} hold a single token type"
@@ -203,33 +197,38 @@ def check_claims(step: OneStep, limit: FlowLimit, found: Attended | None, assump
     decided), and what `check_assumptions` returned."""
     choice, _, one_relevant, irrelevant, large_d, _, large_step = (item.holds for item in assumptions)
     # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
-    refuted = Outcome.FAILS if choice and one_relevant and irrelevant and large_step else Outcome.UNMET
+    refuted: Outcome = "fails" if choice and one_relevant and irrelevant and large_step else "hypothesis not met"
     words = (
         f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
         f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} {'holds' if step.bound_holds else 'FAILS'}"
     )
+    one: tuple[Outcome, str]
+    norm: tuple[Outcome, str]
     if not math.isfinite(step.r2):
-        one = (Outcome.UNMET, "α is the same for every token type, so there is no line to fit")
+        one = ("hypothesis not met", "α is the same for every token type, so there is no line to fit")
     elif not step.bound_holds:
-        one = (Outcome.FAILS, words)
+        one = ("fails", words)
     elif step.relative_remainder < 0.5 and step.r2 > 0.9:
-        one = (Outcome.HOLDS, words)
+        one = ("holds", words)
     else:
-        one = (Outcome.UNMET, f"d is not large enough for the remainder to be small; what holds is its bound: {words}")
+        words = f"d is not large enough for the remainder to be small; what holds is its bound: {words}"
+        one = ("hypothesis not met", words)
     flow = limit.flow
-    if limit.fate is Fate.UNDECIDED:
-        norm = (Outcome.LONGER, limit.reason)
-    elif limit.fate is not Fate.POINT:
-        norm = (Outcome.HOLDS, f"{flow.verdict}: {flow.reason}")
+    if limit.fate == "not decided":
+        norm = ("needs a longer run", limit.reason)
+    elif limit.fate != "converges to a point":
+        norm = ("holds", f"{flow.verdict}: {flow.reason}")
     elif not large_d:
-        norm = (Outcome.UNMET, f"d is not large; instead p converges to a finite point: {flow.reason}")
+        norm = ("hypothesis not met", f"d is not large; instead p converges to a finite point: {flow.reason}")
     else:
-        norm = (Outcome.FAILS, f"{flow.verdict}: {flow.reason}")
+        norm = ("fails", f"{flow.verdict}: {flow.reason}")
+    matter: tuple[Outcome, str]
+    important: tuple[Outcome, str]
     if found is None:
-        matter = important = (Outcome.LONGER, limit.reason)
+        matter = important = ("needs a longer run", limit.reason)
     else:
         matter, important = _selected_tokens(limit, found, refuted)
-    names = {
+    names: dict[str, tuple[Outcome, str]] = {
         "one step aligns each embedding with v in proportion to α (Lemma 4.1)": one,
         "‖p‖ grows without bound (Lemma 4.2)": norm,
         "only selected tokens matter in the limit (Lemma 4.4)": matter,
@@ -243,26 +242,27 @@ def _selected_tokens(
     limit: FlowLimit, found: Attended, refuted: Outcome
 ) -> tuple[tuple[Outcome, str], tuple[Outcome, str]]:
     """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit contradicts."""
+    matter: tuple[Outcome, str]
     words = f"predictions are within {found.limit_error:.3g} of the mean value of selected tokens"
-    if limit.fate is Fate.POINT:
-        matter = (Outcome.UNMET, "p does not diverge: every token keeps some of the attention")
+    if limit.fate == "converges to a point":
+        matter = ("hypothesis not met", "p does not diverge: every token keeps some of the attention")
     elif limit.face is not None and limit.face.dimension:
         matter = (refuted, f"{words}; {found.ties} documents select several types, which keep finite score gaps")
     elif found.limit_error < 1e-3:
-        matter = (Outcome.HOLDS, words)
+        matter = ("holds", words)
     else:
         wait = float(limit.flow.log_time[-1]) + math.log(found.limit_error / 1e-3)
-        matter = (Outcome.LONGER, f"{words}, and fall like 1/t: follow the flow to log t ≈ {wait:.3g}")
+        matter = ("needs a longer run", f"{words}, and fall like 1/t: follow the flow to log t ≈ {wait:.3g}")
     if not found.important_documents:
-        return matter, (Outcome.UNMET, "no document holds an important token")
+        return matter, ("hypothesis not met", "no document holds an important token")
     words = (
         f"{found.all_share:.1%} of the {found.important_documents} documents with important tokens select all of them"
     )
-    if limit.fate is Fate.POINT:
-        return matter, (Outcome.UNMET, f"p does not diverge; at its limit {words}")
+    if limit.fate == "converges to a point":
+        return matter, ("hypothesis not met", f"p does not diverge; at its limit {words}")
     if found.all_share == 1.0:
-        return matter, (Outcome.HOLDS, f"{words}, at ‖p‖ = {limit.flow.norm[-1]:.5g}")
-    if refuted is Outcome.UNMET:
+        return matter, ("holds", f"{words}, at ‖p‖ = {limit.flow.norm[-1]:.5g}")
+    if refuted == "hypothesis not met":
         words += f"; {found.any_share:.1%} select at least one"
     return matter, (refuted, words)
 
@@ -270,10 +270,10 @@ def _selected_tokens(
 def _direction(limit: FlowLimit, refuted: Outcome) -> tuple[Outcome, str]:
     """Theorem 4.3; `refuted`: what it is where the limit contradicts it."""
     margin = limit.margin
-    if limit.fate is Fate.UNDECIDED:
-        return Outcome.LONGER, limit.reason
-    if limit.fate is Fate.POINT or margin is None or limit.direction is None:
-        return Outcome.UNMET, "p converges to a finite point; the max-margin statement does not apply"
+    if limit.fate == "not decided":
+        return "needs a longer run", limit.reason
+    if limit.fate == "converges to a point" or margin is None or limit.direction is None:
+        return "hypothesis not met", "p converges to a finite point; the max-margin statement does not apply"
     angle, slope, error = limit.flow.agreement(limit.direction)
     words = f"angle {angle:.3g} rad at ‖p‖ = {limit.flow.norm[-1]:.5g}, "
     if math.isfinite(slope):
@@ -288,5 +288,5 @@ def _direction(limit: FlowLimit, refuted: Outcome) -> tuple[Outcome, str]:
         words = f"{limit.face.dimension} finite gaps, which the margin problem keeps equal; {words}"
     # Confirmed by an angle that is small and falls, or by a prediction that the curve follows.
     if (angle <= 0.01 and slope < -0.5) or limit.compared[2] < 0.01:
-        return Outcome.HOLDS, words
-    return Outcome.LONGER, f"{words}; follow the flow to log t > {LATE_ENOUGH:g}, or to twice its norm"
+        return "holds", words
+    return "needs a longer run", f"{words}; follow the flow to log t > {LATE_ENOUGH:g}, or to twice its norm"

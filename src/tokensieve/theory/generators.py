@@ -11,8 +11,6 @@ Its options relax the assumption one at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -23,26 +21,15 @@ from tokensieve.text.counts import Counts, Floats, Ints
 _EMPTY = -1
 
 
-@dataclass(frozen=True)
-class TokenData:
-    """Generated documents and the truth about their token types.
-
-    Attributes:
-        counts: n documents over |S| types; classes "-1" and "+1".
-        relevance: shape (|S|,): δ_s of `independent_tokens`; +1, −1 or 0 in `single_token`. Types that carry the label only
-            jointly with another (negator, xor) have 0.
-    """
-
-    counts: Counts
-    relevance: Floats
-
-
 def independent_tokens(
     n: int, n_types: int, length: int, n_irrelevant: int, delta_min: float = 0.1, seed: int = 0
-) -> TokenData:
+) -> tuple[Counts, Floats]:
     """n ≥ 2 documents of T = `length` independent tokens given the label.
 
     Of |S| = `n_types` types `n_irrelevant` have δ_s = 0; the others come in ± pairs with |δ_s| from `delta_min` to 1.
+
+    Returns:
+        The documents, with classes "-1" and "+1", and δ, shape (|S|,).
 
     Raises:
         InputError: sizes that cannot be met.
@@ -63,7 +50,7 @@ def independent_tokens(
         weights = 1 + (2 * k - 1) * delta
         matrix[labels == k] = rng.multinomial(length, weights / weights.sum(), size=int(np.sum(labels == k)))
     names = _names({"positive": relevant // 2, "negative": relevant // 2, "irrelevant": n_irrelevant})
-    return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta)
+    return Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta
 
 
 def single_token(
@@ -75,7 +62,7 @@ def single_token(
     leak: float = 0.0,
     label_rule: str = "token",
     seed: int = 0,
-) -> TokenData:
+) -> tuple[Counts, Floats]:
     """Documents that satisfy Assumption 1 exactly, or relax one part of it.
 
     Document pairs (+, −) share length − m irrelevant tokens, all distinct; each then holds its own m relevant ones.
@@ -90,6 +77,9 @@ def single_token(
         label_rule: "token" (Assumption 1); "negation": every fourth pair holds a negator in place of one irrelevant token,
             which reverses the sign of its relevant token; "xor": a document holds one token of each group and the label is the
             product of their signs, so that every α_s is zero in expectation.
+
+    Returns:
+        The documents, and for each type +1, −1, or 0 (irrelevant, or carrying the label only jointly with another), shape (|S|,).
 
     Raises:
         InputError: sizes that cannot be met.
@@ -129,7 +119,7 @@ def single_token(
     kinds = ("first", "second") if pair else ("positive", "negative")
     names = _names({kinds[0]: half, kinds[1]: half, "irrelevant": irrelevant})
     names += ["negator"] * (label_rule == "negation")
-    return TokenData(Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs)
+    return Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs
 
 
 def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int, leak: float, label_rule: str) -> None:

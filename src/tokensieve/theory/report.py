@@ -11,7 +11,6 @@ from tokensieve import __version__
 from tokensieve.blocks import Block, Column, Columns, Medium, Picture, Report, Section, Style, Table, Terms, Text
 from tokensieve.escape import shown
 from tokensieve.theory.claims import Outcome
-from tokensieve.theory.limit.certify import Fate
 
 if TYPE_CHECKING:
     from tokensieve.theory.verify import Verification
@@ -19,18 +18,18 @@ if TYPE_CHECKING:
 _PAGE: tuple[Medium, ...] = ("html", "markdown")
 # How a claim's outcome is set, and what the verdict says of one such claim and of several.
 _OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
-    Outcome.HOLDS: ("good", "", ""),
-    Outcome.FAILS: ("bad", "fails", "fail"),
-    Outcome.UNMET: ("plain", "has a hypothesis that is not met", "have a hypothesis that is not met"),
-    Outcome.LONGER: ("warning", "needs a longer run", "need a longer run"),
+    "holds": ("good", "", ""),
+    "fails": ("bad", "fails", "fail"),
+    "hypothesis not met": ("plain", "has a hypothesis that is not met", "have a hypothesis that is not met"),
+    "needs a longer run": ("warning", "needs a longer run", "need a longer run"),
 }
 _MEANS = {
-    Fate.POINT: "p stops growing: attention settles at fixed weights, and every token keeps some of it.",
-    Fate.FINITE_GAPS: "p grows without end. In each document attention concentrates on its selected tokens and splits "
-    "between them in fixed proportions; all other tokens lose theirs.",
-    Fate.MAX_MARGIN: "p grows without end and separates the selected token of each document from all others by the "
+    "converges to a point": "p stops growing: attention settles at fixed weights, and every token keeps some of it.",
+    "diverges along p̂ with finite gaps": "p grows without end. In each document attention concentrates on its "
+    "selected tokens and splits between them in fixed proportions; all other tokens lose theirs.",
+    "diverges, Theorem 4.3": "p grows without end and separates the selected token of each document from all others by the "
     "largest margin, as Theorem 4.3 states.",
-    Fate.UNDECIDED: "This run could not certify where attention ends up.",
+    "not decided": "This run could not certify where attention ends up.",
 }
 _TERMS = (
     (
@@ -69,8 +68,8 @@ def report_of(found: Verification) -> Report:
     """Verdicts, hypotheses, pictures and certificates of a verification."""
     counts, step, limit = found.counts, found.step, found.limit
     total = len(found.claims)
-    sizes = {one: sum(claim.outcome is one for claim in found.claims) for one in _OUTCOMES}
-    hold = sizes.pop(Outcome.HOLDS)
+    sizes = {one: sum(claim.outcome == one for claim in found.claims) for one in _OUTCOMES}
+    hold = sizes.pop("holds")
     parts = [f"All {total} claims hold" if hold == total else f"{hold} of {total} claims hold"]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     first, second = (shown(name, 40) for name in counts.classes)
@@ -78,7 +77,7 @@ def report_of(found: Verification) -> Report:
     if counts.classes != ("-1", "+1"):
         lead += f"; y = +1 means {second}, y = −1 means {first}"
     start = [Text(f"{lead}.", "lead"), *(Text(shown(note, 300), "warning") for note in found.notes)]
-    if limit.fate is Fate.UNDECIDED and "--max-seconds" in limit.reason:
+    if limit.fate == "not decided" and "--max-seconds" in limit.reason:
         words = "The time limit ended this run before a limit was certified. Allow more with --max-seconds; "
         start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
     ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]

@@ -28,7 +28,7 @@ from tokensieve.theory.claims import Attended, Claim, check_assumptions, check_c
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import top_mask
-from tokensieve.theory.limit.certify import Fate, FlowLimit, find_limit
+from tokensieve.theory.limit.certify import FlowLimit, find_limit
 from tokensieve.theory.limit.margin import Margin
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
@@ -66,7 +66,7 @@ class Verification:
     seconds: dict[str, float]
 
     def __repr__(self) -> str:
-        return f"Verification({'; '.join(f'{claim.name}: {claim.outcome.value}' for claim in self.claims)}; {self.limit!r})"
+        return f"Verification({'; '.join(f'{claim.name}: {claim.outcome}' for claim in self.claims)}; {self.limit!r})"
 
     @property
     def flow(self) -> Flow:
@@ -92,7 +92,7 @@ class Verification:
     def finite_gaps(self) -> pl.DataFrame:
         """The finite score gaps: token, below (the one below it), gap in nats, documents that select both; most documents first."""
         schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
-        if self.limit.fate is Fate.POINT:
+        if self.limit.fate == "converges to a point":
             return pl.DataFrame(schema=schema)
         E = self.embeddings if self.flow.basis is None else self.embeddings @ self.flow.basis
         gaps, names = self.limit.finite_gaps(self.counts, E), self.counts.tokens
@@ -251,7 +251,7 @@ class Verification:
         """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is certified."""
         counts, m, limit, flow = self.counts, self.counts.matrix, self.limit, self.flow
         face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
-        if limit.fate is Fate.UNDECIDED or face is None or finite is None:
+        if limit.fate == "not decided" or face is None or finite is None:
             return {}
         arrays = {
             "indptr": m.indptr,
@@ -362,8 +362,8 @@ def verify(
     with stage("faces"):
         limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
         # A curve alone shows neither divergence nor convergence, however long it is.
-        flow, certain = limit.flow, limit.fate is not Fate.UNDECIDED
-        verdict = UNDECIDED if not certain else FINITE if limit.fate is Fate.POINT else "diverges"
+        flow, certain = limit.flow, limit.fate != "not decided"
+        verdict = UNDECIDED if not certain else FINITE if limit.fate == "converges to a point" else "diverges"
         if verdict != flow.verdict:
             ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
             limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
@@ -373,7 +373,7 @@ def verify(
         if certain:
             # The highest types of a finite limit, the tied types of a diverging one.
             end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
-            diverges = limit.face is not None and limit.fate is not Fate.POINT
+            diverges = limit.face is not None and limit.fate != "converges to a point"
             mask = limit.face.mask if limit.face is not None and diverges else top_mask(counts, E @ end)
             found = Attended.of(counts, E, w, limit.flow, mask, important)
             # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
@@ -400,7 +400,7 @@ def _data(
         n, types = settings.documents, settings.types
         tokens = n * settings.length
         check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
-        counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed).counts
+        counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed)[0]
         return "generated documents that satisfy Assumption 1", counts, np.arange(1, n + 1), []
     if isinstance(source, Counts):
         return "documents", source, np.arange(1, source.n_documents + 1), []

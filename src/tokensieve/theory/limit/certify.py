@@ -18,7 +18,7 @@ import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 
@@ -42,13 +42,8 @@ _ALLOWED = 2e-2
 _CONFIRMED, _CERTIFIED = 1e-3, 1e-6
 
 
-class Fate(StrEnum):
-    """What becomes of p."""
-
-    POINT = "converges to a point"
-    FINITE_GAPS = "diverges along p̂ with finite gaps"
-    MAX_MARGIN = "diverges, Theorem 4.3"
-    UNDECIDED = "not decided"
+# What becomes of p.
+Fate = Literal["converges to a point", "diverges along p̂ with finite gaps", "diverges, Theorem 4.3", "not decided"]
 
 
 @dataclass(frozen=True)
@@ -230,7 +225,7 @@ class FlowLimit:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"FlowLimit({self.fate.value}: {self.reason})"
+        return f"FlowLimit({self.fate}: {self.reason})"
 
     @property
     def changes(self) -> list[tuple[float, float, int]]:
@@ -300,7 +295,7 @@ def find_limit(
         found = _point(land, flow)
     elif not flow.log_time[-1] >= 12:
         ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
-        found = FlowLimit(Fate.UNDECIDED, f"{ends}; allow more with --max-norm or --max-seconds", flow)
+        found = FlowLimit("not decided", f"{ends}; allow more with --max-norm or --max-seconds", flow)
     else:
         with few_threads(counts.matrix.nnz, land.E.size):
             found = _diverging(land, E, flow, started + seconds, progress)
@@ -312,7 +307,9 @@ def _point(land: Landscape, flow: Flow) -> FlowLimit:
     assert flow.limit is not None
     z = flow.limit if flow.basis is None else flow.basis.T @ flow.limit
     face = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
-    return FlowLimit(Fate.POINT, flow.reason, flow, face, Equilibrium.near(land, face, z) if face.dimension else None)
+    return FlowLimit(
+        "converges to a point", flow.reason, flow, face, Equilibrium.near(land, face, z) if face.dimension else None
+    )
 
 
 def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress: Progress | None) -> FlowLimit:
@@ -346,18 +343,18 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
     if not prediction.phases:
         late = time.monotonic() > deadline or flow.seconds >= flow.settings.max_seconds
         words = f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
-        return FlowLimit(Fate.UNDECIDED, _LATE if late else words, flow, prediction=prediction)
+        return FlowLimit("not decided", _LATE if late else words, flow, prediction=prediction)
     for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
             prediction.extend(far, deadline, progress)
         limit = replace(_certified(land, flow, prediction, deadline), prediction=prediction, compared=compared)
-        if prediction.trouble or limit.fate is not Fate.UNDECIDED:
+        if prediction.trouble or limit.fate != "not decided":
             break
-    if limit.fate is not Fate.UNDECIDED and not error <= _ALLOWED:
+    if limit.fate != "not decided" and not error <= _ALLOWED:
         reason = (
             f"the prediction from log t = {compared[0]:.4g} misses the flow by {error:.2g}; a longer flow would decide"
         )
-        return replace(limit, fate=Fate.UNDECIDED, reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
+        return replace(limit, fate="not decided", reason=f"{reason} (otherwise: {limit.fate}, {limit.reason})")
     return limit
 
 
@@ -365,13 +362,13 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
     face, phi = phase.face, phase.slow
-    limit = FlowLimit(Fate.UNDECIDED, prediction.trouble, flow, face, phase.finite)
+    limit = FlowLimit("not decided", prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
-        return replace(limit, fate=Fate.POINT, reason=rests)
+        return replace(limit, fate="converges to a point", reason=rests)
     begun = time.monotonic()
     margin = max_margin(land.counts, land.E, face.mask, near=phase.points[-1], max_seconds=max(deadline - begun, 1.0))
     spent = {"margin": time.monotonic() - begun}
@@ -405,7 +402,9 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         words += "; p̂ is not the max-margin direction, from which a pulling pair keeps the flow away"
     return replace(
         limit,
-        fate=Fate.MAX_MARGIN if k == 0 and is_max_margin and balance.pulling == 0 else Fate.FINITE_GAPS,
+        fate="diverges, Theorem 4.3"
+        if k == 0 and is_max_margin and balance.pulling == 0
+        else "diverges along p̂ with finite gaps",
         reason=words,
         balance=balance,
         is_max_margin=is_max_margin,
