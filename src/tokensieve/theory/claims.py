@@ -1,9 +1,7 @@
 """What a limit selects, which hypotheses of the theory hold on a data set, and what was found about each of its claims.
 
-Assumption 1 of Wu et al. (NeurIPS 2025): every document holds exactly one completely positive or completely negative token, and
-all its other tokens are irrelevant (α_s = 0). Lemma 4.1 needs a large d; Theorem 4.3 needs a large first step as well. A claim
-about the limit is decided by the certified limit, never refuted by a curve that is too short. Where a hypothesis of a claim does
-not hold, the claim is neither confirmed nor refuted: what is true instead is stated.
+A claim about the limit is decided by the certified limit, never refuted by a curve that is too short. Where one of its hypotheses
+does not hold, the claim is neither confirmed nor refuted: what is true instead is stated.
 """
 
 from __future__ import annotations

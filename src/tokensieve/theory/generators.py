@@ -1,13 +1,4 @@
-"""Token-level data whose truth is known: the two synthetic set-ups of the theory, and their relaxations.
-
-`independent_tokens`: tokens drawn independently given the label, P(s | y) ∝ 1 + y δ_s over types of equal base rate, with
-δ_s = 0 for the irrelevant set and ± pairs spread over [δ_min, 1] for the others. Σ_s δ_s = 0, so under equal classes δ_s is
-exactly the posterior difference P(1|s) − P(0|s). The paper's own generator (its equation 15) differs in detail.
-
-`single_token`: satisfies Assumption 1 of Wu et al. (NeurIPS 2025) exactly: every document holds one completely positive or
-completely negative token, and documents come in ± pairs that share all their other tokens, so those have α_s = 0 exactly.
-Its options relax the assumption one at a time.
-"""
+"""Token-level data whose truth is known: the two synthetic set-ups of the theory, and their relaxations."""
 
 from __future__ import annotations
 
@@ -24,9 +15,10 @@ _EMPTY = -1
 def independent_tokens(
     n: int, n_types: int, length: int, n_irrelevant: int, delta_min: float = 0.1, seed: int = 0
 ) -> tuple[Counts, Floats]:
-    """n ≥ 2 documents of T = `length` independent tokens given the label.
+    """n ≥ 2 documents of T = `length` independent tokens given the label, P(s | y) ∝ 1 + y δ_s.
 
-    Of |S| = `n_types` types `n_irrelevant` have δ_s = 0; the others come in ± pairs with |δ_s| from `delta_min` to 1.
+    Of |S| = `n_types` types `n_irrelevant` have δ_s = 0; the others come in ± pairs with |δ_s| from `delta_min` to 1. Under equal
+    classes δ_s is the posterior difference P(1|s) − P(0|s). The paper's own generator (its equation 15) differs in detail.
 
     Returns:
         The documents, with classes "-1" and "+1", and δ, shape (|S|,).
@@ -63,9 +55,10 @@ def single_token(
     label_rule: str = "token",
     seed: int = 0,
 ) -> tuple[Counts, Floats]:
-    """Documents that satisfy Assumption 1 exactly, or relax one part of it.
+    """Documents that satisfy Assumption 1 of Wu et al. (NeurIPS 2025) exactly, or relax one part of it.
 
-    Document pairs (+, −) share length − m irrelevant tokens, all distinct; each then holds its own m relevant ones.
+    Document pairs (+, −) share length − m irrelevant tokens, all distinct, so those have α_s = 0 exactly; each then holds its own m
+    relevant ones.
 
     Args:
         n: documents; every relevant type is used, so at least n_relevant.

@@ -53,13 +53,6 @@ def top_mask(counts: Counts, u: Floats) -> NDArray[np.bool_]:
     return np.asarray(level == highest(counts, level)[documents_of(counts)])
 
 
-def top_types(counts: Counts, u: Floats) -> Ints:
-    """The type of highest score of each document, shape (n,); −1 for a document without types."""
-    out, best = np.full(counts.n_documents, -1, np.int64), top_mask(counts, u)
-    out[documents_of(counts)[best]] = counts.matrix.indices[best]
-    return out
-
-
 def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
     """Σ_j weight_j D_j D_jᵀ with D_j = F_a − F_b, through the groups' weighted Laplacian."""
     nodes, ends = np.unique(pairs, return_inverse=True)

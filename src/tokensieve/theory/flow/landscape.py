@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError, LinAlgWarning
 from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import documents_of, laplacian_form, span_of
+from tokensieve.theory.geometry import documents_of, laplacian_form, span_of, top_mask
 
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
@@ -157,6 +157,12 @@ class Landscape:
     def overlooked(self, p: Floats) -> float:
         """No force is left out."""
         return -math.inf
+
+    def top_types(self, p: Floats) -> Ints:
+        """The type of highest score of each document, shape (n,); −1 for a document without types."""
+        best, out = top_mask(self.counts, self.E @ p), np.full(self.counts.n_documents, -1, np.int64)
+        out[documents_of(self.counts)[best]] = self.counts.matrix.indices[best]
+        return out
 
     def slope(self, p: Floats) -> tuple[Floats, float]:
         """−∇L/‖∇L‖ and log‖∇L‖."""

@@ -1,16 +1,9 @@
-"""Gradient flow of the `<cls>` vector with the embeddings fixed, followed in the logarithm of time.
+"""Gradient flow of the `<cls>` vector with the embeddings fixed, followed in the clock τ = log t: dp/dτ = −e^τ ∇L(p).
 
-In the clock τ = log t the flow dp/dt = −∇L(p) is dp/dτ = −e^τ ∇L(p). A score gap that diverges grows like τ, so that the
-right-hand side stays of the size of p/τ however small the gradient is: the step sizes do not have to grow with t, and norms in
-the ten thousands (t = e^{thousands}) are reached. e^τ and ‖∇L‖ meet as logarithms only; neither is ever formed.
-
-What has settled is stiff, with curvatures of e^τ. SciPy's BDF (implicit, orders 1 to 5, error-controlled) follows it with the
-exact Hessian: a gradient flow has real eigenvalues, where BDF is stable. Settled gaps leave their rounding error in the gradient,
-which e^τ magnifies; from log t = 20 on the flow is therefore followed in the coordinates of `split`, whose basis is chosen anew
-whenever other ties have settled. The basis changes no term of the flow, only the digits that are lost.
-
-Where p converges to a finite point, Newton's method from the curve finds it: a Hessian that is positive wherever a score gap can
-move, no gap moved by more than a tenth of a nat, and t·curvature > 3 are the verdict "finite limit".
+A score gap that diverges grows like τ, so that the right-hand side stays of the size of p/τ and norms in the ten thousands
+(t = e^{thousands}) are reached. e^τ and ‖∇L‖ meet as logarithms only. What has settled is stiff, with curvatures of e^τ: SciPy's
+BDF follows it with the exact Hessian. Settled gaps leave their rounding error in the gradient, which e^τ magnifies; from log t = 20
+on the flow is therefore followed in the coordinates of `split`. They change no term of the flow, only the digits that are lost.
 """
 
 from __future__ import annotations
@@ -40,8 +33,6 @@ from tokensieve.theory.settings import VerifySettings
 LEG = 50
 # What a checkpoint keeps of a curve, one row per accepted step.
 _COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
-
-
 # A verdict; that p diverges is for `limit.certify` to say, no curve is long enough for that.
 FINITE, UNDECIDED = "finite limit", "undecided at the budget"
 
@@ -282,13 +273,18 @@ class _Curve:
             if self.limit is not None:
                 distance = float(np.linalg.norm(self.limit - z))
                 return FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
-        if stuck and not self._looked_again():
+        # Ties that have settled meanwhile may explain why the curve is stuck.
+        flow = self._flow
+        if stuck and not (flow.look() if isinstance(flow, SplitFlow) else self._split().face.dimension > 0):
             return UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
             return UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
-        tied = isinstance(self._flow, SplitFlow) and self._flow.face.dimension > 0
-        if tied and self.log_time >= settings.max_log_time:
+        if (
+            isinstance(self._flow, SplitFlow)
+            and self._flow.face.dimension > 0
+            and self.log_time >= settings.max_log_time
+        ):
             words = "score gaps have settled, and the curve was followed far enough to certify a limit"
             return UNDECIDED, f"{words} {at}"
         return None
@@ -305,10 +301,6 @@ class _Curve:
     def _split(self) -> SplitFlow:
         self._flow = SplitFlow(self._land, self.z, self.log_time, self.log_time, self._settings.tolerance)
         return self._flow
-
-    def _looked_again(self) -> bool:
-        """Whether ties that have settled meanwhile explain why the curve is stuck."""
-        return self._flow.look() if isinstance(self._flow, SplitFlow) else self._split().face.dimension > 0
 
     def _finite_limit(self) -> Floats | None:
         """A strict local minimum that Newton's method reaches, or None."""

@@ -39,7 +39,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import Integrator, Landscape, SplitLandscape
-from tokensieve.theory.geometry import documents_of, highest, laplacian_form, span_of, top_types
+from tokensieve.theory.geometry import documents_of, highest, laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -104,7 +104,7 @@ class Face:
         curvature is below e^{_SETTLED}. A gap that grows like log t has a product of about one at any time."""
         counts, E = land.counts, land.E
         m, document, u = counts.matrix, documents_of(counts), E @ z
-        top = top_types(counts, u)[document]
+        top = land.top_types(z)[document]
         # A weight that is behind the largest of its document by less than half of log t may be tied.
         level = u[m.indices] + np.log(m.data)
         mask = (level > highest(counts, level)[document] - 0.5 * log_time) | (m.indices == top)

@@ -27,7 +27,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
 from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow
-from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of, top_types
+from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
 
 # Why a prediction that was given up ended.
@@ -135,7 +135,7 @@ class _Prediction:
         points = q @ face.outside.T + finite.z
         # Before the first phase stands the point that it began with.
         earlier = self.phases[-1].points[-1] if self.phases else self._z
-        highest = [top_types(self._land.counts, self._land.E @ p) for p in (earlier, points[0])]
+        highest = [self._land.top_types(p) for p in (earlier, points[0])]
         if self._between:
             local, when = zip(*self._between, strict=True)
             points, times = np.concatenate([local, points]), np.concatenate([when, times])

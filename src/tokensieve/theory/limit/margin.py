@@ -4,15 +4,13 @@ Theorem 4.3 of Wu, Shevchenko, Oymak, Mondelli (NeurIPS 2025): if p_t/‖p_t‖ 
 
     p_∞ = argmin ½‖p‖²   s.t.  pᵀ(E_s − E_r) ≥ 1  for all s ∈ S_X, r ∈ X ∖ S_X, all documents X,
 
-over distinct token types, so that a type that occurs in a document twice never constrains against itself. S_X is what p_∞ itself
-selects, so that the types of one S_X have equal scores: pᵀ(E_s − E_{s'}) = 0 for all s, s' ∈ S_X. The problem is therefore solved
-on V^⊥, V the span of these differences, where they are exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with D_i the
-part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
+over distinct token types. S_X is what p_∞ itself selects, so that the types of one S_X have equal scores; the problem is therefore
+solved on V^⊥, V the span of their differences, where these are exactly zero. Dual: maximise Σ_i λ_i − ½‖Dᵀλ‖² over λ ≥ 0, with
+D_i the part of E_s − E_r in V^⊥; at the optimum p_∞ = Dᵀλ.
 
-Constraints are generated: only pairs that a solution violated are ever written down. They go to a dual active set, which takes
-them in where the last ones left it; what it cannot solve or prove to rounding goes to Lawson & Hanson's least distance programming.
-The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only with a convex combination of the D_i
-that is zero to rounding: a merely short one proves no more than a large ‖p‖.
+Only pairs that a solution violated are ever written down. They go to a dual active set; what it cannot solve or prove to rounding
+goes to least distance programming. The certificate is recomputed from scratch over all constraints. "Infeasible" is a verdict only
+with a convex combination of the D_i that is zero to rounding: a merely short one proves no more than a large ‖p‖.
 """
 
 from __future__ import annotations
