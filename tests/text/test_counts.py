@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, find, tally
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
 
@@ -43,3 +45,56 @@ def test_what_cannot_be_counts(matrix: Any, labels: list[int], tokens: list[str]
 def test_signs_need_two_classes() -> None:
     with pytest.raises(InputError, match="two classes"):
         _ = Counts.from_matrix(MATRIX, [0, 1, 2], ("a", "b", "c")).signs
+
+
+# ---- counting the types of each document
+
+
+def test_tally_by_hand() -> None:
+    types = np.array([[2, -1], [0, 3], [2, 3], [1, -1]], dtype=np.int32)
+    found = tally(types, np.array([0, 0, 3, 3, 4]), 5)
+    assert found.toarray().tolist() == [[0] * 5, [1, 0, 2, 2, 0], [0] * 5, [0, 1, 0, 0, 0]]
+    assert found.indices.tolist() == [0, 2, 3, 1]
+    assert found.indptr.dtype == found.indices.dtype == np.int32
+
+
+@given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 40))
+@settings(deadline=None)
+def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> None:
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(0, 12, rng.integers(0, 9)))]).astype(np.int64)
+    types = rng.integers(-1, n_types, (starts[-1], levels)).astype(np.int32)
+    found = tally(types, starts, n_types)
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts) * levels)
+    known = types.ravel() >= 0
+    entries = (np.ones(int(known.sum())), (rows[known], types.ravel()[known]))
+    expected = sp.csr_array(sp.coo_array(entries, shape=(len(starts) - 1, n_types)))
+    for name in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    assert found.has_canonical_format
+    assert sp.csr_array((found.data, found.indices, found.indptr), shape=found.shape).has_canonical_format
+
+
+def test_tally_of_nothing_known() -> None:
+    assert tally(np.full((3, 1), -1, np.int32), np.array([0, 3]), 0).shape == (1, 1)
+    assert tally(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
+
+
+@given(st.lists(st.integers(0, 2**62), unique=True, max_size=50), st.integers(0, 2**31))
+@settings(deadline=None)
+def test_what_is_found_is_where_it_lies(keys: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wanted = np.concatenate([rng.permutation(keys), rng.integers(-3, 2**62, 20)]).astype(np.int64)
+    place = {key: i for i, key in enumerate(keys)}
+    assert find(np.array(keys, dtype=np.int64), wanted).tolist() == [place.get(int(key), -1) for key in wanted]
+
+
+def test_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    keys = np.unique(rng.integers(0, 10**9, 5_000))
+    wanted = np.where(rng.random(250_000) < 0.5, rng.choice(keys, 250_000), rng.integers(-1, 10**9, 250_000))
+    found = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr("tokensieve.text.counts.cpu_count", lambda cores=cores: cores)
+        found.append(find(keys, wanted).tobytes())
+    assert found[0] == found[1] == found[2]

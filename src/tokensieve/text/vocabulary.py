@@ -1,6 +1,6 @@
 """The vocabulary: which words, n-grams and features of formatting are token types, and how often each occurs in each document.
 
-Everything is sorting and binary search over integer ids. A corpus is a run of chunks, in memory, in files or on a cluster: document
+Everything is sorting and look-ups of integer ids. A corpus is a run of chunks, in memory, in files or on a cluster: document
 frequencies are sums over them, and counts are blocks of rows.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints
+from tokensieve.text.counts import Counts, Ints, find, tally
 from tokensieve.text.formatting import Bits, formatting_bits, formatting_names, is_formatting
 from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, storing
 from tokensieve.text.table import text_series
@@ -190,10 +190,7 @@ class Vocabulary:
         base = len(self.words)
         level: NDArray[np.int32] = out[:, 0]
         for n, keys in enumerate(self.grams, start=1):
-            wanted = pl.DataFrame({"key": _gram_keys(level, out[:, 0], stream.documents, len(self.words))})
-            known = pl.DataFrame({"key": keys, "at": np.arange(len(keys), dtype=np.int32)})
-            found = wanted.join(known, on="key", how="left", maintain_order="left")["at"]
-            level = found.fill_null(-1).to_numpy()
+            level = find(keys, _gram_keys(level, out[:, 0], stream.documents, len(self.words)))
             out[:, n] = np.where(level >= 0, level + base, -1)
             base += len(keys)
         return out
@@ -234,7 +231,7 @@ class Vocabulary:
             return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        counts = _tally(types, stream.starts, self.n_words)
+        counts = tally(types, stream.starts, self.n_words)
         if self.formatting:  # each with count 1, behind the columns of the words
             assert bits is not None
             place = {name: i for i, name in enumerate(formatting_names(_fields_of(self.tokenizer)))}
@@ -274,7 +271,7 @@ def _fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
-    matrix = _tally(stream.ids[:, None], stream.starts, len(stream.words))
+    matrix = tally(stream.ids[:, None], stream.starts, len(stream.words))
     found = np.bincount(matrix.indices, minlength=len(stream.words))
     return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
 
@@ -283,16 +280,6 @@ def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     """The number of documents that contain each n-gram one word longer than those of `known`."""
     keys, found = _document_frequencies(known.longer(stream), stream.documents, stream.n_documents)
     return Frequencies(pl.Series(keys, dtype=pl.Int64), found)
-
-
-def _tally(types: NDArray[np.int32], starts: Ints, n_types: int) -> sp.csr_array:
-    """How often each type, shape (tokens, levels), −1 for none, occurs in each document: CSR (n, |S|), indices sorted."""
-    flat = types.ravel()
-    ends = np.concatenate([[0], np.cumsum(flat >= 0)])[starts * types.shape[1]]
-    ends = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
-    matrix = sp.csr_array((np.ones(ends[-1]), flat[flat >= 0], ends), shape=(len(starts) - 1, max(n_types, 1)))
-    matrix.sum_duplicates()
-    return matrix
 
 
 def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[Ints, Ints]:
