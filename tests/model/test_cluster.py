@@ -31,7 +31,7 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
-from tokensieve.model.partitions import Piece, pieces_of, with_quotes
+from tokensieve.model.partitions import Piece, pieces_of
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -312,7 +312,6 @@ def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monk
     monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)  # blocks end within records
     found = pieces_of(path, pieces)
     assert len(found) == pieces and isinstance(found[0], Piece)
-    found = with_quotes(found, [piece.quotes() for piece in found])
     tables = [piece.table(ReadSettings()) for piece in found]
     texts = [text for table in tables for batch in table.read(["text"]) for text in batch["text"]]
     assert texts == frame["text"].to_list()

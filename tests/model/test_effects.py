@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokensieve.model.attention import answers, attention, attention_sums, effects
+from tokensieve.model.attention import Model, answers, attention, attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.text import counts as counts_module
 from tokensieve.text.counts import Counts
@@ -29,6 +30,12 @@ def problem(
     matrix[0], matrix[1], matrix[1, 2], matrix[:, -1] = 0, 0, 3, 0
     counts = Counts.from_matrix(matrix, np.zeros(n, int), ("",))
     return counts, rng.normal(scale=spread, size=types), rng.normal(size=(types, heads)), rng.normal(size=heads)
+
+
+def effects(
+    matrix: sp.csr_array, u: np.ndarray, w: np.ndarray, prior: np.ndarray, sink: float | None = None
+) -> dict[str, np.ndarray]:
+    return Model(np.arange(2), u, w, prior, np.arange(len(u)).astype(str), sink=sink).effects(matrix)
 
 
 def by_deletion(counts: Counts, u: np.ndarray, w: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -227,8 +234,6 @@ def test_means_over_no_document_are_null() -> None:
 def test_counts_are_read_as_texts_are() -> None:
     model = AttentionClassifier(min_documents=1).fit(TEXTS[:6] * 5, ["good", "good", "bad", "bad", "bad", "bad"] * 5)
     matrix, _ = model.counts_of(TEXTS)
-    other = AttentionClassifier()
-    other.classes_, other.vocabulary_, other.n_features_in_ = model.classes_, None, matrix.shape[1]
-    other.scores_, other.values_, other.prior_, other.sink_ = model.scores_, model.values_, model.prior_, model.sink_
+    other = AttentionClassifier.of(replace(model.trained_, vocabulary=None))
     assert other.effects(matrix).drop("token").equals(model.effects(TEXTS).drop("token"))
     assert other.effects(matrix)["token"].to_list() == [str(s) for s in range(matrix.shape[1])] * 2

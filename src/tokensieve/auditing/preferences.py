@@ -11,7 +11,7 @@ from tokensieve.auditing.agreement import DIGITS
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.pairs import win_rates
 from tokensieve.evidence.shares import Share
-from tokensieve.model.attention import loss_and_slope, named_rightly
+from tokensieve.model.attention import loss_and_slope
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats
@@ -58,7 +58,7 @@ class PreferenceFacts:
         m = learned.f[::2, 0]
         alike = np.abs(ratio["test"]) <= np.log(ALIKE)
         uneven = alike & (ratio["test"] != 0)
-        right = named_rightly(m)
+        right = learned.task.correct(learned.f, learned.test.counts)
         return cls(
             columns=pairing.columns,
             by=pairing.by,

@@ -43,7 +43,6 @@ def _predict(
     import polars as pl
 
     from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.explanation import answer_pairs
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import score_lines, show_score
     from tokensieve.text.columns import TEXT_NAMES
@@ -72,7 +71,7 @@ def _predict(
     found, lines = None, list[str]()
     if sides:
         first, rows = read_rows(table, sides[0]), read_rows(table, sides[1], keep=kept)
-        frame = answer_pairs(classifier, first["text"].fill_null(""), rows["text"].fill_null(""), sides)
+        frame = classifier.answer_pairs(first["text"].fill_null(""), rows["text"].fill_null(""), sides)
         lines, score = score_lines(frame, sides)
         summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
     else:

@@ -33,6 +33,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from tokensieve.text.counts import Counts, Floats, Ints, row_blocks
 from tokensieve.text.vocabulary import Vocabulary
@@ -211,10 +212,10 @@ def _gradient(
     slopes = np.zeros(len(q))
     for h in range(w.shape[1]):
         slopes += documents.spread(g[:, h]) * _above_answer(matrix, q, w[:, h])
-    return Gradient(float(np.mean(loss)), sum_by_type(matrix, q * slopes), np.asarray(weighted.T @ g), f)
+    return Gradient(float(np.mean(loss)), _sum_by_type(matrix, q * slopes), np.asarray(weighted.T @ g), f)
 
 
-def sum_by_type(matrix: sp.csr_array, entries: Floats) -> Floats:
+def _sum_by_type(matrix: sp.csr_array, entries: Floats) -> Floats:
     """Σ over documents of numbers that belong to the stored entries, in the order of the documents, shape (|S|,)."""
     return np.asarray(np.bincount(matrix.indices, entries, matrix.shape[1]), dtype=np.float64)
 
@@ -228,74 +229,13 @@ def _outputs(w: Floats) -> Floats:
     return w[:, None] if w.ndim == 1 else w
 
 
-def effects(matrix: sp.csr_array, u: Floats, w: Floats, prior: Floats, sink: float | None = None) -> dict[str, Floats]:
-    """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
-
-        contribution_s = mean q_{X,s} w_s               the token's term of the sum
-        deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
-
-        f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
-        f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
-
-    The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without answering a document again. Contributions in a
-    document add up to its answer; deletions do not. It takes O(nonzeros · H).
-
-    1 − q_s is never formed where q_s is near one: with t the type of largest attention in X and p the attention in X∖t (its own
-    softmax), the loss without t is q_t Σ_r p_r (w_t − w_r); every other type has q_s ≤ 1/2, and w_s − f_X is taken relative to w_t.
-
-    Args:
-        matrix: counts of n documents over |S| types.
-        u: scores, shape (|S|,).
-        w: values, shape (|S|, H).
-        prior: answer for a document without known tokens, shape (H,); value of the sink.
-        sink: score of the sink, or None.
-
-    Returns:
-        documents: documents that contain each type, shape (|S|,).
-        attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
-            attention, shape (|S|,).
-        contribution, deletion: shape (|S|, H).
-
-        The means are NaN for a type that occurs in no document.
-    """
-    n_types = matrix.shape[1]
-    relative = attention_sums(matrix, u)[2]
-    if sink is not None:
-        u, w = np.append(u, sink), np.vstack([w, prior])
-    documents, sums, received = np.zeros(n_types, dtype=np.int64), np.zeros(w.shape), np.zeros(len(w))
-    for m in _blocks(matrix):
-        documents += np.bincount(m.indices, minlength=n_types)
-        full = m if sink is None else with_sink(m)
-        q, entries, held = attention(full, u), _Entries(full.indptr), np.diff(full.indptr) > 0
-        received += sum_by_type(full, q)
-        top = _largest(full, q)[held]
-        others, smaller = attention(full, u, without=top), q.copy()
-        smaller[top] = 0.0
-        for h in range(w.shape[1]):
-            value, level = w[:, h], np.zeros(full.shape[0])
-            level[held] = value[full.indices[top]]
-            rest = entries.sum(others * (value[full.indices] - entries.spread(level)))[held]
-            lost = q * _above_answer(full, q, value)
-            lost /= 1.0 - smaller
-            lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(prior[h]))
-            sums[:, h] += sum_by_type(full, lost)
-    n = np.where(documents > 0, documents, np.nan)
-    contribution = w[:n_types] * (received[:n_types] / n)[:, None]
-    return {
-        "documents": documents,
-        "attention": relative / n,
-        "contribution": contribution,
-        "deletion": sums[:n_types] / n[:, None],
-    }
-
-
 def attention_sums(matrix: sp.csr_array, u: Floats) -> Floats:
     """Sums over documents of q_{X,s} among the tokens, of uniform attention c_{X,s}/T_X, and of their ratio, shape (3, |S|)."""
     sums = np.zeros((3, matrix.shape[1]))
     for m in _blocks(matrix):
         q, documents = attention(m, u), _Entries(m.indptr)
         uniform = m.data / documents.spread(documents.sum(m.data))
-        sums += [sum_by_type(m, x) for x in (q, uniform, q / uniform)]
+        sums += [_sum_by_type(m, x) for x in (q, uniform, q / uniform)]
     return sums
 
 
@@ -385,19 +325,78 @@ class Model:
         value = f[:, 0] if f.shape[1] == 1 else f[rows, best]
         return pl.DataFrame({"class": names, "probability": p[rows, best], "answer": value, "unknown_words": unknown})
 
+    def answer_pairs(self, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
+        """One row per pair: preferred (one of the names), probability of the first, answer f_first − f_second, unknown_words.
+
+        The first three are null where a side is empty.
+        """
+        read = [self.count(side) for side in (first, second)]
+        m = (self.decide(read[0][0]) - self.decide(read[1][0]))[:, 0]
+        whole = pl.Series([bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean)
+        frame = pl.DataFrame(
+            {
+                "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)),
+                "probability": expit(m),
+                "answer": m,
+                "unknown_words": read[0][1] + read[1][1],
+            }
+        )
+        return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
+
+    def effects(self, matrix: sp.csr_array) -> dict[str, Floats]:
+        """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
+
+            contribution_s = mean q_{X,s} w_s               the token's term of the sum
+            deletion_s     = mean (f_X − f_{X∖s})           what the answer loses when every s is deleted from X (leave-one-out)
+
+            f_{X∖s} = (f_X − q_s w_s) / (1 − q_s)           the prior where X holds no other type
+            f_X − f_{X∖s} = q_s Σ_{r≠s} q_r (w_s − w_r) / Σ_{r≠s} q_r = q_s (w_s − f_X) / (1 − q_s)
+
+        The second is occlusion (Li, Monroe, Jurafsky 2016, arXiv:1612.08220), without answering a document again. Contributions
+        in a document add up to its answer; deletions do not. It takes O(nonzeros · H).
+
+        1 − q_s is never formed where q_s is near one: with t the type of largest attention in X and p the attention in X∖t (its
+        own softmax), the loss without t is q_t Σ_r p_r (w_t − w_r); every other type has q_s ≤ 1/2, and w_s − f_X is taken
+        relative to w_t.
+
+        Returns:
+            documents: documents that contain each type, shape (|S|,).
+            attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
+                attention, shape (|S|,).
+            contribution, deletion: shape (|S|, H).
+
+            The means are NaN for a type that occurs in no document.
+        """
+        n_types, (u, w) = matrix.shape[1], self.table
+        relative = attention_sums(matrix, self.scores)[2]
+        documents, sums, received = np.zeros(n_types, dtype=np.int64), np.zeros(w.shape), np.zeros(len(w))
+        for m in _blocks(matrix):
+            documents += np.bincount(m.indices, minlength=n_types)
+            full = m if self.sink is None else with_sink(m)
+            q, entries, held = attention(full, u), _Entries(full.indptr), np.diff(full.indptr) > 0
+            received += _sum_by_type(full, q)
+            top = _largest(full, q)[held]
+            others, smaller = attention(full, u, without=top), q.copy()
+            smaller[top] = 0.0
+            for h in range(w.shape[1]):
+                value, level = w[:, h], np.zeros(full.shape[0])
+                level[held] = value[full.indices[top]]
+                rest = entries.sum(others * (value[full.indices] - entries.spread(level)))[held]
+                lost = q * _above_answer(full, q, value)
+                lost /= 1.0 - smaller
+                lost[top] = np.where(entries.sizes[held] > 1, -q[top] * rest, level[held] - float(self.prior[h]))
+                sums[:, h] += _sum_by_type(full, lost)
+        n = np.where(documents > 0, documents, np.nan)
+        contribution = w[:n_types] * (received[:n_types] / n)[:, None]
+        return {
+            "documents": documents,
+            "attention": relative / n,
+            "contribution": contribution,
+            "deletion": sums[:n_types] / n[:, None],
+        }
+
 
 def margins(f: Floats) -> Floats:
     """f_A − f_B of each pair, shape (n,), from the decision values of its documents, shape (2n,) or (2n, 1)."""
     f = f.reshape(-1)
     return np.asarray(f[::2] - f[1::2])
-
-
-def against_other(f: Floats) -> Floats:
-    """f of each document less that of the other side of its pair, shape (2n, 1): its class is "chosen" with probability σ(this)."""
-    m = margins(f)
-    return np.column_stack([m, -m]).reshape(-1, 1)
-
-
-def named_rightly(m: Floats) -> Floats:
-    """1 for each pair whose preferred answer has the larger decision value, ½ for a tie, else 0, shape (n,)."""
-    return np.asarray((m > 0) + 0.5 * (m == 0))

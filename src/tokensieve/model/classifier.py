@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tokensieve.errors import InputError
-from tokensieve.model.attention import Model, both, decide, effects, probabilities
+from tokensieve.model.attention import Model, both, decide, probabilities
 from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
@@ -282,7 +282,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: those of `predict`.
         """
         matrix, _ = self.counts_of(X)
-        found = effects(matrix, self.scores_, self.values_, self.prior_, self.sink_)
+        found = self.trained_.effects(matrix)
         k, n_types = len(self.classes_), len(self.scores_)
         types, heads = np.tile(np.arange(n_types), k), np.repeat(np.arange(k), n_types)
         shared = {"documents": found["documents"], "attention": found["attention"], "score": self.scores_}

@@ -1,13 +1,9 @@
 """Vocabulary, importance and training over the partitions of a Dask cluster.
 
-Partitions are pieces of a source that workers read themselves (rows of Parquet, byte ranges of CSV, TSV and JSONL), or data that
-lies there already. Rows are read, words counted and sums added by the functions that do so on one machine, each where its partition
-lies; the client never holds the documents. Every result is a pure function of the partitions and their order: which worker computes
-what, and how often after one has died, does not change a bit. Vocabulary and importance are those of one machine, to the bit.
-
-Without a test set, documents are set aside for testing by a digest of their text (or of their group), so that identical texts are
-never on both sides. Documents that belong to groups are first sent to the partition of their group, so that groups are whole there.
-Repeated and contradicting texts are found by a join of their digests, a bucket of digests at a time.
+Workers read the partitions, count words and add up sums with the functions of one machine; the client never holds the documents.
+Every result is a pure function of the partitions and their order, so a worker that dies changes no bit. Vocabulary and importance
+are those of one machine, to the bit. Documents are set aside for testing by a digest of their text (or group); groups are made
+whole, and repeated texts found, by sending rows to the bucket of their digest.
 
 Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
 Adam over its own documents from the common (u, w) (fewer where a pass has thousands of steps), and the results are averaged,
@@ -37,7 +33,7 @@ from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import answers, attention_sums, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.fit import initial_table, prior_of
-from tokensieve.model.partitions import HEAD, Piece, pieces_of, with_quotes
+from tokensieve.model.partitions import HEAD, Piece, pieces_of
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
 from tokensieve.text.columns import labelled_columns
@@ -238,8 +234,12 @@ def _partitions_of(client: Any, source: Any) -> _Partitions:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
         workers = client.nthreads() if hasattr(client, "nthreads") else {}
-        found = _Partitions(client, pieces_of(paths, max(sum(workers.values()), 1)))
-        return _Partitions(client, with_quotes(found.parts, client.gather(found.each(Piece.quotes).parts)))
+
+        def quotes(pieces: list[Piece]) -> list[int]:
+            counted: list[int] = client.gather(_Partitions(client, pieces).each(Piece.quotes).parts)
+            return counted
+
+        return _Partitions(client, pieces_of(paths, max(sum(workers.values()), 1), quotes))
     parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
     if not parts:
         raise InputError("there are no partitions: give a Dask bag or data frame with documents")

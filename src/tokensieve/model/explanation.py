@@ -141,25 +141,6 @@ def pieces(model: Model, text: str, k: int = 1, row: sp.csr_array | None = None)
     return out
 
 
-def answer_pairs(model: Model, first: pl.Series, second: pl.Series, names: tuple[str, str]) -> pl.DataFrame:
-    """One row per pair: preferred (one of the names), probability (that the first is), answer f_first − f_second, unknown_words.
-
-    The first three are null where a side is empty.
-    """
-    read = [model.count(side) for side in (first, second)]
-    m = (model.decide(read[0][0]) - model.decide(read[1][0]))[:, 0]
-    whole = pl.Series([bool(a.strip() and b.strip()) for a, b in zip(first, second, strict=True)], dtype=pl.Boolean)
-    frame = pl.DataFrame(
-        {
-            "preferred": pl.Series(list(names), dtype=pl.String).gather((m < 0).astype(np.int64)),
-            "probability": expit(m),
-            "answer": m,
-            "unknown_words": read[0][1] + read[1][1],
-        }
-    )
-    return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
-
-
 @dataclass(frozen=True)
 class PairExplanation:
     """Why one text is preferred to another: answer = first.answer − second.answer, each the sum of its contributions.

@@ -150,7 +150,7 @@ def best_scale(f: Floats, prior: Floats, labels: Ints, weights: Floats | None = 
     return low
 
 
-def weighted_median(x: Floats, weights: Floats | None) -> float:
+def _weighted_median(x: Floats, weights: Floats | None) -> float:
     """The median of numbers, each counted as often as it weighs: half of the weight lies on either side."""
     if weights is None:
         return float(np.median(x))
@@ -182,7 +182,7 @@ def _first_table(counts: Counts, prior: Floats, strength: float, pairs: bool, wi
     if without is not None:
         present, sizes = present - without.weighed[0], sizes - without.weighed[1]
     u, w = initial_table(present, sizes, prior)
-    sink = math.log(max(weighted_median(counts.lengths, counts.weights), 1.0)) + 3.0 * pairs
+    sink = math.log(max(_weighted_median(counts.lengths, counts.weights), 1.0)) + 3.0 * pairs
     return np.append(strength * u, sink), np.vstack([prior + strength * (w - prior), prior])
 
 

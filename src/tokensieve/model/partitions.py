@@ -6,7 +6,7 @@ import glob
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -108,12 +108,17 @@ def _until_break(file: IO[bytes], inside: bool, quoting: bool) -> tuple[bytes, b
     return found, inside
 
 
-def pieces_of(source: str | Path | Sequence[str | Path], least: int = 1) -> list[Piece]:
+def pieces_of(
+    source: str | Path | Sequence[str | Path],
+    least: int = 1,
+    quotes: Callable[[list[Piece]], Iterable[int]] | None = None,
+) -> list[Piece]:
     """A source in pieces of some ten megabytes, at least `least` of them where its files allow it.
 
     Args:
         source: a path, a glob, an address or a glob of addresses, or several of them.
         least: pieces wanted, such as one for each worker.
+        quotes: counts the quotation marks of each piece; a cluster does so where the pieces are read.
 
     Raises:
         InputError: there is no such file, or it can neither be cut nor is it small; the message has the command that converts it.
@@ -124,7 +129,12 @@ def pieces_of(source: str | Path | Sequence[str | Path], least: int = 1) -> list
         paths += sorted(glob.glob(one)) if local_glob else [one]
     if not paths:
         raise InputError(f"there is no file {str(source)[:80]!r}; check the path")
-    return [piece for path in paths for piece in _cut(path, math.ceil(least / len(paths)))]
+    pieces = [piece for path in paths for piece in _cut(path, math.ceil(least / len(paths)))]
+    before, out = Counter[str](), []
+    for piece, found in zip(pieces, quotes(pieces) if quotes else map(Piece.quotes, pieces), strict=True):
+        out.append(replace(piece, quoted=before[piece.path] % 2 == 1))
+        before[piece.path] += found
+    return out
 
 
 def _cut(path: str, least: int) -> list[Piece]:
@@ -157,12 +167,3 @@ def _cut(path: str, least: int) -> list[Piece]:
         command = f"import polars; polars.{method}({path!r}).write_parquet('converted.parquet')"
         raise InputError(f'{path}: workers cannot read a part of such a file; convert it: python -c "{command}"')
     return [Piece(path)]
-
-
-def with_quotes(pieces: Sequence[Piece], quotes: Sequence[int]) -> list[Piece]:
-    """The pieces with `quoted` set, from the quotation marks in each."""
-    before, out = Counter[str](), []
-    for piece, found in zip(pieces, quotes, strict=True):
-        out.append(replace(piece, quoted=before[piece.path] % 2 == 1))
-        before[piece.path] += found
-    return out

@@ -87,7 +87,7 @@ def show_score(score: Score, brief: bool = False) -> None:
 
 
 def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:
-    """How often the first answer is the preferred one (`answer_pairs`), in words and as JSON values; columns of the two answers."""
+    """How often the first answer is the preferred one (`Model.answer_pairs`), in words and as JSON values."""
     known = frame.drop_nulls("answer")["answer"].to_numpy()
     share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
     loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None

@@ -21,12 +21,10 @@ from tokensieve.evidence.shares import Share
 from tokensieve.model.attention import (
     Model,
     accuracy,
-    against_other,
     attention,
     both,
     decide,
     margins,
-    named_rightly,
     probabilities,
     with_sink,
 )
@@ -282,6 +280,12 @@ class Labels(Task):
         return {}
 
 
+def _against_other(f: Floats) -> Floats:
+    """f of each document less that of the other side of its pair, shape (2n, 1): its class is "chosen" with probability σ(this)."""
+    m = margins(f)
+    return np.column_stack([m, -m]).reshape(-1, 1)
+
+
 class Preferences(Task):
     """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
 
@@ -295,10 +299,11 @@ class Preferences(Task):
         return corpus.pairs.units
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        return against_other(model.decide(matrix))
+        return _against_other(model.decide(matrix))
 
     def correct(self, f: Floats, counts: Counts) -> Floats:
-        return named_rightly(f[::2, 0])
+        m = f[::2, 0]
+        return np.asarray((m > 0) + 0.5 * (m == 0))
 
     def importance(self, part: Part) -> Importance:
         return pair_importance(part.counts, self.units(part.corpus), part.features)
@@ -318,7 +323,7 @@ class Preferences(Task):
             inside, held = (counts.rows(np.repeat(part, 2)) for part in (~outside, outside))
             m[outside] = margins(refit(inside, model, counts.n_documents, settings).decide(held.matrix))
         m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
-        return probabilities(against_other(np.column_stack([m / 2, -m / 2]).ravel()))
+        return probabilities(_against_other(np.column_stack([m / 2, -m / 2]).ravel()))
 
     def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens that take most from the margin of each pair, whichever answer holds them."""
