@@ -110,12 +110,11 @@ def _claims(found: Verification) -> list[Block]:
     """Each claim with its outcome and figures."""
     failing = sum(not item.holds for item in found.assumptions)
     head = "One gradient step was taken on random embeddings, then p was trained by gradient flow. "
-    if failing:
-        head += f"{failing} of the {len(found.assumptions)} hypotheses behind the claims fail on this data, so a claim that "
-        head += "fails here does not contradict the theory."
-    else:
-        head += "All hypotheses behind the claims hold."
-    out: list[Block] = [Text(head, only=_PAGE)]
+    words = (
+        f"{failing} of the {len(found.assumptions)} hypotheses behind the claims fail on this data, so a claim that "
+    )
+    words += "fails here does not contradict the theory."
+    out: list[Block] = [Text(head + (words if failing else "All hypotheses behind the claims hold."), only=_PAGE)]
     for claim in found.claims:
         out += [Text(f"{claim.outcome}: {claim.name}", _OUTCOMES[claim.outcome][0]), Text(shown(claim.verdict, 600))]
     return out
@@ -166,12 +165,9 @@ def _limit_lines(found: Verification) -> list[str]:
 def _hypotheses(found: Verification) -> list[Block]:
     """Which hypotheses hold here; the terminal shows those that fail."""
     total, failing = len(found.assumptions), sum(not item.holds for item in found.assumptions)
-    head = (
-        f"{failing} of {total} hypotheses of the theory fail"
-        if failing
-        else f"All {total} hypotheses of the theory hold"
-    )
-    out: list[Block] = [Text(f"{head} on this data{':' if failing else '.'}", only=("terminal",))]
+    head = f"{failing} of {total} hypotheses of the theory fail on this data:"
+    head = head if failing else f"All {total} hypotheses of the theory hold on this data."
+    out: list[Block] = [Text(head, only=("terminal",))]
     for item in found.assumptions:
         only: tuple[Medium, ...] = _PAGE if item.holds else ("terminal", *_PAGE)
         examples = []

@@ -2,26 +2,18 @@
 
 In the clock log t a score gap of the flow grows at rate zero (a *tie*) or at rate one and more. Let S_X be the types of document X
 that stay tied at its top, closed under ties of other documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X, all X}. On V^⊥ all types
-of one S_X have the same score, so that L_S, the loss with every softmax restricted to S_X, depends on the part of p in V only.
+of one S_X have one embedding F_X, so that L_S, the loss with every softmax restricted to S_X, depends on the part of p in V only.
 
-The flow itself is followed in p = V ζ + W q, W a basis of V^⊥. All types of one selection have the same embedding F there, so that
-the part of the gradient along V^⊥ is a sum over *unselected* types alone,
+The flow itself is followed in p = V ζ + W q, W a basis of V^⊥. Because Σ_s t_{X,s} = 0, its gradient there is a sum over
+*unselected* types alone, Wᵀ∇L = Σ_X g_X Σ_{r ∉ S_X} t_{X,r} (F_r − F_X): ties cancel exactly instead of in the last digits. The
+Hessian is assembled the same way. W spans the pairs whose force matters yet; the rest of q stands still until another becomes live.
 
-    Wᵀ∇L = Σ_X g_X Σ_{r ∉ S_X} t_{X,r} (F_r − F_X),        F_X the common embedding of S_X,
-
-because Σ_s t_{X,s} = 0. Ties cancel exactly instead of in the last digits, so that the true flow, not a reduction of it, can be
-followed long after rounding would have drowned the gradient. The Hessian is assembled the same way: its blocks along V^⊥ hold
-unselected types only. Few pairs of a group and an unselected type push or pull with a force that matters yet. W is an orthonormal
-basis of the span of these live pairs; the rest of q stands still until another pair becomes live.
-
-Once the finite gaps of a face have settled at z*, tied types coincide *exactly* on V^⊥, and to first order in the weights of
-unselected types the loss is L_S(z*) + Φ(q) with
+Once the finite gaps of a face have settled at z*, to first order in the weights of unselected types the loss is L_S(z*) + Φ(q) with
 
     Φ(q) = Σ_{(a,b)} K_{ab} e^{−(F_a − F_b)·q},     K_{ab} = Σ σ(−y f*) y (f* − w_r) c_r e^{E_r·z*} / (n Z_X(z*)),
 
 summed over the documents X whose selected types are group a and their unselected types r of group b. A pair with K > 0 pushes its
-gap open, one with K < 0 *pulls*. No term is formed but as a logarithm, and no settled term is subtracted from another: the slow
-flow dq/dt = −∇Φ can be followed to any norm.
+gap open, one with K < 0 *pulls*. No settled term is subtracted from another: dq/dt = −∇Φ can be followed to any norm.
 """
 
 from __future__ import annotations
@@ -266,12 +258,9 @@ class SplitFlow:
         return split.outside(split.split(self.solver.p))
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
-        face, tolerance = self.face, (self._tolerance, self._tolerance)
-
-        def coordinates(p: Floats, clock: float, margin: float) -> SplitLandscape:
-            return SplitLandscape(self._land, face, p, clock, margin)
-
-        return Integrator(coordinates, p, clock, log_time, tolerance, step)
+        land, face = self._land, self.face
+        tolerance = (self._tolerance, self._tolerance)
+        return Integrator(lambda *at: SplitLandscape(land, face, *at), p, clock, log_time, tolerance, step)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,13 @@
 """The limit of the flow on any data: a finite part, a diverging part, and the certificates of both.
 
-What p does after the curve that was computed is predicted by the slow flow (`flow.split`). An unselected type whose weight rises to
-e^{−8} ends it: from there the true flow is followed in local time (`flow.split`), until its ties have settled again. On the last
-face that is reached,
+What p does after the computed curve is predicted by the slow flow (`flow.split`). An unselected type whose weight rises to e^{−8}
+ends it: from there the true flow is followed in local time, until its ties have settled again. On the last face,
 
     p = p̂ log t + ρ* + z* + c + o(1),     z* ∈ V,  p̂, ρ*, c ∈ V^⊥,
 
 and three things are certified: (F1) z* is a strict local minimum of L_S on V; (F2) p̂ is the shortest p ∈ V^⊥ with
 p·(E_s − E_r) ≥ 1 for s ∈ S_X, r ∈ X∖S_X; (F3) Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ over the tight pairs T has a strict local minimum ρ* on
-span D_T. Where tight pairs pull, (F3) may hold at another p̂ than that of (F2): the flow then diverges along a direction that is not
-max margin. See docs/theory.md for the statement, its proof, and an example.
+span D_T. Where tight pairs pull, (F3) may hold at a p̂ that is not max margin. docs/theory.md has statement, proof and example.
 """
 
 from __future__ import annotations
