@@ -241,8 +241,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[decide(f)])
 
     def answer(self, X: Data) -> pl.DataFrame:
-        """One row per document: class, its probability, the decision value f of the second of two classes or of that class, and
-        the number of unknown words."""
+        """One row per document: class, probability, answer and unknown_words, as `Model.answer`."""
         return self.trained_.answer(*self.counts_of(X))
 
     def explain(self, X: Data, label: object = None, names: Data = None) -> list[Explanation]:
@@ -262,10 +261,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
         """What each token does to the answers f for the documents X, one row per token and class.
 
-        Means over the documents that contain the token, exact, in one pass over the counts (`tokensieve.model.explanation`):
-
-            contribution = mean q_{X,s} w_s        deletion = mean (f_X − f_{X∖s}),  f_{X∖s} = (f_X − q_s w_s)/(1 − q_s)
-
+        Exact means over the documents that contain the token; the formulas are those of `Model.effects`.
         Of two classes the rows of the first are those of the second with signs turned, as in `explain`.
 
         Args:

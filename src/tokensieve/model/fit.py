@@ -273,12 +273,7 @@ def _held_out_values(
 
     The trainings run side by side, a thread each; every one of them has the bits that it has alone. If one part is held out
     and a core would be idle, the training on all documents, which the choice is for, runs along. It saves the wait for it later.
-
-    Args:
-        counts: all documents.
-        prior, strength: of the start.
-        schedule: of the trainings.
-        parts: positions to learn from, and the documents held out.
+    `parts`: positions to learn from, and the documents held out.
     """
     pause = math.ceil(schedule.steps / 8)
 

@@ -159,9 +159,8 @@ class Task(ABC):
                 x, labels = sp.vstack([difference, -difference]), np.repeat([1, 0], difference.shape[0])
                 weights = None
             model = LogisticRegression(C=strength, max_iter=1000, fit_intercept=self.single)
-            with threadpool_limits(
-                1
-            ):  # small dense products gain nothing from threads, and lose tenfold on a busy machine
+            # small dense products gain nothing from threads, and lose tenfold on a busy machine
+            with threadpool_limits(1):
                 model.fit(x, labels, sample_weight=weights)
             f = model.decision_function(tfidf.transform(test.matrix))
             return float(np.mean(model.classes_[decide(f)] == test.labels if self.single else f[::2] > f[1::2]))
@@ -280,12 +279,6 @@ class Labels(Task):
         return {}
 
 
-def _against_other(f: Floats) -> Floats:
-    """f of each document less that of the other side of its pair, shape (2n, 1): its class is "chosen" with probability σ(this)."""
-    m = margins(f)
-    return np.column_stack([m, -m]).reshape(-1, 1)
-
-
 class Preferences(Task):
     """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
 
@@ -299,7 +292,8 @@ class Preferences(Task):
         return corpus.pairs.units
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        return _against_other(model.decide(matrix))
+        m = margins(model.decide(matrix))
+        return np.column_stack([m, -m]).reshape(-1, 1)
 
     def correct(self, f: Floats, counts: Counts) -> Floats:
         m = f[::2, 0]
@@ -323,7 +317,7 @@ class Preferences(Task):
             inside, held = (counts.rows(np.repeat(part, 2)) for part in (~outside, outside))
             m[outside] = margins(refit(inside, model, counts.n_documents, settings).decide(held.matrix))
         m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
-        return probabilities(_against_other(np.column_stack([m / 2, -m / 2]).ravel()))
+        return probabilities(np.column_stack([m, -m]).reshape(-1, 1))
 
     def against(self, counts: Counts, model: Model, documents: Ints, other: Ints) -> list[str]:
         """The tokens that take most from the margin of each pair, whichever answer holds them."""
