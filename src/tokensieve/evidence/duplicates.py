@@ -51,13 +51,6 @@ def near_duplicates(streams: Iterable[TokenStream], threshold: float = 0.8) -> I
     return np.asarray(first[group])
 
 
-def across(first: Ints, part: NDArray[np.bool_]) -> Ints:
-    """Documents in `part` (the test side, say), shape (n,), that have a near duplicate outside it."""
-    outside = np.zeros(len(first), dtype=bool)
-    outside[first[~part]] = True
-    return np.flatnonzero(part & outside[first])
-
-
 def _signatures(stream: TokenStream) -> tuple[Hashes, NDArray[np.bool_]]:
     """Minima of each document, shape (n, HASHES), and whether it has any word, shape (n,).
 

@@ -57,6 +57,64 @@ class Environments:
     q_value: Floats
     stability: NDArray[np.object_]
 
+    @classmethod
+    def compare(
+        cls,
+        counts: Counts,
+        of: Ints,
+        names: tuple[str, ...],
+        overall: Importance,
+        features: int = 0,
+        units: Ints | None = None,
+    ) -> Environments:
+        """Whether each type's ratio of rates is the same in every environment, in O(nonzeros + |S| K E).
+
+        Args:
+            counts: n documents.
+            of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
+            names: the E environments.
+            overall: importance in all of them together.
+            features: how many of the types, the last ones, are formatting (`tokensieve.evidence.importance`).
+            units: the unit of each document, where documents belong together (`tokensieve.evidence.importance`), shape (n,).
+
+        Returns:
+            A type is "unstable" where q < 0.05; "stable" where it is not, its overall q is, at least two environments contain it,
+            and it has the same direction in each with enough documents to tell; otherwise unknown.
+
+        Raises:
+            InputError: fewer than two environments have documents of two classes, or the shapes do not agree.
+        """
+        if of.shape != (counts.n_documents,):
+            raise InputError(
+                f"{counts.n_documents} documents, but {of.size} environments: one is needed for each document"
+            )
+        sums = []
+        for e in range(len(names)):
+            inside = of == e
+            sums.append(token_sums(counts.rows(inside), features, None if units is None else units[inside]))
+        usable = [np.count_nonzero(words.class_sizes) >= 2 for words, _ in sums]
+        if sum(usable) < 2:
+            raise InputError("fewer than two environments have documents of two classes; check --environments")
+        within = tuple(
+            importance_of(words, counts.tokens, counts.classes, marks) if ok else None
+            for (words, marks), ok in zip(sums, usable, strict=True)
+        )
+        kept = [pair for pair, ok in zip(sums, usable, strict=True) if ok]
+        parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
+        ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
+        p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
+        known = (overall.documents >= FEWEST) & (degrees > 0)
+        q = np.ones_like(p)
+        q[known] = false_discovery(p[known])
+        opposed = np.zeros(p.shape, dtype=bool)
+        for found in within:
+            if found is not None:
+                opposed |= (found.p_value < LEVEL) & (np.sign(found.effect) != np.sign(overall.effect))
+        stability = np.full(p.shape, "unknown", dtype=object)
+        stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = "stable"
+        stability[q < LEVEL] = "unstable"
+        return cls(names, within, ratio, statistic, degrees, p, q, stability)
+
     def to_frame(self, overall: Importance) -> pl.DataFrame:
         """One row per type and class: token, class, effect overall, ratio, q_statistic, degrees, p_value, q_value, stability, and
         for each environment its posterior difference less what even spread gives there (missing where it has no such class)."""
@@ -79,61 +137,6 @@ class Environments:
             for name, x in zip(self.names, self.within, strict=True)
         }
         return frame.with_columns(**leans)
-
-
-def environments(
-    counts: Counts,
-    of: Ints,
-    names: tuple[str, ...],
-    overall: Importance,
-    features: int = 0,
-    units: Ints | None = None,
-) -> Environments:
-    """Whether each type's ratio of rates is the same in every environment, in O(nonzeros + |S| K E).
-
-    Args:
-        counts: n documents.
-        of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
-        names: the E environments.
-        overall: importance in all of them together.
-        features: how many of the types, the last ones, are formatting (`tokensieve.evidence.importance`).
-        units: the unit of each document, where documents belong together (`tokensieve.evidence.importance`), shape (n,).
-
-    Returns:
-        A type is "unstable" where q < 0.05; "stable" where it is not, its overall q is, at least two environments contain it, and
-        it has the same direction in each with enough documents to tell; otherwise unknown.
-
-    Raises:
-        InputError: fewer than two environments have documents of two classes, or the shapes do not agree.
-    """
-    if of.shape != (counts.n_documents,):
-        raise InputError(f"{counts.n_documents} documents, but {of.size} environments: one is needed for each document")
-    sums = []
-    for e in range(len(names)):
-        inside = of == e
-        sums.append(token_sums(counts.rows(inside), features, None if units is None else units[inside]))
-    usable = [np.count_nonzero(words.class_sizes) >= 2 for words, _ in sums]
-    if sum(usable) < 2:
-        raise InputError("fewer than two environments have documents of two classes; check --environments")
-    within = tuple(
-        importance_of(words, counts.tokens, counts.classes, marks) if ok else None
-        for (words, marks), ok in zip(sums, usable, strict=True)
-    )
-    kept = [pair for pair, ok in zip(sums, usable, strict=True) if ok]
-    parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
-    ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
-    p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
-    known = (overall.documents >= FEWEST) & (degrees > 0)
-    q = np.ones_like(p)
-    q[known] = false_discovery(p[known])
-    opposed = np.zeros(p.shape, dtype=bool)
-    for found in within:
-        if found is not None:
-            opposed |= (found.p_value < LEVEL) & (np.sign(found.effect) != np.sign(overall.effect))
-    stability = np.full(p.shape, "unknown", dtype=object)
-    stability[known[:, None] & (overall.q_value < LEVEL) & ~opposed] = "stable"
-    stability[q < LEVEL] = "unstable"
-    return Environments(names, within, ratio, statistic, degrees, p, q, stability)
 
 
 def _heterogeneity(sums: list[TokenSums]) -> tuple[Floats, Floats, Ints]:

@@ -115,13 +115,11 @@ class DeepTraining:
         trajectory: a row for each of them: step (epochs done), norm_p (|p|, or |W₂ᵀp| for key-query), train_loss and
             train_accuracy (means over the epoch's batches, each before its step; missing at 0), and for each other set of
             documents NAME_loss and NAME_accuracy.
-        seconds: wall time of this call.
     """
 
     scores: Floats
     values: Floats
     trajectory: pl.DataFrame
-    seconds: float
 
     def best(self, of: str = "validation_loss") -> int:
         """The record where a column of the trajectory is least."""
@@ -209,7 +207,7 @@ def fit_deep(
         InputError: no documents, documents over other types or classes, training that diverges, or a checkpoint that is
             damaged, cannot be written, or is of another run.
     """
-    began = saved = time.perf_counter()
+    saved = time.perf_counter()
     others = others or {}
     for name, part in {"train": counts, **others}.items():
         if part.n_documents == 0:
@@ -238,7 +236,7 @@ def fit_deep(
             state.save(checkpoint, mark)
             saved = time.perf_counter()
     frame = pl.DataFrame(state.rows, infer_schema_length=None)
-    return DeepTraining(np.stack(state.scores), np.stack(state.values), frame, time.perf_counter() - began)
+    return DeepTraining(np.stack(state.scores), np.stack(state.values), frame)
 
 
 def _pass(

@@ -16,7 +16,7 @@ from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.duplicates import near_duplicates
-from tokensieve.evidence.environments import Environments, environments
+from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
 from tokensieve.task.tasks import CorpusModel, Labels, Part, Preferences, Task
@@ -124,7 +124,7 @@ class AuditData:
         places = list(range(len(known)))
         of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
         counts, features = self.train.counts, self.train.features
-        return environments(counts, of, tuple(known), self.importance, features, corpus.units), of
+        return Environments.compare(counts, of, tuple(known), self.importance, features, corpus.units), of
 
     @cached_property
     def preferences(self) -> PreferenceFacts | None:

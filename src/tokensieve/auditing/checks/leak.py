@@ -7,7 +7,6 @@ import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Preferences, Share
 from tokensieve.auditing.findings import plural, rows_of
-from tokensieve.evidence.duplicates import across
 from tokensieve.wording import percent
 
 
@@ -29,9 +28,8 @@ class Leak(Check):
         known, twin = same.copy(), train.keys.is_in(test.keys.implode()).to_numpy()
         if near is not None:
             n = len(train.texts)
-            in_test = np.arange(len(near)) >= n
-            known[across(near, in_test) - n] = True
-            twin[across(near, ~in_test)] = True
+            known |= np.isin(near[n:], near[:n])
+            twin |= np.isin(near[:n], near[n:])
         rows = np.flatnonzero(known)
         if not len(rows):
             return
