@@ -1,10 +1,9 @@
 """One file → a table, with every fault named by row and line.
 
-Text files are decoded and parsed row by row, since Polars is laxer than what we promise: of CSV it fills short rows up, keeps blank
-lines and accepts stray quotes, and of JSON it turns numbers into text where a column mixes types. Polars reads all other kinds.
+Polars reads all kinds but JSON, of which it turns numbers into text where a column mixes types. Of CSV it would fill short rows up,
+keep blank lines and accept stray quotes, so a file that may have any of these is parsed row by row, which names the fault.
 
-Row numbers count the rows that hold data, from 1; a header and blank lines are not rows. Where a file has lines, an
-error names the line too.
+Row numbers count the rows that hold data, from 1; a header and blank lines are not rows. Errors name the line too, if there is one.
 """
 
 from __future__ import annotations
@@ -16,13 +15,15 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
@@ -51,10 +52,7 @@ _BINARY = {  # how files begin that are no text, whatever their name says
 
 def kind_of(name: str) -> str:
     """The suffix of a file that can be read, without that of packing; "" for any other."""
-    lower = name.lower()
-    for packed in PACKED:
-        lower = lower.removesuffix(packed)
-    suffix = Path(lower).suffix
+    suffix = Path(name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
     return suffix if suffix in KINDS else ""
 
 
@@ -153,28 +151,27 @@ class _BadText(Exception):
 
 
 class PlainText:
-    """A text file, unpacked, in the encoding given or, if none is, the one detected; `notes` say what was detected."""
+    """A text file, unpacked (`path`), in the encoding given or, if none is, the one detected; `notes` say what was detected."""
 
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
-        self.name, self._path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
-        self._encoding = settings.encoding or "utf-8"
+        self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
+        encoding = self._encoding = settings.encoding or "utf-8"
         if path.suffix.lower() in PACKED:
             self._folder = Folder()  # lives as long as this object
-            self._path = unpacked(path, name, self._folder, self._limits)
+            self.path = unpacked(path, name, self._folder, self._limits)
         try:
             io.TextIOWrapper(io.BytesIO(), self._encoding)
         except (LookupError, ValueError):
-            raise InputError(
-                f"there is no text encoding {self._encoding[:40]!r}; try utf-8, latin-1 or cp1252"
-            ) from None
+            raise InputError(f"there is no text encoding {encoding[:40]!r}; try utf-8, latin-1 or cp1252") from None
         with reading(name):
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 start = file.read(64)
             kind = next((kind for begins, kind in _BINARY.items() if start.startswith(begins)), None)
             if kind is not None:
                 raise InputError(f"{name}: is no text but {kind}")
-            odd = self._undecodable("utf-8") if settings.encoding is None else None
-            found = None if odd is None else _detected_encoding(start, odd)
+            odd = self._undecodable("utf-8") if encoding.lower() == "utf-8" else []
+            self.is_utf8 = odd is None
+            found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
             if found is not None and self._undecodable(found) is None:
                 self._encoding, self.notes = found, (f"encoding {found} (detected)",)
 
@@ -182,7 +179,7 @@ class PlainText:
         """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""
         decoder = codecs.getincrementaldecoder(encoding)()
         block = b""
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             try:
                 for block in iter(lambda: file.read(BLOCK), b""):
                     if "\0" in decoder.decode(block):
@@ -196,7 +193,7 @@ class PlainText:
         """The lines with their endings, each checked to be text (else `_BadText`)."""
         codec = "utf-8-sig" if self._encoding.lower().replace("_", "-") in ("utf-8", "utf8") else self._encoding
         # surrogateescape, not strict: strict fails for a whole block of lines, and the bad line could not be named
-        with reading(self.name), self._path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
+        with reading(self.name), self.path.open("r", encoding=codec, errors="surrogateescape", newline="") as text:
             number, line = 1, ""
             while part := text.readline(BLOCK):
                 if "\0" in part:
@@ -273,13 +270,66 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
     columns = [name.strip() for name in top] if header else [f"column {i}" for i in range(1, len(top) + 1)]
     place = {name: i for i, name in enumerate(columns)}
 
+    @cache
+    def trusted() -> pl.LazyFrame | None:
+        return _polars_frame(text, mark, columns, header) if text.is_utf8 else None
+
     def read(names: Sequence[str]) -> Iterator[Batch]:
+        frame = trusted()
+        if frame is not None:
+            with reading(text.name, "CSV"):
+                yield from frame_batches(frame, names)
+            return
         records = islice(_delimited_records(text, mark, header), int(header), None)
         while rows := list(islice(records, BATCH)):
             yield {name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names}
 
     detected = () if settings.separator or mark == usual else (f"separator {mark!r} (detected)",)
     return SourceTable(text.name, columns, read, first_line=header, notes=(*text.notes, *detected))
+
+
+def _polars_frame(text: PlainText, mark: str, columns: Sequence[str], header: bool) -> pl.LazyFrame | None:
+    """The rows as Polars reads them, all of it text, if it reads them as strictly as `_delimited_records` does; else None.
+
+    Polars itself refuses long rows and most broken quotes. Quotes are sound if each one that opens follows a separator, a line's
+    end or a quote, and each one that closes precedes one. Then all rows have w fields if the separators outside quotes are (w − 1)
+    times the rows, which need not be counted where no last field is empty.
+    """
+    try:  # the header is a row like any other: Polars need not understand it
+        frame = pl.scan_csv(text.path, separator=mark, has_header=False, infer_schema=False, glob=False)
+        own = frame.collect_schema().names()
+        if len(own) != len(columns):
+            return None
+        last_empty = (pl.col(own[-1]).fill_null("") == "").sum().alias("empty")
+        lengths = [pl.col(name).str.len_bytes().sum() for name in own]  # Polars checks only what it parses
+        rows, empty, *_ = frame.select(pl.len(), last_empty, *lengths).collect(engine="streaming").row(0)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return None
+    separators, quotes = 0, 0
+    content = np.memmap(text.path, np.uint8, "r")
+    end = len(content) - 1
+    neighbours = np.frombuffer(f'{mark}\n\r"'.encode(), np.uint8)
+    for start in range(0, len(content), BLOCK):
+        block = content[start : start + BLOCK]
+        returns, places = (np.flatnonzero(block == ord(character)) + start for character in '\r"')
+        # a carriage return alone ends a line for csv only; a line that fills a block may be one that does not end
+        lone = (content[np.minimum(returns + 1, end)] != ord("\n")).any()
+        if lone or (len(block) == BLOCK and not (block == ord("\n")).any()):
+            return None
+        closing = (np.arange(len(places)) + quotes) % 2 == 1
+        before = np.where(places > 0, content[np.maximum(places - 1, 0)], ord("\n"))
+        after = np.where(places < end, content[np.minimum(places + 1, end)], ord("\n"))
+        if not np.isin(np.where(closing, after, before), neighbours).all():
+            return None
+        if empty:
+            quoted = np.bitwise_xor.accumulate(block == ord('"')) ^ (quotes % 2 == 1)
+            separators += int(((block == ord(mark)) & ~quoted).sum())
+        quotes += len(places)
+    # where there is one column, an empty row looks like an empty field
+    if empty and (len(own) == 1 or separators != (len(own) - 1) * rows):
+        return None
+    texts = [pl.col(mine).fill_null("").alias(name) for mine, name in zip(own, columns, strict=True)]
+    return frame.select(texts).slice(int(header))
 
 
 def _detected_separator(text: PlainText, usual: str) -> str:
@@ -319,9 +369,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
                 if "end of data" in said:
                     reason = 'a double quote is opened and never closed; close it, or write a quote inside a quoted field as ""'
                 if "expected after" in said:
-                    reason = (
-                        'stray characters after a closing double quote; inside a quoted field write each quote as ""'
-                    )
+                    reason = 'stray characters after a closing double quote; inside quotes write each quote as ""'
                 raise InputError(f"{where} (line {first}): {reason}") from None
             except _BadText as problem:
                 line, reason = problem.args
@@ -344,7 +392,7 @@ def _delimited_records(text: PlainText, mark: str, header: bool) -> Iterator[lis
 def _json_table(text: PlainText, array: list[dict[str, Any]] | None) -> SourceTable:
     """The objects of an array, with all their keys; or JSON lines, whose columns are the keys of the first thousand."""
     if array is not None:
-        return _record_table(text.name, lambda: iter(array), None, text.notes)
+        return SourceTable.of_records(text.name, lambda: iter(array), None, text.notes)
     form = "write one object {…} with named fields per line"
 
     def records() -> Iterator[dict[str, Any]]:
@@ -358,32 +406,7 @@ def _json_table(text: PlainText, array: list[dict[str, Any]] | None) -> SourceTa
             bad, reason = problem.args
             raise InputError(f"{text.name}: line {bad}: {reason}") from None
 
-    return _record_table(text.name, records, 1_000, text.notes)
-
-
-def _record_table(
-    name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
-) -> SourceTable:
-    """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
-    keys: dict[str, None] = {}
-    for i, record in enumerate(records()):
-        if i == sample:
-            break
-        keys |= dict.fromkeys(record)
-    if not keys:
-        raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
-
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        rows: list[dict[str, Any]] = []
-        for record in records():
-            rows.append(record)
-            if len(rows) == BATCH:
-                yield {name: [row.get(name) for row in rows] for name in names}
-                rows = []
-        if rows:
-            yield {name: [row.get(name) for row in rows] for name in names}
-
-    return SourceTable(name, list(keys), read, records, notes=notes)
+    return SourceTable.of_records(text.name, records, 1_000, text.notes)
 
 
 def _decoded(where: str, content: str, form: str) -> object:

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -55,6 +56,22 @@ class SourceTable:
         self.name, self.columns, self._read, self._records = name, tuple(columns), read, records
         self.first_line, self.notes = first_line, tuple(notes)
         self.kept: object = None  # what must live as long as the table, such as a folder of temporary files
+
+    @classmethod
+    def of_records(
+        cls, name: str, records: Callable[[], Iterator[dict[str, Any]]], sample: int | None, notes: Sequence[str] = ()
+    ) -> SourceTable:
+        """A table of JSON objects; its columns are the keys of the first `sample` of them (None: of all)."""
+        keys = {key: None for record in islice(records(), sample) for key in record}
+        if not keys:
+            raise InputError(f"{name}: has no rows; write JSON objects {{…}} with named fields")
+
+        def read(names: Sequence[str]) -> Iterator[Batch]:
+            remaining = records()
+            while rows := list(islice(remaining, BATCH)):
+                yield {name: [row.get(name) for row in rows] for name in names}
+
+        return cls(name, list(keys), read, records, notes=notes)
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """Batches of columns; a name with dots (`data.text`) may lead into nested values."""
