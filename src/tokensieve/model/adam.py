@@ -107,11 +107,8 @@ def train(
 
 
 def _packed(u: Floats, w: Floats) -> Floats:
-    """All that training keeps of a type in one row: u with its moments and gradient, then each w with its own.
-
-    For two classes a row is 64 bytes, one line of the processor's cache, so that a type costs one access to memory and not
-    eight. Rows begin at multiples of 64 bytes for that reason.
-    """
+    """All that training keeps of a type in one row: u with its moments and gradient, then each w with its own. For two classes
+    a row is one line of the processor's cache (64 bytes, aligned), so a type costs one access to memory and not eight."""
     columns = 4 * (1 + w.shape[1])
     memory = np.zeros(len(u) * columns + 8)
     first = (-memory.ctypes.data // 8) % 8

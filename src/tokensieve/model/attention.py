@@ -312,10 +312,6 @@ class Model:
             return self.scores, self.values
         return np.append(self.scores, self.sink), np.vstack([self.values, self.prior])
 
-    def class_values(self, k: int) -> Floats:
-        """Values that speak for class index k, shape (|S|,); with two classes those of the first are −w."""
-        return both(self.values)[:, k]
-
     def answer(self, matrix: sp.csr_array, unknown: Ints) -> pl.DataFrame:
         """One row per document: class, its probability, the decision value f of the second of two classes or of that class,
         and the number of unknown words. `matrix` and `unknown` are those of `count`."""

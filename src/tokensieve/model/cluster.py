@@ -253,11 +253,7 @@ def _sides(
     client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer
 ) -> tuple[_Partitions, _Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
     """Documents for training and for testing (`Side`), the tokenizer that reads them, the classes, documents by side and class,
-    shape (2, K), and what was found on the way in.
-
-    Raises:
-        InputError: of the first partition that has one; no document is left; or the labels cannot be classes.
-    """
+    shape (2, K), and what was found on the way in."""
     pieces = _partitions_of(client, source)
     given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
     reader, tokenizer = _reader(pieces.parts, how, tokenizer)
@@ -313,9 +309,7 @@ def _read(
     part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
 ) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]]] | InputError]:
     """The documents of a partition (text, label, key, test, and group), and its rows, dropped labels and documents counted.
-
-    An error of the user's is a result like any other, so that no worker logs it.
-    """
+    An error of the user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
         table = part.table(settings) if isinstance(part, Piece) else frame_table(part, name)
@@ -414,11 +408,8 @@ def _sums(part: Counted) -> _Sums:
 def _train(
     counts: _Partitions, sums: Any, sizes: Ints, model: AttentionClassifier, seed: int, tell: Progress
 ) -> tuple[Any, int, list[float]]:
-    """Choose the number of rounds on held-out documents, then train on all; write (u, w) into the model.
-
-    Returns:
-        The state on the cluster, the number of rounds, and the held-out losses.
-    """
+    """Choose the number of rounds on held-out documents, then train on all and write (u, w) into the model; the state on the
+    cluster, the number of rounds, and the held-out losses."""
     run, prior = counts.run, prior_of(sizes)
     model.prior_, model.validation_ = prior, np.empty((0, 2))
     passes = math.ceil(math.sqrt(len(counts.parts)))

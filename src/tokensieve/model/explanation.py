@@ -118,7 +118,7 @@ def pieces(model: Model, text: str, k: int = 1, row: sp.csr_array | None = None)
     spans = vocabulary.tokenizer.spans(text)
     types = vocabulary.positions(stream)
     matrix = vocabulary.read([text])[0] if row is None else row
-    share, values = np.zeros(len(model.scores)), model.class_values(k)
+    share, values = np.zeros(len(model.scores)), both(model.values)[:, k]
     full = matrix if model.sink is None else with_sink(matrix)
     share[matrix.indices] = attention(full, model.table[0])[: matrix.nnz] / matrix.data
     received, contributed = np.zeros(len(types)), np.zeros(len(types))

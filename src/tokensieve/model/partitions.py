@@ -46,11 +46,7 @@ class Piece:
     quoted: bool = False
 
     def table(self, settings: ReadSettings) -> SourceTable:
-        """Its rows.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """Its rows; an InputError if it cannot be read."""
         name = shown_address(self.path) if "://" in self.path else Path(self.path).name
         if self.start:
             name += f", from {self.unit[:-1]} {self.start + 1:,} on"

@@ -106,10 +106,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
 
 
 def load_model(path: str | Path) -> AttentionClassifier:
-    """Read a model as a scikit-learn classifier, fitted, with the settings that it was trained with.
-
-    Args, errors: those of `read_model`.
-    """
+    """`read_model` as a fitted scikit-learn classifier, with the settings that it was trained with."""
     from tokensieve.model.classifier import AttentionClassifier
 
     model = read_model(path)
@@ -226,11 +223,7 @@ class _Description(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokenizer:
-    """Check types, shapes, ranges and finiteness of all parts of a model, before any of it is used; its tokenizer.
-
-    Raises:
-        ValueError: a part is missing, too many, or not what it must be; the message says which.
-    """
+    """Check types, shapes, ranges and finiteness of all parts of a model before any is used; its tokenizer, or a ValueError."""
     try:
         found = msgspec.convert(description, _Description)
         json.dumps(description, ensure_ascii=False).encode()  # no half of a surrogate pair in any text

@@ -126,7 +126,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def summary(self, train: Corpus, test: Corpus) -> dict[str, Any]:
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         """Entries of summary.json that only this task has."""
 
     def document_units(self, corpus: Corpus) -> Ints | None:
@@ -275,7 +275,7 @@ class Labels(Task):
             out.append(", ".join(str(counts.tokens[types[t]]) for t in np.argsort(-push)[:4]))
         return out
 
-    def summary(self, train: Corpus, test: Corpus) -> dict[str, Any]:
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         return {}
 
 
@@ -332,7 +332,7 @@ class Preferences(Task):
             out.append(", ".join(str(counts.tokens[s]) for s in least))
         return out
 
-    def summary(self, train: Corpus, test: Corpus) -> dict[str, Any]:
+    def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         assert train.pairs is not None and test.pairs is not None
         sizes = {"train": len(train.pairs.units), "test": len(test.pairs.units)}
         return {"pairs": {"columns": list(train.pairs.columns), "by": train.pairs.by, **sizes}}
