@@ -30,8 +30,6 @@ from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
-FEWEST = 5  # documents that contain the type, over all environments: fewer say nothing about stability
-
 
 @dataclass(frozen=True)
 class Environments:
@@ -103,7 +101,8 @@ class Environments:
         parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
         ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
         p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
-        known = (overall.documents >= FEWEST) & (degrees > 0)
+        # fewer than five documents over all environments say nothing about stability
+        known = (overall.documents >= 5) & (degrees > 0)
         q = np.ones_like(p)
         q[known] = false_discovery(p[known])
         opposed = np.zeros(p.shape, dtype=bool)

@@ -49,7 +49,6 @@ from tokensieve.text.counts import Counts, Floats, Ints
 
 Tokens = NDArray[np.str_] | NDArray[np.object_]  # types as text
 Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
-TIGHT = 0.2  # of the reach: a frequency in one class of at most (1 + 0.2)/(1 − 0.2) = 1.5 times that in the others
 
 
 class Category(StrEnum):
@@ -165,10 +164,10 @@ class Importance:
 
         Where q < level the sign of the effect decides: `FOR`, or `ONLY` where every document that contains the type is of the
         class; `AGAINST`, or `NEVER` where none is. Elsewhere a type is `IRRELEVANT` if its 95 % interval shows that it is at
-        most 1.5 times as frequent in the class as in the others, and at least 1/1.5 times (effect within TIGHT · reach of
-        zero), and otherwise `RARE`: these documents cannot tell.
+        most 1.5 times as frequent in the class as in the others, and at least 1/1.5 times (effect within 0.2 · reach of
+        zero: (1 + 0.2)/(1 − 0.2) = 1.5), and otherwise `RARE`: these documents cannot tell.
         """
-        tight = (np.maximum(-self.effect_interval[0], self.effect_interval[1]) <= TIGHT * self.reach) & (
+        tight = (np.maximum(-self.effect_interval[0], self.effect_interval[1]) <= 0.2 * self.reach) & (
             self.documents > 0
         )[:, None]
         names = np.where(tight, Category.IRRELEVANT.value, Category.RARE.value).astype(object)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,13 @@ class Data:
             assert isinstance(corpus.texts, pl.Series), "read into memory"
             self._read[file] = corpus, tokenize(corpus.texts, WordTokenizer())
         return self._read[file]
+
+
+def halves(counts: Counts, n: int) -> Split:
+    """n documents to learn from, and the rest in halves."""
+    ends = (0, n, n + (counts.n_documents - n) // 2, counts.n_documents)
+    train, validation, test = (counts.rows(np.arange(low, high)) for low, high in pairwise(ends))
+    return train, validation, test
 
 
 def _counter(

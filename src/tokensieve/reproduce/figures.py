@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from tokensieve.evidence.importance import signed_frequency
-from tokensieve.reproduce.bench import TITLES, Bench
+from tokensieve.reproduce.bench import TITLES, Bench, halves
 from tokensieve.reproduce.measures import (
     FEWEST,
     PAPER,
@@ -60,10 +60,9 @@ def _synthetic(bench: Bench) -> SeedRun:
     n = bench.settings["documents"]
     sizes = {name: bench.settings[name] for name in ("n_types", "length", "n_irrelevant")}
     counts, relevance = independent_tokens(2 * n, **sizes, delta_min=0.05, seed=bench.seed)
-    ends = (0, n), (n, n + n // 2), (n + n // 2, 2 * n)
-    train, validation, test = (counts.rows(np.arange(low, high)) for low, high in ends)
-    training = bench.fit((train, validation, test), "synthetic", bench.tell)
-    tokens = token_table(train, training.scores[-1], training.values[-1][:, 0])
+    split = halves(counts, n)
+    training = bench.fit(split, "synthetic", bench.tell)
+    tokens = token_table(split[0], training.scores[-1], training.values[-1][:, 0])
     tokens = tokens.with_columns(true_difference=pl.Series(relevance))
     table = bins(tokens)
     cloud = tokens.filter(pl.col("true_difference") == 0)["value"].abs().to_numpy().mean()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.embeddings import Start, Training, evaluate
-from tokensieve.reproduce.bench import TITLES, Bench, Split
+from tokensieve.reproduce.bench import TITLES, Bench, Split, halves
 from tokensieve.reproduce.experiment import Values
 from tokensieve.reproduce.measures import (
     SYMBOLS,
@@ -34,16 +33,7 @@ from tokensieve.theory.one_step import one_step
 # the paper's figures, and how far from them ours may be
 _THEIRS = {"frozen": {"accuracy": 0.72, "loss": 0.6}, "trained": {"accuracy": 0.95, "loss": 0.1}}
 _WIDTHS = {"accuracy": 0.03, "loss": 0.1}
-_RULES: dict[str, Values] = {
-    "one relevant token (Assumption 1)": {},
-    "3 relevant tokens": {"relevant_per_document": 3},
-    "partly relevant, 10% on the other side": {"leak": 0.1},
-    "partly relevant, 30% on the other side": {"leak": 0.3},
-    "negation": {"label_rule": "negation"},
-    "xor": {"label_rule": "xor"},
-}
 _CEILING = {"negation": 0.875, "xor": 0.75}  # of a sign that is linear in the counts: three of four combinations
-_DEEP = ("two-layer", "key-query", "mlp")
 
 
 def _frozen(bench: Bench) -> SeedRun:
@@ -215,17 +205,25 @@ def _shapes_at(d: int, table: pl.DataFrame, training: Training) -> dict[str, flo
 
 def _beyond(bench: Bench) -> SeedRun:
     """How far one-step importance carries: rules against models, then d and a trained v on independent tokens."""
+    rules: dict[str, Values] = {
+        "one relevant token (Assumption 1)": {},
+        "3 relevant tokens": {"relevant_per_document": 3},
+        "partly relevant, 10% on the other side": {"leak": 0.1},
+        "partly relevant, 30% on the other side": {"leak": 0.3},
+        "negation": {"label_rule": "negation"},
+        "xor": {"label_rule": "xor"},
+    }
     at: dict[str, Values] = {}
-    for k, (name, rule) in enumerate(_RULES.items()):
-        bench.part(0.7 * k / len(_RULES), 0.7 * (k + 1) / len(_RULES))(name, 0.0)
+    for k, (name, rule) in enumerate(rules.items()):
+        bench.part(0.7 * k / len(rules), 0.7 * (k + 1) / len(rules))(name, 0.0)
         n = bench.settings["documents"]
         sizes = {size: bench.settings[size] for size in ("n_types", "length", "n_relevant")}
-        split = _halves(single_token(2 * n, seed=bench.seed, **sizes, **rule)[0], n)
+        split = halves(single_token(2 * n, seed=bench.seed, **sizes, **rule)[0], n)
         at[name] = _accuracies(bench, split, k, name)
     table = pl.DataFrame([{"documents": name, **row} for name, row in at.items()])
     # both shapes at each dimension, with v fixed and with v trained
     n = bench.settings["independent_documents"]
-    split = _halves(independent_tokens(2 * n, 400, 50, 200, delta_min=0.05, seed=bench.seed)[0], n)
+    split = halves(independent_tokens(2 * n, 400, 50, 200, delta_min=0.05, seed=bench.seed)[0], n)
     rows = []
     runs = [(d, v, frozen) for d in bench.settings["dimensions"] for v, frozen in (("fixed", ("v",)), ("trained", ()))]
     for k, (d, v, frozen) in enumerate(runs):
@@ -236,7 +234,7 @@ def _beyond(bench: Bench) -> SeedRun:
     dimensions = pl.DataFrame(rows)
     judged = dimensions.filter(pl.col("d") >= bench.settings["least_dimension"])
     one, every, pairs = "one step", "E, p and v trained", "pairs as types"
-    simple = min(at[name][one] for name in list(_RULES)[:3])
+    simple = min(at[name][one] for name in list(rules)[:3])
     measured = [
         Measurement("one step: least test accuracy where single tokens decide", simple, 0.85),
         Measurement("one step: test accuracy on xor", at["xor"][one], high=0.6),
@@ -255,13 +253,6 @@ def _beyond(bench: Bench) -> SeedRun:
     return SeedRun(tuple(measured), {"rules": table, "dimensions": dimensions, "shapes": shapes})
 
 
-def _halves(counts: Counts, n: int) -> Split:
-    """n documents to learn from, and the rest in halves."""
-    ends = (0, n, n + (counts.n_documents - n) // 2, counts.n_documents)
-    train, validation, test = (counts.rows(np.arange(low, high)) for low, high in pairwise(ends))
-    return train, validation, test
-
-
 def _accuracies(bench: Bench, split: Split, k: int, name: str) -> dict[str, float | None]:
     """Test accuracy of each model; the deep ones on pair rules only, and where PyTorch is installed."""
     alpha = signed_frequency(split[0])
@@ -275,11 +266,12 @@ def _accuracies(bench: Bench, split: Split, k: int, name: str) -> dict[str, floa
     for j, (model, documents, frozen) in enumerate(models):
         training = bench.fit(documents, f"rule-{k}-{j}", lambda stage, share: None, frozen=frozen)
         out[model] = training.trajectory["test_accuracy"][training.best()]
-    out |= dict.fromkeys(_DEEP)
+    deeper = ("two-layer", "key-query", "mlp")
+    out |= dict.fromkeys(deeper)
     if importlib.util.find_spec("torch") is not None and name in _CEILING:
         from tokensieve.reproduce.deep import DeepSettings, fit_deep
 
-        for kind in _DEEP:
+        for kind in deeper:
             how = DeepSettings(kind, bench.settings["d"], bench.settings["epochs"], seed=bench.seed, patience=10)
             deep = fit_deep(split[0], how, {"validation": split[1], "test": split[2]})
             out[kind] = deep.trajectory["test_accuracy"][deep.best()]
