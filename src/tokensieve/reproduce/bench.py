@@ -129,13 +129,6 @@ class Data:
         return self._read[file]
 
 
-def halves(counts: Counts, n: int) -> Split:
-    """n documents to learn from, and the rest in halves."""
-    ends = (0, n, n + (counts.n_documents - n) // 2, counts.n_documents)
-    train, validation, test = (counts.rows(np.arange(low, high)) for low, high in pairwise(ends))
-    return train, validation, test
-
-
 def _counter(
     stream: TokenStream, rows: Ints, types: int, classes: tuple[str, ...]
 ) -> Callable[[TokenStream, Ints, Ints], Counts]:
@@ -181,6 +174,13 @@ class Bench:
         """The split of a data set that the settings name: its `types`, and `documents` where they are limited."""
         seed = int(self.settings.get("data_seed", self.seed))
         return (self.data.imdb if name == "imdb" else self.data.yelp)(seed=seed, **self.settings[name])
+
+    @staticmethod
+    def halves(counts: Counts, n: int) -> Split:
+        """n documents to learn from, and the rest in halves."""
+        ends = (0, n, n + (counts.n_documents - n) // 2, counts.n_documents)
+        train, validation, test = (counts.rows(np.arange(low, high)) for low, high in pairwise(ends))
+        return train, validation, test
 
     def start(self, counts: Counts, d: int | None = None) -> Start:
         """The paper's random start, of the settings' d unless another is given."""

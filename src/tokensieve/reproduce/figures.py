@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from tokensieve.evidence.importance import signed_frequency
-from tokensieve.reproduce.bench import TITLES, Bench, halves
+from tokensieve.reproduce.bench import TITLES, Bench
 from tokensieve.reproduce.measures import (
     FEWEST,
     PAPER,
@@ -60,7 +60,7 @@ def _synthetic(bench: Bench) -> SeedRun:
     n = bench.settings["documents"]
     sizes = {name: bench.settings[name] for name in ("n_types", "length", "n_irrelevant")}
     counts, relevance = independent_tokens(2 * n, **sizes, delta_min=0.05, seed=bench.seed)
-    split = halves(counts, n)
+    split = Bench.halves(counts, n)
     training = bench.fit(split, "synthetic", bench.tell)
     tokens = token_table(split[0], training.scores[-1], training.values[-1][:, 0])
     tokens = tokens.with_columns(true_difference=pl.Series(relevance))

@@ -13,7 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.embeddings import Start, Training, evaluate
-from tokensieve.reproduce.bench import TITLES, Bench, Split, halves
+from tokensieve.reproduce.bench import TITLES, Bench, Split
 from tokensieve.reproduce.experiment import Values
 from tokensieve.reproduce.measures import (
     SYMBOLS,
@@ -218,12 +218,12 @@ def _beyond(bench: Bench) -> SeedRun:
         bench.part(0.7 * k / len(rules), 0.7 * (k + 1) / len(rules))(name, 0.0)
         n = bench.settings["documents"]
         sizes = {size: bench.settings[size] for size in ("n_types", "length", "n_relevant")}
-        split = halves(single_token(2 * n, seed=bench.seed, **sizes, **rule)[0], n)
+        split = Bench.halves(single_token(2 * n, seed=bench.seed, **sizes, **rule)[0], n)
         at[name] = _accuracies(bench, split, k, name)
     table = pl.DataFrame([{"documents": name, **row} for name, row in at.items()])
     # both shapes at each dimension, with v fixed and with v trained
     n = bench.settings["independent_documents"]
-    split = halves(independent_tokens(2 * n, 400, 50, 200, delta_min=0.05, seed=bench.seed)[0], n)
+    split = Bench.halves(independent_tokens(2 * n, 400, 50, 200, delta_min=0.05, seed=bench.seed)[0], n)
     rows = []
     runs = [(d, v, frozen) for d in bench.settings["dimensions"] for v, frozen in (("fixed", ("v",)), ("trained", ()))]
     for k, (d, v, frozen) in enumerate(runs):
