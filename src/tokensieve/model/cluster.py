@@ -43,7 +43,7 @@ from tokensieve.text.documents import TEST_NAMES, TRAIN_NAMES, check_kept, colle
 from tokensieve.text.labels import classes_of, destinations, in_order, listed
 from tokensieve.text.settings import ReadSettings, with_options
 from tokensieve.text.split import unit_index
-from tokensieve.text.table import frame_table, list_table
+from tokensieve.text.table import SourceTable
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
 from tokensieve.text.vocabulary import Chunks, TokenStream, Vocabulary, learn_vocabulary, tokenize
 
@@ -312,13 +312,13 @@ def _read(
     An error of the user's is a result like any other, so that no worker logs it."""
     (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
     try:
-        table = part.table(settings) if isinstance(part, Piece) else frame_table(part, name)
+        table = part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
         if table is None:
             rows = list(part)
             for row in rows:
                 if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
                     raise InputError(f"{name} holds {str(row)[:60]!r}: give (text, label) pairs or data frames")
-            table = list_table(([row[0] for row in rows], [row[1] for row in rows]), name)
+            table = SourceTable.of_lists(([row[0] for row in rows], [row[1] for row in rows]), name)
             texts, label = table.columns[:1], table.columns[1]
         texts, label = [table.position(text, "text") for text in texts], table.position(label, "label")
         more = {"group": settings.by, "part": settings.split}

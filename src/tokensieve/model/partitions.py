@@ -18,7 +18,7 @@ from tokensieve.text.formats import file_table, kind_of, reading
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import SourceTable, frame_table
+from tokensieve.text.table import SourceTable
 
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
@@ -54,7 +54,7 @@ class Piece:
             return open_source(self.path, settings).train
         if self.unit == "rows":
             with reading(name):
-                table = frame_table(
+                table = SourceTable.of_frame(
                     pl.scan_parquet(self.path).slice(self.start, self.stop - self.start).collect(), name
                 )
             assert table is not None

@@ -16,7 +16,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading, unpacked, whole_text
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches, frame_table, list_table
+from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches
 
 if TYPE_CHECKING:
     import pandas
@@ -66,11 +66,11 @@ def open_source(
         columns: names that text from standard input may have in its first line.
     """
     how = settings or SourceSettings()
-    frame = frame_table(source)
+    frame = SourceTable.of_frame(source)
     if frame is not None:
         return _Opened(frame)
     if isinstance(source, tuple):
-        return _Opened(list_table(source))
+        return _Opened(SourceTable.of_lists(source))
     if isinstance(source, list) and source and all(isinstance(one, str | Path) for one in source):
         return _Opened(_together([open_source(one, how, labelled, columns).train for one in source]))
     if not isinstance(source, str | Path):

@@ -73,6 +73,51 @@ class SourceTable:
 
         return cls(name, list(keys), read, records, notes=notes)
 
+    @classmethod
+    def of_lists(cls, lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:
+        """A pair of lists of one length, texts and labels, as a table."""
+        if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
+            raise InputError("give texts and labels as a pair of lists: (texts, labels)")
+        if len(lists[0]) != len(lists[1]):
+            raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
+        parts: list[Any] = list(lists)
+        columns: Batch = {
+            key: part if isinstance(part, pl.Series) else list(part)
+            for key, part in zip(("text", "label"), parts, strict=True)
+        }
+        return cls(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
+
+    @classmethod
+    def of_frame(cls, source: object, name: str = "the data frame") -> SourceTable | None:
+        """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else."""
+        # a pandas frame exists only where pandas is loaded; do not load it for others
+        pandas = sys.modules.get("pandas")
+        if pandas is not None and isinstance(source, pandas.DataFrame):
+            frame, places = source, {str(column): i for i, column in enumerate(source.columns)}
+
+            def read(names: Sequence[str]) -> Iterator[Batch]:
+                # pandas has several missing values (None, nan, NA, NaT): make them one
+                columns = {key: frame.iloc[:, places[key]] for key in names}
+                yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
+
+            return cls(name, [str(column) for column in source.columns], read)
+        if isinstance(source, pl.Series) or (
+            not hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.LazyFrame)
+        ):
+            return None
+        what = "the lazy frame" if isinstance(source, pl.LazyFrame) else "the Arrow table"
+        try:
+            if isinstance(source, pl.LazyFrame | pl.DataFrame):
+                polars: pl.LazyFrame | pl.DataFrame = source
+            else:
+                polars, name = pl.DataFrame(source), what
+            columns = polars.collect_schema().names()
+        # two columns of one name, for example
+        except (pl.exceptions.PolarsError, OSError, TypeError, ValueError) as problem:
+            reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+            raise InputError(f"{what} cannot be read: {reason}") from None
+        return cls(name, columns, lambda names: frame_batches(polars, names))
+
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """Batches of columns; a name with dots (`data.text`) may lead into nested values."""
         base = {name: self.base(name) for name in names}
@@ -131,50 +176,6 @@ def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> I
         return
     for part in frame.select(pl.col(name) for name in names).collect_batches(chunk_size=BATCH, lazy=True):
         yield {name: part[name] for name in names}
-
-
-def list_table(lists: tuple[Sequence[Any], ...], name: str = "the lists") -> SourceTable:
-    """A pair of lists of one length, texts and labels, as a table."""
-    if len(lists) != 2 or any(isinstance(part, str | bytes) or not hasattr(part, "__len__") for part in lists):
-        raise InputError("give texts and labels as a pair of lists: (texts, labels)")
-    if len(lists[0]) != len(lists[1]):
-        raise InputError(f"{len(lists[0])} texts but {len(lists[1])} labels: give one label for each text")
-    parts: list[Any] = list(lists)
-    columns: Batch = {
-        key: part if isinstance(part, pl.Series) else list(part)
-        for key, part in zip(("text", "label"), parts, strict=True)
-    }
-    return SourceTable(name, ("text", "label"), lambda names: iter([{key: columns[key] for key in names}]))
-
-
-def frame_table(source: object, name: str = "the data frame") -> SourceTable | None:
-    """A data frame as a table: of Polars or pandas, or anything that gives Arrow data; None for anything else."""
-    pandas = sys.modules.get("pandas")  # a pandas frame exists only where pandas is loaded; do not load it for others
-    if pandas is not None and isinstance(source, pandas.DataFrame):
-        frame, places = source, {str(column): i for i, column in enumerate(source.columns)}
-
-        def read(names: Sequence[str]) -> Iterator[Batch]:
-            # pandas has several missing values (None, nan, NA, NaT): make them one
-            columns = {key: frame.iloc[:, places[key]] for key in names}
-            yield {key: c.astype(object).where(c.notna(), None).tolist() for key, c in columns.items()}
-
-        return SourceTable(name, [str(column) for column in source.columns], read)
-    if isinstance(source, pl.Series) or (
-        not hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.LazyFrame)
-    ):
-        return None
-    what = "the lazy frame" if isinstance(source, pl.LazyFrame) else "the Arrow table"
-    try:
-        if isinstance(source, pl.LazyFrame | pl.DataFrame):
-            polars: pl.LazyFrame | pl.DataFrame = source
-        else:
-            polars, name = pl.DataFrame(source), what
-        columns = polars.collect_schema().names()
-    # two columns of one name, for example
-    except (pl.exceptions.PolarsError, OSError, TypeError, ValueError) as problem:
-        reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
-        raise InputError(f"{what} cannot be read: {reason}") from None
-    return SourceTable(name, columns, lambda names: frame_batches(polars, names))
 
 
 # ---- values as text
