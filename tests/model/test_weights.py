@@ -61,7 +61,7 @@ def test_from_one_start_integer_weights_train_like_repeated_documents(seed: int,
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 1000))
-def test_sums_and_scales_count_weights_like_repeated_documents(seed: int) -> None:
+def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int) -> None:
     counts = made(30, 3, seed)
     rng = np.random.default_rng(seed)
     times = rng.integers(0, 4, 30)
@@ -69,6 +69,8 @@ def test_sums_and_scales_count_weights_like_repeated_documents(seed: int) -> Non
     many, weighted = repeated(counts, times), replace(counts, weights=times.astype(float))
     np.testing.assert_array_equal(weighted.weighed[0], many.present)
     np.testing.assert_array_equal(weighted.weighed[1], many.class_sizes)
+    still = TrainSettings(score_rate=0.0, validation_share=0.0)  # the sink stays at the log of the median length
+    assert fit(weighted, still).sink == fit(many, still).sink == np.log(np.median(many.lengths))
     f, prior = rng.normal(size=(30, 3)), np.zeros(3)
     f[np.arange(30), counts.labels] += 0.5
     again = best_scale(np.repeat(f, times, axis=0), prior, many.labels)
