@@ -340,6 +340,23 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
             assert all(u[s] - u[r] >= 1 - 1e-6 for s in chosen[k] for r in others)
 
 
+def test_a_weakly_held_type_that_comes_near_is_not_let_go_again_and_again() -> None:
+    """Version 0.2 found the same type near ten times within four units of log t, and gave up at log t = 23."""
+    held = [[1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1], [1, 0, 1, 1, 0, 1]]
+    E = np.array(
+        [[0.2, -0.2, -3.0], [-0.5, 0.0, 0.8], [-0.3, 0.6, 1.4], [0.4, -0.4, 0.2], [2.2, 0.2, -2.5], [-1.1, -0.9, -2.2]]
+    )
+    # Values this large leave forces of e^−14 and less.
+    w = np.array([13.9, -16.4, 20.7, -21.2, 19.8, 16.2])
+    counts = Counts.from_matrix(held, [1, 1, 1, 1])
+    limit = limit_of(counts, E, w, np.array([0.3, -0.4, 0.0]), max_norm=1e4)
+    assert limit.fate == "diverges, Theorem 4.3" and limit.direction is not None and limit.margin is not None
+    assert limit.margin.duality_gap <= 1e-10
+    for types in map(np.flatnonzero, held):
+        scores = np.sort(E[types] @ limit.direction)
+        assert scores[-1] - scores[-2] >= 1 - 1e-6
+
+
 @pytest.mark.slow
 def test_most_random_data_are_decided() -> None:
     fates = []
