@@ -340,8 +340,8 @@ def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int)
             assert all(u[s] - u[r] >= 1 - 1e-6 for s in chosen[k] for r in others)
 
 
-def test_a_weakly_held_type_that_comes_near_is_not_let_go_again_and_again() -> None:
-    """Version 0.2 found the same type near ten times within four units of log t, and gave up at log t = 23."""
+def test_data_whose_selection_kept_changing_in_the_prediction_of_0_2() -> None:
+    """Version 0.2 gave up at log t = 23: a type came near every third of a unit of log t, and no tie was kept."""
     held = [[1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1], [1, 0, 1, 1, 0, 1]]
     E = np.array(
         [[0.2, -0.2, -3.0], [-0.5, 0.0, 0.8], [-0.3, 0.6, 1.4], [0.4, -0.4, 0.2], [2.2, 0.2, -2.5], [-1.1, -0.9, -2.2]]
