@@ -208,7 +208,7 @@ def compare(
     for i, (name, one) in enumerate(models.items()):
         tell(f"{name}: the same words in the same documents", 0.8 + 0.2 * i / n)
         given = one() if callable(one) else one
-        with OpenModel.open(*given, corpus, settings, mapping, prompted) as opened:
+        with OpenModel.loaded(*given, corpus, settings, mapping, prompted) as opened:
             sizes.append(_sizes(opened, settings, words))
     steps = [*pairwise(range(n)), *([(0, n - 1)] if n > 2 else [])]
     changes = pl.concat([_changes(found[a], found[b], sizes[a], sizes[b], words) for a, b in steps])

@@ -110,7 +110,7 @@ def diagnose_corpus(
             frequent word, a checkpoint of another run, or too little memory.
     """
     settings, tell, clock = settings or DiagnoseSettings(), progress or silent, Clock()
-    with OpenModel.open(model, tokenizer, corpus, settings, mapping, prompted, classes, tell) as opened:
+    with OpenModel.loaded(model, tokenizer, corpus, settings, mapping, prompted, classes, tell) as opened:
         clock.lap("counting")
         mark = fingerprint(
             *opened.sample.identity, opened.known.names, opened.outputs, settings.measuring(), opened.digest

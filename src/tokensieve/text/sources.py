@@ -14,6 +14,7 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading, unpacked, whole_text
+from tokensieve.text.labels import listed
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches
@@ -326,7 +327,7 @@ def _open_datasets(source: object) -> _Opened:
 def _splits(parts: Mapping[str, Any], name: str) -> _Opened:
     train = "train" if "train" in parts else next(iter(parts), None)
     if train is None or (train != "train" and len(parts) > 1):
-        raise InputError(f"a DatasetDict needs a part 'train'; it has {', '.join(parts) or 'none'}: pass one part")
+        raise InputError(f"a DatasetDict needs a part 'train'; it has {listed(parts) or 'none'}: pass one part")
     tables = {part: _dataset_table(f"{name} ({part})", data) for part, data in parts.items()}
     ignored = {part: data.num_rows for part, data in parts.items() if part not in (train, "test")}
     return _Opened(tables[train], tables.get("test") if train != "test" else None, ignored)
