@@ -145,7 +145,7 @@ class OpenModel:
 
     @classmethod
     @contextmanager
-    def open(
+    def loaded(
         cls,
         model: object,
         tokenizer: object,
