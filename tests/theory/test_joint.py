@@ -54,7 +54,7 @@ def test_two_classes_are_the_flow_of_two_classes_with_one_output_or_two() -> Non
     for found in (one, two):
         assert found.log_time[-1] == pytest.approx(last)
         assert np.linalg.norm(found.scores[-1] - E @ flow.p) < 2e-4 * np.linalg.norm(E @ flow.p)
-        assert found.loss[-1] == pytest.approx(flow.track.loss[-1], rel=1e-4)
+        assert found.loss[-1] == pytest.approx(flow.loss[-1], rel=1e-4)
         assert (np.diff(found.loss) < 0).all()
 
 

@@ -137,7 +137,7 @@ class Saved:
             low, high = map(float, summary.get("accuracy_interval", (share.low, share.high)))
         except (LookupError, TypeError, AttributeError) as problem:
             raise InputError(f"{where} is no folder of an audit: its summary.json lacks {problem!s:.60}") from None
-        except ValueError:  # an interval that is none
+        except (ValueError, OverflowError):  # an interval that is none
             good = False
         if not good or not 0 <= low <= accuracy + 1e-9 or not accuracy - 1e-9 <= high <= 1:
             raise _damaged(where, "summary.json holds numbers that no audit has")

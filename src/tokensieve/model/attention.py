@@ -356,12 +356,9 @@ class Model:
         relative to w_t.
 
         Returns:
-            documents: documents that contain each type, shape (|S|,).
-            attention: mean q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform
-                attention, shape (|S|,).
-            contribution, deletion: shape (|S|, H).
-
-            The means are NaN for a type that occurs in no document.
+            A dictionary of arrays. `documents`: how many contain each type, shape (|S|,). `attention`: mean
+            q_{X,s} / (c_{X,s}/T_X), attention among the tokens (without the sink's) in units of that of uniform attention, shape
+            (|S|,). `contribution` and `deletion`: shape (|S|, H). The means are NaN for a type that occurs in no document.
         """
         n_types, (u, w) = matrix.shape[1], self.table
         relative = attention_sums(matrix, self.scores)[2]
