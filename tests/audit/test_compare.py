@@ -217,7 +217,7 @@ def damage(folder: Path, name: str, old: str, new: str) -> None:
         ("summary.json", '"test_accuracy": ', '"test_accuracy": NaN, "x": ', "summary.json"),
         ("summary.json", '"test_accuracy"', '"test_acc"', "lacks 'test_accuracy'"),
         ("summary.json", '"train": ', '"train": -', "numbers that no audit has"),
-        ("summary.json", '"accuracy_interval": [', '"accuracy_interval": [' + "9" * 400 + ", 1], \"x\": [", "numbers that no audit has"),
+        ("summary.json", '"accuracy_interval": [', f'"accuracy_interval": [{"9" * 400}, 1], "x": [', "numbers that no audit has"),
         ("summary.json", "{", "[" * 50_000 + "{", "summary.json"),
     ],
 )  # fmt: skip
