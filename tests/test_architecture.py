@@ -35,7 +35,7 @@ LIMITS = {
 CEILINGS: dict[str, int] = {
     "public names": 418,  # goal 320
     "dataclasses": 96,  # goal 90
-    "lines": 28_251,  # goal 24,000
+    "lines": 28_255,  # goal 24,000
 }
 
 

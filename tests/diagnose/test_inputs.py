@@ -187,6 +187,24 @@ def test_a_reward_model_on_preference_pairs() -> None:
         diagnose(*build("bert", flat), pairs, settings=QUICK)
 
 
+def test_a_single_output_that_is_turned_is_measured_like_one_that_is_not() -> None:
+    rng = np.random.default_rng(0)
+    filler, labels = [f"w{i}" for i in range(20)], ["good", "bad"] * 40
+    texts = [" ".join(rng.choice(filler, 8)) + " thanks" * (label == "good") for label in labels]
+    model, tokenizer = build("bert", texts, classes=1)
+    fit_reward(model, tokenizer, texts)
+    turned = copy.deepcopy(model)
+    with torch.no_grad():
+        turned.classifier.weight *= -1
+        turned.classifier.bias *= -1
+    settings = DiagnoseSettings(min_documents=5, untrained=False)
+    one, other = (diagnose(m, tokenizer, texts, labels, settings) for m in (model, turned))
+    assert any("its sign is turned" in note for note in other.notes)
+    effects = [found.tokens.sort("token", "class")["gradient"] for found in (one, other)]
+    assert effects[0].abs().max() > 0.01
+    np.testing.assert_allclose(effects[0], effects[1], rtol=1e-4, atol=1e-5)
+
+
 def fit_reward(model: Any, tokenizer: Any, texts: list[str]) -> None:
     """Teach it to like one word."""
     optimiser = torch.optim.AdamW(model.parameters(), 3e-3)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,9 @@ from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer
+
+if TYPE_CHECKING:
+    from tokensieve.diagnose.subjects.reader import Reader
 
 _PROBED = 64, 12  # documents whose form is changed: at most so many, and this part of those that the model reads
 _UNTRAINED = 100, 4  # documents that the untrained model reads, likewise
@@ -131,6 +134,7 @@ class OpenModel:
         facts: of `Diagnosis.reading`.
         digest: fingerprint of the weights.
         notes: what a reader should know.
+        reader: of a PyTorch model, whose gradients follow the same outputs. None of any other.
     """
 
     def __init__(
@@ -140,6 +144,7 @@ class OpenModel:
         self.twin: Callable[[Outputs, Work, Ints], Measured] | None = None
         self.facts: dict[str, Any] = {"reads": None, "layers": 0, **subject.lengths_read}
         self.notes: list[str] = []
+        self.reader: Reader | None = None
         if known.answer is None and not subject.differentiable:
             self.notes.append("no gradient reaches its word embeddings: effects are measured by removing words")
 
@@ -222,7 +227,7 @@ def _open_pieces(
     with Reader.prepared(model, pad):
         reader = Reader(model, outputs, frame)
         opened = OpenModel(known, outputs, sample, PieceSubject(reader, windows, outputs.width))
-        opened.twin = twin if settings.untrained else None
+        opened.twin, opened.reader = (twin if settings.untrained else None), reader
         opened.facts |= {"reads": reader.reads, "layers": reader.layers}
         opened.digest = reader.digest()
         if not reader.layers:
@@ -274,6 +279,8 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     measured.read()
     logits = measured.by_document(measured.logits)
     outputs = opened.outputs.check_order(logits, sample.labels, sample.corpus.classes)
+    if opened.reader is not None:
+        opened.reader.outputs = outputs  # its sign may have been turned
     # what a decision takes from each document's answer: its partner's answer in a preference pair; of another single output the
     # value that as many answers exceed as documents are of the second class
     answers, offset = np.asarray(outputs.answers(logits)), np.zeros(n)

@@ -63,7 +63,7 @@ class Reader:
     """
 
     def __init__(self, model: Any, outputs: Outputs, frame: Frame) -> None:
-        self._model, self._outputs, self._pad = model, outputs, int(model.config.pad_token_id)
+        self._model, self.outputs, self._pad = model, outputs, int(model.config.pad_token_id)
         self._device = next(model.parameters()).device
         main = model.get_input_embeddings()
         # an encoder and a decoder may share their word embeddings
@@ -118,7 +118,7 @@ class Reader:
     def logits(self, batch: Sequence[Input]) -> Floats:
         """Logits alone, shape (B, M)."""
         with _memory(batch), torch.inference_mode():
-            out = np.empty((len(batch), self._outputs.width))
+            out = np.empty((len(batch), self.outputs.width))
             for at, part in self._runs(batch):
                 out[at] = _numbers(self._model(**self._inputs(part)).logits)
             return out
@@ -127,7 +127,7 @@ class Reader:
         """Logits, shape (B, M), with the embeddings of some pieces of each input, shape (length,), replaced by padding's and every
         other piece in its place.
         """
-        out = np.empty((len(batch), self._outputs.width))
+        out = np.empty((len(batch), self.outputs.width))
         with _memory(batch), torch.no_grad():
             for at, part in self._runs(batch):
                 inputs, share = self._inputs(part), self._padded(part, [np.where(gone[i], 0.0, np.nan) for i in at])
@@ -138,7 +138,7 @@ class Reader:
     def look(self, batch: Sequence[Input]) -> tuple[Floats, list[NDArray[np.float32]]]:
         """Logits, shape (B, M), and for each input what its pieces receive of attention from the reading position, each layer and
         last the rollout, shape (L+1, length); in one forward pass of a model that gives attention."""
-        logits = np.empty((len(batch), self._outputs.width))
+        logits = np.empty((len(batch), self.outputs.width))
         attention: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(batch)
         with _memory(batch), torch.inference_mode(), _implementation(self._model, "eager"):
             for at, part in self._runs(batch):
@@ -160,7 +160,7 @@ class Reader:
                 total = torch.zeros_like(drawn)
                 chosen = torch.as_tensor(heads[at], device=self._device)[:, None]
                 with self._between(inputs["input_ids"], drawn) as steps:
-                    answers = self._outputs.answers(self._model(**inputs).logits.float())
+                    answers = self.outputs.answers(self._model(**inputs).logits.float())
                     gradients = torch.autograd.grad(answers.gather(1, chosen).sum(), [leaf for leaf, _, _ in steps])
                 for (_, difference, back), gradient in zip(steps, gradients, strict=True):
                     total += back((gradient.float() * difference.float()).sum(-1))
@@ -250,10 +250,10 @@ class Reader:
         with torch.inference_mode():
             found = [_numbers(self._model(**self._inputs([one])).logits) for one in probe]
             for one in found:
-                if one.ndim != 2 or one.shape[1] != self._outputs.width:
+                if one.ndim != 2 or one.shape[1] != self.outputs.width:
                     raise InputError(
                         f"{type(self._model).__name__} gives outputs of shape {one.shape[1:]}, its configuration names "
-                        f"{self._outputs.width}: it is no classifier of whole texts"
+                        f"{self.outputs.width}: it is no classifier of whole texts"
                     )
             alone = np.concatenate(found)
             # logits of one input, alone and padded, agree to this fraction of their size
