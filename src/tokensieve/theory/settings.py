@@ -17,7 +17,7 @@ class VerifySettings(SourceSettings):
 
     Attributes:
         ngrams, min_documents: longest run of words that is one token; tokens in fewer documents are ignored.
-        documents, types, relevant, length: of generated documents n, |S|, how many types predict the label, and T.
+        types, relevant, length: |S|, how many types predict the label, and T of the generated documents, of which there are n.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
         eta: size of the first step; `default_step_size` if None.
         max_norm, max_steps: ‖p‖ and accepted steps at which a curve ends.
