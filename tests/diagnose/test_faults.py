@@ -20,7 +20,7 @@ from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.measuring import holm, use_of
 from tokensieve.diagnose.judgement import status as judging
-from tokensieve.diagnose.judgement.agreement import Learning, Skill, behaves
+from tokensieve.diagnose.judgement.agreement import Learning, Skill, answers_differ
 from tokensieve.diagnose.judgement.status import Status, _p_above, judge
 from tokensieve.diagnose.report import headline, sentences
 from tokensieve.diagnose.subjects.loading import untrained_twin
@@ -184,7 +184,11 @@ def test_answers_that_hardly_differ_are_no_behaviour() -> None:
     # a collapsed model moves its log-odds by a few ten-thousandths, which is more than an untrained one may
     rng = np.random.default_rng(0)
     answers, twin = rng.normal(0, 5e-4, (600, 1)), rng.normal(0, 1e-5, (600, 1))
-    assert not behaves(answers, twin) and behaves(100 * answers, twin) and not behaves(100 * answers, 100 * answers)
+    assert (
+        not answers_differ(answers, twin)
+        and answers_differ(100 * answers, twin)
+        and not answers_differ(100 * answers, 100 * answers)
+    )
 
 
 def test_a_constant_answer_is_not_shown_to_have_learned() -> None:
@@ -313,7 +317,7 @@ def test_of_several_classes_a_typical_word_is_one_on_the_class_that_it_carries()
         evidence = SimpleNamespace(
             q_value=np.full((3, 3), q), effect=side, posterior_difference=side, neutral=np.zeros(3)
         )
-        assert judging._scale(measured, found, evidence, every, means) == pytest.approx((typical, slope))  # type: ignore[arg-type]
+        assert judging._typical_use(measured, found, evidence, every, means) == pytest.approx((typical, slope))  # type: ignore[arg-type]
 
 
 def test_of_many_words_that_help_by_chance_none_is_said_to_help_in_context() -> None:

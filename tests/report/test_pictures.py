@@ -12,7 +12,7 @@ from made import make_audit
 from pages import check_specifications
 from tokensieve import pictures
 from tokensieve.report.pictures import draw, pictures_of, specification, themed
-from tokensieve.report.pictures.audit import EXTREMES, bins_of, thin
+from tokensieve.report.pictures.audit import EXTREMES, bins_of, sample_with_extremes
 
 
 def test_bin_means_against_a_loop() -> None:
@@ -35,12 +35,12 @@ def test_bin_means_against_a_loop() -> None:
 def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
     audit = make_audit([f"t{i}" for i in range(6000)], ("bad", "good"))
     rows = audit.tokens.filter(pl.col("class") == "good")
-    kept = thin(rows, 2500, (*EXTREMES, "value"), seed=1)
+    kept = sample_with_extremes(rows, 2500, (*EXTREMES, "value"), seed=1)
     assert kept.height == 2500 and kept["token"].n_unique() == 2500
     for column in ("effect", "posterior_difference", "documents", "value"):
         for ends in (rows.top_k(100, by=column), rows.bottom_k(100, by=column)):
             assert set(ends["token"]) <= set(kept["token"])
-    assert thin(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
+    assert sample_with_extremes(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
     value = next(picture for picture in pictures_of(audit.report()) if picture.name == "value")
     spec = specification(value)
     assert len(spec["datasets"]["points"]) == value.data["limit"] < 2000

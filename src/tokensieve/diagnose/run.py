@@ -19,7 +19,7 @@ from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.forms import FORMS, probe_forms
 from tokensieve.diagnose.effects.measuring import Measured, Use, Work
-from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, Skill, behaves
+from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, Skill, answers_differ
 from tokensieve.diagnose.judgement.status import Status, judge, passages_of
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.documents import Sample
@@ -356,8 +356,8 @@ def _judge(
     documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)
     labels, groups, pairs = sample.labels[documents], sample.groups[sample.read], sample.partner is not None
     use = trials.use(measured, first, labels)
-    alive = behaves(measured.answers, None if twin is None else twin.answers)
-    uses = judge(measured, use, trials, found, _needed_weights(sample.counts), alive)
+    differ = answers_differ(measured.answers, None if twin is None else twin.answers)
+    uses = judge(measured, use, trials, found, _needed_weights(sample.counts), differ)
     # the words confirmed were removed; of others what was measured this way
     others = ~np.isin(measured.types[measured.chosen], trials.words)
     chosen, lost = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])

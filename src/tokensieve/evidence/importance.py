@@ -113,20 +113,20 @@ class Importance:
         class_documents: Ints,
         class_count: Floats,
         neutral: Floats,
-        posterior: Interval,
-        alpha: Interval,
-        effect: Interval,
+        intervals: Sequence[Interval],
         reach: Floats,
         p_value: Floats,
     ) -> Importance:
-        """From intervals, reach and p of each class, or of the second of two classes, which the first mirrors."""
+        """From the intervals of posterior difference, alpha and effect, reach and p of each class, or of the second of two classes,
+        which the first mirrors."""
         q_value = false_discovery(p_value)
         if len(classes) == 2:
-            posterior, alpha, effect = (
+            intervals = [
                 (np.hstack([-middle, middle]), np.hstack([-high, low]), np.hstack([-low, high]))
-                for middle, low, high in (posterior, alpha, effect)
-            )
+                for middle, low, high in intervals
+            ]
             reach, p_value, q_value = (np.repeat(x, 2, axis=1) for x in (reach, p_value, q_value))
+        posterior, alpha, effect = intervals
         return cls(
             tokens=tokens,
             classes=classes,
@@ -306,7 +306,7 @@ def importance_of(
     if marks is not None and len(marks.count):
         parts.append((marks, 1.0 / max(length, 1.0)))
     columns = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
-    posterior, alpha, effect, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
+    *intervals, rest = zip(*(_statistics(part, columns, scale) for part, scale in parts), strict=True)
     reach, p = (np.concatenate(x) for x in zip(*rest, strict=True))
     return Importance.of_columns(
         tokens,
@@ -314,9 +314,7 @@ def importance_of(
         np.concatenate([part.present for part, _ in parts]),
         np.concatenate([part.count for part, _ in parts]),
         2 * sums.sizes / sums.documents - 1,
-        _joined(posterior, 0),
-        _joined(alpha, 0),
-        _joined(effect, 0),
+        [_joined(interval, 0) for interval in intervals],
         reach,
         p,
     )

@@ -84,9 +84,7 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
         counts.present,
         np.concatenate([outside, inside], axis=1),
         np.zeros(2),
-        share_interval(inside, outside, squares, t[:, None], shared),
-        effect,
-        effect,
+        [share_interval(inside, outside, squares, t[:, None], shared), effect, effect],
         _column(shares.sum(axis=0)) / (2 * n),
         p[:, None],
     )

@@ -73,7 +73,7 @@ def open_source(
     if isinstance(source, tuple):
         return _Opened(SourceTable.of_lists(source))
     if isinstance(source, list) and source and all(isinstance(one, str | Path) for one in source):
-        return _Opened(_together([open_source(one, how, labelled, columns).train for one in source]))
+        return _Opened(_concatenated([open_source(one, how, labelled, columns).train for one in source]))
     if not isinstance(source, str | Path):
         return _open_datasets(source)
     if str(source) == "-":
@@ -92,7 +92,7 @@ def open_source(
     if kind == "file":
         return _Opened(file_table(path, how))
     if found:
-        return _Opened(_together([file_table(Path(name), how) for name in found]))
+        return _Opened(_concatenated([file_table(Path(name), how) for name in found]))
     if str(source) in NAMED:
         return _open_named(str(source))
     beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
@@ -101,7 +101,7 @@ def open_source(
     raise InputError(f"there is no file or folder {str(source)!r}; {hint} (data sets by name: {', '.join(NAMED)})")
 
 
-def _together(tables: Sequence[SourceTable]) -> SourceTable:
+def _concatenated(tables: Sequence[SourceTable]) -> SourceTable:
     """Several tables as one; a column that one of them lacks is missing there."""
     if len(tables) == 1:
         return tables[0]
@@ -155,14 +155,14 @@ def _open_folder(path: Path, how: SourceSettings, labelled: bool) -> _Opened:
         part = re.match(r"(train|test|dev|validation|valid|val)(?![a-z])", file.name.lower())
         parts.setdefault(part[1] if part else "", []).append(file_table(file, how))
     if "train" not in parts:
-        return _Opened(_together([table for tables in parts.values() for table in tables]))
-    held = _together(parts["test"]) if "test" in parts else None
-    aside = {name: _together(tables) for name, tables in parts.items() if name not in ("train", "test")}
+        return _Opened(_concatenated([table for tables in parts.values() for table in tables]))
+    held = _concatenated(parts["test"]) if "test" in parts else None
+    aside = {name: _concatenated(tables) for name, tables in parts.items() if name not in ("train", "test")}
     sizes = {
         name: sum(len(batch[table.columns[0]]) for batch in table.read(table.columns[:1]))
         for name, table in aside.items()
     }
-    return _Opened(_together(parts["train"]), held, sizes)
+    return _Opened(_concatenated(parts["train"]), held, sizes)
 
 
 def _label_files(path: Path) -> dict[str, list[Path]]:

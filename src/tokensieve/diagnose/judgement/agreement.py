@@ -358,7 +358,7 @@ class Learning(StrEnum):
         return cls.LEARNED if skill.auc > skill.auc_random else cls.BARELY
 
 
-def behaves(answers: Floats, untrained: Floats | None) -> bool:
+def answers_differ(answers: Floats, untrained: Floats | None) -> bool:
     """Whether answers differ from document to document by three times as much as those of an untrained model do."""
     spread = float(answers.std(axis=0).mean())
     # answers (log-odds) of an untrained model are taken to differ by 0.005 at least

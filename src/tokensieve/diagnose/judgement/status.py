@@ -57,7 +57,7 @@ class Status(StrEnum):
 
 
 def judge(
-    measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, behaves: bool
+    measured: Measured, use: Use, trials: Trials, found: Importance, needed: Floats, answers_differ: bool
 ) -> pl.DataFrame:
     """The words confirmed, those whose use is shown first, most use beyond need first, with the data's evidence beside.
 
@@ -70,7 +70,7 @@ def judge(
         measured, use, trials: of the model; use with the confirmed words' numbers.
         found: importance in the data.
         needed: weight of each word and class in a simple model of the data, shape (|S|, K).
-        behaves: whether answers differ between documents at all; if not, no use is shown.
+        answers_differ: whether answers differ between documents at all; if not, no use is shown.
     """
     words, H = trials.words, trials.lost.shape[1]
     own = [trials.lost[measured.types[trials.chosen] == s] for s in words]
@@ -78,10 +78,10 @@ def judge(
     put = [trials.gained[trials.types == s] for s in words]
     rows_of = [a if len(a) >= FEWEST else b for a, b in zip(own, put, strict=True)]
     means = np.array([rows.mean(axis=0) if len(rows) else np.zeros(H) for rows in rows_of]).reshape(len(words), H)
-    typical, slope = _scale(measured, use, found, words, means)
+    typical, slope = _typical_use(measured, use, found, words, means)
     much = min(math.log(2), float(measured.answers.std(axis=0).mean()))
     sizes = [np.abs(np.vstack(pair)).max(axis=1, initial=0.0) for pair in zip(own, put, strict=True)]
-    proved = holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & behaves
+    proved = holm(np.array([_p_above(size, _LEAST * typical) for size in sizes])) & answers_differ
     n, at = np.array([len(rows) for rows in rows_of]), np.arange(len(words))
     k = means.argmax(axis=1) if H > 1 else (means[:, 0] > 0).astype(np.int64)
     h, enough, degrees = k if H > 1 else 0 * k, n >= FEWEST, np.maximum(n - 1, 1)
@@ -150,7 +150,7 @@ def _p_above(sizes: Floats, limit: float) -> float:
     return float(stats.t.sf(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6, n - 1))
 
 
-def _scale(measured: Measured, use: Use, found: Importance, words: Ints, means: Floats) -> tuple[float, float]:
+def _typical_use(measured: Measured, use: Use, found: Importance, words: Ints, means: Floats) -> tuple[float, float]:
     """Typical mean of words that predict the label, and mean per unit of posterior difference among them (at least zero); `means`
     is what each class's answer loses without the words confirmed, shape (C, H)."""
     side = found.posterior_difference - found.neutral

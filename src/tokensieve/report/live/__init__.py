@@ -38,7 +38,7 @@ from tokensieve.report.pictures.audit import (
     PALE_BLUE,
     PALE_GREY,
     bins_of,
-    thin,
+    sample_with_extremes,
 )
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.formatting import formatting_features, is_formatting
@@ -307,7 +307,7 @@ def _chosen(audit: Audit, side: pl.DataFrame, label: str, limit: int) -> pl.Data
     named = {token for table in tables for token in table["token"]} | {s[0] for s in audit.suspicious}
     sure = side.filter(pl.col("token").is_in(list(named)))[: limit // 4]
     rest = side.filter(~pl.col("type").is_in(sure["type"].to_list()))
-    more = thin(rest, limit - sure.height, (*EXTREMES, "score", "value", "attention"), audit.seed)
+    more = sample_with_extremes(rest, limit - sure.height, (*EXTREMES, "score", "value", "attention"), audit.seed)
     return pl.concat([sure, more]).sort("type")
 
 

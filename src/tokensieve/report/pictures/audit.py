@@ -82,7 +82,7 @@ def finish(drawn: alt.TopLevelMixin, data: Data, title: str, subtitle: list[str]
     return {**spec, **frame, "config": {**spec["config"], **CONFIG}, "datasets": data}
 
 
-def thin(tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int) -> pl.DataFrame:
+def sample_with_extremes(tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int) -> pl.DataFrame:
     """At most `limit` rows: those at either end of a column, half of them or fewer, and a sample of the rest."""
     if tokens.height <= limit:
         return tokens
@@ -116,7 +116,7 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[A
     """
     largest = float(tokens["alpha"].abs().max() or 1.0)  # type: ignore[arg-type]
     x = pl.col("alpha") / largest  # under the names that the audit's pictures use
-    points = thin(tokens.with_columns(effect=x, posterior_difference=x), 2_500, (*EXTREMES, of), seed)
+    points = sample_with_extremes(tokens.with_columns(effect=x, posterior_difference=x), 2_500, (*EXTREMES, of), seed)
     documents, category = pl.col("documents").clip(lower_bound=1), pl.col("category")
     rows = _back_to_front(points).select(x="alpha", y=of, documents=documents, category=category)
     irrelevant = points.filter(pl.col("category") == "irrelevant")
@@ -148,7 +148,9 @@ def _map(picture: Picture) -> Specification:
     if finite.height > limit:  # at most half for the predictive types of strongest effect, then a sample of the others
         predictive = pl.col("quadrant").is_in([Quadrant.BOTH.value, Quadrant.DATA.value])
         kept = finite.filter(predictive).top_k(limit // 2, by=pl.col("effect").abs())
-        points = pl.concat([kept, thin(finite.filter(~predictive), limit - kept.height, (of,), data["seed"])])
+        points = pl.concat(
+            [kept, sample_with_extremes(finite.filter(~predictive), limit - kept.height, (of,), data["seed"])]
+        )
     named = {category: Category(category).of(shown(label, 24)) for category in CATEGORIES}
     drawn = _back_to_front(points).select(
         x=pl.col("posterior_difference").round(3),

@@ -76,7 +76,7 @@ class _Prediction:
         self.phases: list[_Phase] = []
         self._land, self._z, self._clock, self._log_time = land, z, log_time, log_time
         self._between: list[tuple[Floats, float]] = []
-        self._settled = self._settle(Face.settled(land, z, log_time))
+        self._settled = self._settled_ties(Face.settled(land, z, log_time))
         self.trouble = "" if self._settled else "the tied gaps have not settled"
 
     @property
@@ -155,12 +155,12 @@ class _Prediction:
                 self.trouble = _LATE
                 return
             if flow.looked != looked:
-                looked, self._settled = flow.looked, self._settle(flow.face)
+                looked, self._settled = flow.looked, self._settled_ties(flow.face)
                 if self._settled is not None:
                     return
         self.trouble = f"a type came near at log t = {began:.4g}, and the ties did not settle"
 
-    def _settle(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
+    def _settled_ties(self, face: Face) -> tuple[Face, Equilibrium, Exponentials] | None:
         """The ties at a point with their finite part and slow loss, where all have settled and no other type is near; else None."""
         finite = Equilibrium.near(self._land, face, self._z)
         if finite is None or finite.moved > 0.1:
