@@ -32,7 +32,7 @@ import numpy as np
 
 from machine import DATA, described
 from tokensieve.reproduce.bench import Data
-from tokensieve.reproduce.deep import DeepSettings, fit_deep
+from tokensieve.reproduce.deep import DeepSettings, DeepTraining
 from tokensieve.reproduce.measures import PAPER, beside_the_paper, bins, shape_measurements, token_table
 
 RESULTS = Path(__file__).parent / "results" / "table_a.json"
@@ -52,7 +52,7 @@ def measure(data: Data, setting: dict[str, Any], seed: int) -> list[dict[str, An
     train, validation, test = data.imdb(types=5000, documents=3000, seed=seed)
     test = test.rows(np.arange(1000))
     how = DeepSettings("key-query", epochs=EPOCHS, batch_size=256, seed=seed, device="cpu", **setting)
-    found = fit_deep(train, how, {"validation": validation, "test": test})
+    found = DeepTraining.fit(train, how, {"validation": validation, "test": test})
     rows = []
     for epoch in range(1, len(found.scores)):
         table = bins(token_table(train, found.scores[epoch], found.values[epoch][:, 0]), theirs=PAPER["key-query"])

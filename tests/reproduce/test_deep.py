@@ -22,7 +22,7 @@ from tokensieve.text.counts import Counts
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install tokensieve[torch]")
 
 from tokensieve.reproduce import deep
-from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining, fit_deep
+from tokensieve.reproduce.deep import KINDS, DeepSettings, DeepTraining
 
 torch.set_num_threads(1)  # the tensors here are too small for two threads
 
@@ -256,7 +256,7 @@ def test_full_batch_training_is_that_of_pytorch_on_token_sequences(kind: str, op
     given = DeepSettings(
         kind, d=4, epochs=4, batch_size=14, learning_rate=0.05, optimizer=optimizer, dtype="float64", seed=3
     )
-    result = fit_deep(counts, given)
+    result = DeepTraining.fit(counts, given)
     P = {name: x.requires_grad_() for name, x in deep._start(counts.n_types, 1, given).items()}
     make = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
     steps = make(list(P.values()), lr=0.05)
@@ -284,7 +284,7 @@ def test_minibatches_are_stepped_one_after_the_other() -> None:
             grads = torch.autograd.grad(token_loss(given, leaves, counts.rows(batch)), list(leaves.values()))
             P = {name: x.detach() - 0.1 * g for (name, x), g in zip(leaves.items(), grads, strict=True)}
     np.testing.assert_allclose(
-        fit_deep(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12
+        DeepTraining.fit(counts, given).scores[-1], deep._tables("two-layer", P)[0], rtol=1e-9, atol=1e-12
     )
 
 
@@ -302,7 +302,7 @@ SMALL = DeepSettings("two-layer", d=8, epochs=4, batch_size=16, learning_rate=0.
 def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
     counts, validation, test = (documents(seed, n=60, types=40) for seed in (17, 18, 19))
     given, others = replace(SMALL, kind="one-layer", epochs=60, patience=2), {"validation": validation, "test": test}
-    result = fit_deep(counts, given, others)
+    result = DeepTraining.fit(counts, given, others)
     losses = result.trajectory["validation_loss"].to_list()
     assert len(losses) < 61
     assert result.best() == int(np.argmin(losses)) == len(losses) - 3 > 0
@@ -311,7 +311,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
         row = result.trajectory.row(result.best(), named=True)
         assert row[f"{name}_loss"] == pytest.approx(loss_and_slope(f, part.labels)[0].mean(), rel=1e-5)
         assert row[f"{name}_accuracy"] == np.mean((f[:, 0] > 0) == (part.labels == 1))
-    whole = fit_deep(counts, replace(given, patience=None, epochs=len(losses)), others)
+    whole = DeepTraining.fit(counts, replace(given, patience=None, epochs=len(losses)), others)
     assert whole.trajectory.height == len(losses) + 1 and whole.trajectory[:-1].equals(result.trajectory)
 
 
@@ -319,7 +319,7 @@ def test_the_record_of_least_validation_loss_and_early_stopping() -> None:
 @pytest.mark.parametrize(("kind", "classes"), in_turn(2, 3))
 def test_tokens_that_decide_are_found(kind: str, classes: int) -> None:
     counts, test = (planted(seed, classes) for seed in (21, 23))
-    result = fit_deep(counts, replace(SMALL, kind=kind, d=16, epochs=6), {"test": test})
+    result = DeepTraining.fit(counts, replace(SMALL, kind=kind, d=16, epochs=6), {"test": test})
     # the others hold no deciding token: e^−1.2 of them
     assert result.trajectory["test_accuracy"][-1] > (0.84 if classes == 2 else 0.76)
     score, value = result.scores[-1], result.values[-1]
@@ -334,13 +334,13 @@ def test_tokens_that_decide_are_found(kind: str, classes: int) -> None:
 def test_one_seed_one_result_and_progress() -> None:
     seen: list[tuple[str, float]] = []
     counts = documents(24, n=40)
-    result = fit_deep(counts, SMALL, progress=lambda stage, share: seen.append((stage, share)))
+    result = DeepTraining.fit(counts, SMALL, progress=lambda stage, share: seen.append((stage, share)))
     shares = [share for _, share in seen]
     assert {stage for stage, _ in seen} == {"two-layer"}
     assert len(shares) == 12 and shares == sorted(shares) and shares[-1] == 1.0
     assert result.trajectory["step"].to_list() == [0, 1, 2, 3, 4]
-    assert same(result, fit_deep(counts, SMALL))
-    assert not np.array_equal(result.scores, fit_deep(counts, replace(SMALL, seed=1)).scores)
+    assert same(result, DeepTraining.fit(counts, SMALL))
+    assert not np.array_equal(result.scores, DeepTraining.fit(counts, replace(SMALL, seed=1)).scores)
 
 
 class Interrupted(Exception): ...
@@ -365,16 +365,16 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
     path = tmp_path / "run.safetensors"
     for share in (0.1, 0.4, 0.9):
         with pytest.raises(Interrupted):
-            fit_deep(counts, given, others, interrupted_at(share), path)
-    resumed = fit_deep(counts, given, others, checkpoint=path)
-    assert same(resumed, fit_deep(counts, given, others))
-    assert same(fit_deep(counts, given, others, checkpoint=path), resumed)
+            DeepTraining.fit(counts, given, others, interrupted_at(share), path)
+    resumed = DeepTraining.fit(counts, given, others, checkpoint=path)
+    assert same(resumed, DeepTraining.fit(counts, given, others))
+    assert same(DeepTraining.fit(counts, given, others, checkpoint=path), resumed)
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
     for other in (replace(given, learning_rate=0.1), replace(given, scaled=True)):
         with pytest.raises(InputError, match="other data, settings or start"):
-            fit_deep(counts, other, others, checkpoint=path)
+            DeepTraining.fit(counts, other, others, checkpoint=path)
     with pytest.raises(InputError, match="other data, settings or start"):
-        fit_deep(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
+        DeepTraining.fit(replace(counts, labels=1 - counts.labels), given, others, checkpoint=path)
 
 
 @pytest.mark.parametrize(
@@ -398,16 +398,16 @@ def test_wrong_settings(change: dict[str, Any], message: str) -> None:
 def test_wrong_documents() -> None:
     counts = documents(30)
     with pytest.raises(InputError, match="the validation part has no documents"):
-        fit_deep(counts, SMALL, {"validation": counts.rows(np.array([], dtype=int))})
+        DeepTraining.fit(counts, SMALL, {"validation": counts.rows(np.array([], dtype=int))})
     with pytest.raises(InputError, match="the test part has other token types"):
-        fit_deep(counts, SMALL, {"test": documents(30, types=12)})
+        DeepTraining.fit(counts, SMALL, {"test": documents(30, types=12)})
     with pytest.raises(InputError, match="3 heads"):
-        fit_deep(documents(30, classes=3), replace(SMALL, d=2))
+        DeepTraining.fit(documents(30, classes=3), replace(SMALL, d=2))
 
 
 def test_training_that_diverges_is_refused() -> None:
     with pytest.raises(InputError, match="training diverged"):
-        fit_deep(documents(31, n=40), replace(SMALL, learning_rate=1e38))
+        DeepTraining.fit(documents(31, n=40), replace(SMALL, learning_rate=1e38))
 
 
 def test_without_pytorch_the_extra_is_named() -> None:
@@ -433,6 +433,6 @@ def test_without_pytorch_the_extra_is_named() -> None:
 def test_a_gpu_gives_the_answers_of_the_cpu(kind: str) -> None:
     counts, others = documents(32, n=60), {"validation": documents(33, n=30)}
     given = replace(SMALL, kind=kind, dtype="float64")
-    one, other = (fit_deep(counts, replace(given, device=name), others) for name in ("cpu", "cuda"))
+    one, other = (DeepTraining.fit(counts, replace(given, device=name), others) for name in ("cpu", "cuda"))
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-8)
     np.testing.assert_allclose(one.values, other.values, atol=1e-8)

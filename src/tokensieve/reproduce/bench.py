@@ -207,7 +207,7 @@ class Bench:
 
     def fit_deep(self, kind: str, name: str, tell: Progress) -> tuple[Split, DeepTraining]:
         """Train one kind of deep model on one data set; test documents at most as many as `test_documents`."""
-        from tokensieve.reproduce.deep import DeepSettings, fit_deep
+        from tokensieve.reproduce.deep import DeepSettings, DeepTraining
 
         split = self.load(name)
         test = split[2].rows(np.arange(min(self.settings["test_documents"], split[2].n_documents)))
@@ -215,7 +215,7 @@ class Bench:
         settings = DeepSettings(kind, seed=self.start_seed, **{name: self.settings[name] for name in given})
         others = {"validation": split[1], "test": test}
         checkpoint = self.folder / f"{kind}-{name}.safetensors"
-        return split, fit_deep(
+        return split, DeepTraining.fit(
             split[0], settings, others, lambda stage, share: tell(f"{name}: {stage}", share), checkpoint
         )
 

@@ -29,7 +29,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -105,138 +104,130 @@ class DeepSettings:
         find_device(self.device)
 
 
-@dataclass(frozen=True)
 class DeepTraining:
-    """A trained deep model with its history; the names are those of `tokensieve.model.embeddings.Training`.
+    """A deep model, trained, with its history; the names are those of `tokensieve.model.embeddings.Training`.
 
     Attributes:
-        scores: E p, or E W₂ᵀp for key-query, at the start and after each epoch, shape (R, |S|).
-        values: E v, shape (R, |S|, H).
-        trajectory: a row for each of them: step (epochs done), norm_p (|p|, or |W₂ᵀp| for key-query), train_loss and
-            train_accuracy (means over the epoch's batches, each before its step; missing at 0), and for each other set of
-            documents NAME_loss and NAME_accuracy.
+        scores: E p, or E W₂ᵀp for key-query, at the start and after each epoch: R arrays of shape (|S|,).
+        values: E v at each of them, of shape (|S|, H).
     """
 
-    scores: Floats
-    values: Floats
-    trajectory: pl.DataFrame
-
-    def best(self, of: str = "validation_loss") -> int:
-        """The record where a column of the trajectory is least."""
-        return int(np.argmin(self.trajectory[of].to_numpy()))
-
-
-class _DeepState:
-    """A run on the way: parameters, optimiser, and what was recorded after each epoch."""
-
     def __init__(self, counts: Counts, settings: DeepSettings) -> None:
-        self.parameters = _start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings)
+        self._settings = settings
+        self._parameters = _start(counts.n_types, 1 if counts.n_classes == 2 else counts.n_classes, settings)
         make = torch.optim.AdamW if settings.optimizer == "adam" else torch.optim.SGD
-        leaves, decay = list(self.parameters.values()), settings.weight_decay
-        self.optimizer = make(leaves, lr=settings.learning_rate, weight_decay=decay, fused=True)
-        self.rows: list[dict[str, float | None]] = []
+        leaves, decay = list(self._parameters.values()), settings.weight_decay
+        self._optimizer = make(leaves, lr=settings.learning_rate, weight_decay=decay, fused=True)
+        self._rows: list[dict[str, float | None]] = []
         self.scores: list[Floats] = []
         self.values: list[Floats] = []
 
-    def record(
-        self, settings: DeepSettings, others: Mapping[str, Counts], loss: float | None, accuracy: float | None
-    ) -> None:
-        norm = float(_score_vector(settings.kind, self.parameters).norm())
-        row = {"step": len(self.rows), "norm_p": norm, "train_loss": loss, "train_accuracy": accuracy}
+    @classmethod
+    def fit(
+        cls,
+        counts: Counts,
+        settings: DeepSettings,
+        others: Mapping[str, Counts] | None = None,
+        progress: Progress = silent,
+        checkpoint: Path | None = None,
+    ) -> DeepTraining:
+        """Train a deep model on all its parameters and read its score and value of each token type after every epoch.
+
+        Each epoch goes once through the documents in a new random order, in batches; the loss is that of
+        `tokensieve.model.attention`. The same seed gives the same numbers up to rounding, which depends on the device and on
+        the number of PyTorch's threads. Memory: a few |S| × d arrays and about eight arrays of a chunk's size.
+
+        Args:
+            counts: n ≥ 1 training documents over |S| types.
+            settings: which model, and how it is trained.
+            others: name → documents that are measured after every epoch; "validation" stops training with `patience`.
+            progress: called with the kind of model and the fraction of all epochs done.
+            checkpoint: a safetensors file, written about once a minute; where it exists, training goes on from it.
+
+        Raises:
+            InputError: no documents, documents over other types or classes, training that diverges, or a checkpoint that is
+                damaged, cannot be written, or is of another run.
+        """
+        saved, others = time.perf_counter(), others or {}
+        for name, part in {"train": counts, **others}.items():
+            if part.n_documents == 0:
+                raise InputError(f"the {name} part has no documents: deep models need at least one")
+            if part.n_types != counts.n_types or part.classes != counts.classes:
+                raise InputError(
+                    f"the {name} part has other token types or classes than the train part: count both alike"
+                )
+        mark = disk.fingerprint(settings, find_device(settings.device).type, counts, *others.items())
+        run = cls(counts, settings)
+        if checkpoint is None or not run._resume(checkpoint, mark):
+            run._record(others, None, None)
+        while not run._finished():
+            # one pass over the documents; loss and accuracy of each batch before its step
+            done, n = len(run._rows) - 1, counts.n_documents
+            order = np.random.default_rng([settings.seed, done]).permutation(n)
+            loss = correct = 0.0
+            for first in range(0, n, settings.batch_size):
+                batch = order[first : first + settings.batch_size]
+                for x in run._parameters.values():
+                    x.grad = torch.zeros_like(x)
+                found = _pass(settings, run._parameters, counts, batch, True)
+                run._optimizer.step()
+                loss, correct = loss + found[0] * len(batch), correct + found[1] * len(batch)
+                progress(settings.kind, (done + (first + len(batch)) / n) / settings.epochs)
+            run._record(others, loss / n, correct / n)
+            if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
+                run._save(checkpoint, mark)
+                saved = time.perf_counter()
+        return run
+
+    @property
+    def trajectory(self) -> pl.DataFrame:
+        """A row for each of the scores: step (epochs done), norm_p (|p|, or |W₂ᵀp| for key-query), train_loss and train_accuracy
+        (means over the epoch's batches, each before its step; missing at 0), and for other documents NAME_loss, NAME_accuracy."""
+        return pl.DataFrame(self._rows, infer_schema_length=None)
+
+    def best(self) -> int:
+        """The record where the validation loss is least."""
+        return int(np.argmin([float(row["validation_loss"] or 0.0) for row in self._rows]))
+
+    def _record(self, others: Mapping[str, Counts], loss: float | None, accuracy: float | None) -> None:
+        """Measure the model as it is now."""
+        norm = float(_score_vector(self._settings.kind, self._parameters).norm())
+        row = {"step": len(self._rows), "norm_p": norm, "train_loss": loss, "train_accuracy": accuracy}
         for name, part in others.items():
-            found = _pass(settings, self.parameters, part, np.arange(part.n_documents), False)
+            found = _pass(self._settings, self._parameters, part, np.arange(part.n_documents), False)
             row |= {f"{name}_loss": found[0], f"{name}_accuracy": found[1]}
-        score, value = _tables(settings.kind, self.parameters)
-        self.rows.append(row)
+        score, value = _tables(self._settings.kind, self._parameters)
+        self._rows.append(row)
         self.scores.append(score)
         self.values.append(value)
 
-    def finished(self, settings: DeepSettings) -> bool:
-        done = len(self.rows) - 1
-        if settings.patience is None:
-            return done >= settings.epochs
-        best = int(np.argmin([float(row["validation_loss"] or 0.0) for row in self.rows]))
-        return done >= settings.epochs or done - best >= settings.patience
+    def _finished(self) -> bool:
+        done, patience = len(self._rows) - 1, self._settings.patience
+        return done >= self._settings.epochs or (patience is not None and done - self.best() >= patience)
 
-    def save(self, path: Path, mark: str) -> None:
-        moments = self.optimizer.state_dict()["state"]
-        arrays = {name: x.cpu().numpy() for name, x in self.parameters.items()}
+    def _save(self, path: Path, mark: str) -> None:
+        moments = self._optimizer.state_dict()["state"]
+        arrays = {name: x.cpu().numpy() for name, x in self._parameters.items()}
         arrays |= {f"{i}.{name}": x.cpu().numpy() for i, found in moments.items() for name, x in found.items()}
         arrays |= {"scores": np.stack(self.scores), "values": np.stack(self.values)}
-        disk.save(path, mark, arrays, {"rows": self.rows})
+        disk.save(path, mark, arrays, {"rows": self._rows})
 
-    def resume(self, path: Path, mark: str) -> bool:
-        """Take up what `save` left, if there is something."""
+    def _resume(self, path: Path, mark: str) -> bool:
+        """Take up what `_save` left, if there is something."""
         found = disk.load(path, mark)
         if found is None:
             return False
         arrays, rest = found
-        for name, x in self.parameters.items():
+        for name, x in self._parameters.items():
             x.copy_(torch.from_numpy(arrays[name]))
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for name in (name for name in arrays if "." in name):
             position, _, moment = name.partition(".")
             x = torch.from_numpy(arrays[name])
             moments.setdefault(int(position), {})[moment] = x.reshape(()) if moment == "step" else x
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        self.rows, self.scores, self.values = rest["rows"], list(arrays["scores"]), list(arrays["values"])
+        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
+        self._rows, self.scores, self.values = rest["rows"], list(arrays["scores"]), list(arrays["values"])
         return True
-
-
-def fit_deep(
-    counts: Counts,
-    settings: DeepSettings,
-    others: Mapping[str, Counts] | None = None,
-    progress: Progress = silent,
-    checkpoint: Path | None = None,
-) -> DeepTraining:
-    """Train a deep model on all its parameters and read its score and value of each token type after every epoch.
-
-    Each epoch goes once through the documents in a new random order, in batches; the loss is that of
-    `tokensieve.model.attention`. The same seed gives the same numbers up to rounding, which depends on the device and on
-    the number of PyTorch's threads. Memory: a few |S| × d arrays and about six arrays of a chunk's size.
-
-    Args:
-        counts: n ≥ 1 training documents over |S| types.
-        settings: which model, and how it is trained.
-        others: name → documents that are measured after every epoch; "validation" stops training with `patience`.
-        progress: called with the kind of model and the fraction of all epochs done.
-        checkpoint: a safetensors file, written about once a minute; where it exists, training goes on from it.
-
-    Raises:
-        InputError: no documents, documents over other types or classes, training that diverges, or a checkpoint that is
-            damaged, cannot be written, or is of another run.
-    """
-    saved = time.perf_counter()
-    others = others or {}
-    for name, part in {"train": counts, **others}.items():
-        if part.n_documents == 0:
-            raise InputError(f"the {name} part has no documents: deep models need at least one")
-        if part.n_types != counts.n_types or part.classes != counts.classes:
-            raise InputError(f"the {name} part has other token types or classes than the train part: count both alike")
-    mark = disk.fingerprint(settings, find_device(settings.device).type, counts, *others.items())
-    state = _DeepState(counts, settings)
-    if checkpoint is None or not state.resume(checkpoint, mark):
-        state.record(settings, others, None, None)
-    while not state.finished(settings):
-        # one pass over the documents; loss and accuracy of each batch before its step
-        done, n = len(state.rows) - 1, counts.n_documents
-        order = np.random.default_rng([settings.seed, done]).permutation(n)
-        loss = correct = 0.0
-        for first in range(0, n, settings.batch_size):
-            batch = order[first : first + settings.batch_size]
-            for x in state.parameters.values():
-                x.grad = torch.zeros_like(x)
-            found = _pass(settings, state.parameters, counts, batch, True)
-            state.optimizer.step()
-            loss, correct = loss + found[0] * len(batch), correct + found[1] * len(batch)
-            progress(settings.kind, (done + (first + len(batch)) / n) / settings.epochs)
-        state.record(settings, others, loss / n, correct / n)
-        if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
-            state.save(checkpoint, mark)
-            saved = time.perf_counter()
-    frame = pl.DataFrame(state.rows, infer_schema_length=None)
-    return DeepTraining(np.stack(state.scores), np.stack(state.values), frame)
 
 
 def _pass(
@@ -342,41 +333,10 @@ def _logits(settings: DeepSettings, parameters: _Parameters, chunk: _Chunk) -> t
         X = functional.embedding(ids, E)  # (B, m, d)
         left = functional.embedding(ids, E @ parameters["W1"]) if kind == "key-query" else X
         shrink = 1 / math.sqrt(settings.d) if settings.scaled else 1.0
-        smooth = _Smooth.apply(left, X, read, log_counts, shrink)  # type: ignore[no-untyped-call]
-        read = read + smooth if settings.residual else smooth
+        A = torch.softmax(torch.baddbmm(log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink), dim=2)
+        read = read + A @ read if settings.residual else A @ read
     q = torch.softmax(read[..., 0] + log_counts, dim=1)
     return torch.einsum("bm,bmh->bh", q, read[..., 1:])
-
-
-class _Smooth(torch.autograd.Function):
-    """A R with A = softmax_j(shrink · L Xᵀ + log c), for left L and X of shape (B, m, d) and R of shape (B, m, 1 + H).
-
-    With G = ∂/∂(A R): ∂/∂R = AᵀG, and the gradient of the logits is D = A ∘ (G Rᵀ − rowsum(G ∘ A R)), so that ∂/∂L = D X and
-    ∂/∂X = DᵀL. Where L is X itself one product (D + Dᵀ)X gives both. The m × m arrays are A and D and nothing else, which
-    takes about a tenth less time than PyTorch's own chain of operations (an epoch on 2,700 reviews).
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, left: torch.Tensor, X: torch.Tensor, read: torch.Tensor, log_counts: torch.Tensor, shrink: float
-    ) -> torch.Tensor:
-        A = torch.baddbmm(log_counts[:, None, :], left, X.transpose(1, 2), alpha=shrink)
-        A = torch.softmax(A, dim=2)
-        smooth = torch.bmm(A, read)
-        ctx.save_for_backward(left, X, read, A, smooth)
-        ctx.shrink, ctx.same = shrink, left is X
-        return smooth
-
-    @staticmethod
-    def backward(ctx: Any, G: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        left, X, read, A, smooth = ctx.saved_tensors
-        D = torch.baddbmm((G * smooth).sum(dim=2, keepdim=True), G, read.transpose(1, 2), beta=-1).mul_(A)
-        to_read = torch.bmm(A.transpose(1, 2), G)
-        if ctx.same:
-            both = torch.bmm(D + D.transpose(1, 2), X).mul_(ctx.shrink)
-            return both, None, to_read, None, None
-        to_left = torch.bmm(D, X).mul_(ctx.shrink)
-        return to_left, torch.bmm(D.transpose(1, 2), left).mul_(ctx.shrink), to_read, None, None
 
 
 def _tables(kind: str, parameters: _Parameters) -> tuple[Floats, Floats]:

@@ -269,11 +269,11 @@ def _accuracies(bench: Bench, split: Split, k: int, name: str) -> dict[str, floa
     deeper = ("two-layer", "key-query", "mlp")
     out |= dict.fromkeys(deeper)
     if importlib.util.find_spec("torch") is not None and name in _CEILING:
-        from tokensieve.reproduce.deep import DeepSettings, fit_deep
+        from tokensieve.reproduce.deep import DeepSettings, DeepTraining
 
         for kind in deeper:
             how = DeepSettings(kind, bench.settings["d"], bench.settings["epochs"], seed=bench.seed, patience=10)
-            deep = fit_deep(split[0], how, {"validation": split[1], "test": split[2]})
+            deep = DeepTraining.fit(split[0], how, {"validation": split[1], "test": split[2]})
             out[kind] = deep.trajectory["test_accuracy"][deep.best()]
     return out
 
