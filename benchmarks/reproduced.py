@@ -18,12 +18,12 @@ from machine import DATA, described, store
 from table_a import best, factor, settings_searched
 from tokensieve import __version__
 from tokensieve.blocks import Picture, Report, Section, Text
-from tokensieve.report.markdown import _safe, markdown
+from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw, themed
-from tokensieve.reproduce import report as wording
-from tokensieve.reproduce.experiment import DEFAULT, FIXED, ReproduceSettings, select_experiments
+from tokensieve.reproduce.experiment import DEFAULT, FIXED, Experiment, ReproduceSettings
 from tokensieve.reproduce.result import (
     EXPLAINED,
+    HOW_TO_READ,
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
@@ -129,7 +129,7 @@ def finished(folder: Path) -> Reproduction:
     for scale in scales:
         results, seeds = [], set()
         options = ReproduceSettings(data=DATA, scale=scale)
-        for experiment in select_experiments([]):
+        for experiment in Experiment.select():
             runs: dict[str, tuple[SeedRun, ...]] = {}
             for reading in (DEFAULT, *(one["name"] for one in experiment.readings)):
                 place = folder / "runs" / experiment.id / reading.replace("/", "-")
@@ -155,10 +155,10 @@ def table(studies: list[Reproduction]) -> str:
         heads += [f"We find ({study.settings['scale']} scale)", "Verdict"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for result in studies[0].results:
-        cells = [f"[{result.id}](#{anchor(result)})", _safe(PLAIN[result.id][0])]
+        cells = [f"[{result.id}](#{anchor(result)})", PLAIN[result.id][0]]
         for study in studies:
             found = next((one for one in study.results if one.id == result.id), None)
-            cells += ["–", "not run"] if found is None else [_safe(plainly(found)), holds(found)]
+            cells += ["–", "not run"] if found is None else [plainly(found), holds(found)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -188,7 +188,7 @@ def holds(result: ExperimentResult) -> str:
     why = READINGS.get((e.id, name)) or e.why(name)
     later = any("later" in one for one in e.readings if one["name"] == name)
     late = " This reading was added after the first results." if later else ""
-    return f"**holds under a reading** ({seeds(name)}; {seeds()} as first read): {_safe(why)}.{late}"
+    return f"**holds under a reading** ({seeds(name)}; {seeds()} as first read): {why}.{late}"
 
 
 def tally(study: Reproduction) -> str:
@@ -210,7 +210,7 @@ def tally(study: Reproduction) -> str:
 
 
 def seen(result: ExperimentResult) -> tuple[str, str]:
-    return result.in_words(), wording._verdict_cell(result)
+    return result.in_words(), result.verdict_cell
 
 
 def anchor(result: ExperimentResult) -> str:
@@ -228,7 +228,7 @@ def sections(studies: list[Reproduction]) -> tuple[str, list[Picture]]:
     pictures: list[Picture] = []
     out = []
     for result in studies[0].results:
-        section = wording._section(result)
+        section = result.section()
         blocks: list[Any] = []
         for block in section.blocks:
             if isinstance(block, Picture):
@@ -245,8 +245,8 @@ def sections(studies: list[Reproduction]) -> tuple[str, list[Picture]]:
             Text(said) for said in (*restarts(result.id), *(scale_of_table_a() if result.id == "key-query" else []))
         ]
         out.append(Section(section.title, tuple(blocks)))
-    out.append(wording._reviewers(studies[0]))
-    out.append(Section("How to read this page", tuple(Text(subscripts(text)) for text in wording._HOW_TO_READ)))
+    out.append(studies[0].reviewers())
+    out.append(Section("How to read this page", tuple(Text(subscripts(text)) for text in HOW_TO_READ)))
     text = markdown(Report("reproduce", "", "", tuple(out)))
     return text[text.index("## ") :], pictures
 

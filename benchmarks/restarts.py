@@ -19,7 +19,7 @@ from machine import DATA, described, store
 from tokensieve.progress import silent
 from tokensieve.reproduce import deep
 from tokensieve.reproduce.bench import Bench, Data
-from tokensieve.reproduce.experiment import select_experiments
+from tokensieve.reproduce.experiment import Experiment
 
 RESULTS = Path(__file__).resolve().parent / "results" / "restarts.json"
 
@@ -33,7 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     kept = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else []
     data = Data(DATA)
-    for experiment in select_experiments(options.experiments):
+    for experiment in Experiment.select(options.experiments):
         for k in range(options.restarts):
             where = {"experiment": experiment.id, "scale": options.scale, "seed": options.seed, "restart": k}
             if any(where.items() <= one.items() for one in kept):

@@ -13,10 +13,16 @@ from markdown_it import MarkdownIt
 from calls import Run
 from reviews import write_reviews
 from tokensieve import Settings, audit, dataset_card
-from tokensieve.report.markdown import _safe as text
+from tokensieve.blocks import Report, Text
+from tokensieve.report.markdown import markdown
 
 HOSTILE = "[x](http://evil) ![i](//e) <b onclick=1> | `c` **b** # h\n\n## evil www.evil.org @you &lt; $x$ ~~s~~ \u202e"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def text(content: str) -> str:
+    """A paragraph of a report with this text."""
+    return markdown(Report("", "title", "verdict", (Text(content),))).partition("**verdict**")[2].strip("\n")
 
 
 @settings(derandomize=True, deadline=None)

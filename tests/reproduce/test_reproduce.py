@@ -16,7 +16,7 @@ from scipy import stats
 from tokensieve.errors import InputError
 from tokensieve.reproduce import figures, measures, reviews
 from tokensieve.reproduce.bench import Data
-from tokensieve.reproduce.experiment import ReproduceSettings, _load_experiments, select_experiments
+from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
 from tokensieve.reproduce.measures import PAPER, Measurement
 from tokensieve.text.counts import Counts
 
@@ -88,10 +88,12 @@ def test_bins_are_plain_means(points: list[tuple[float, float]], papers: bool) -
 
 
 def test_the_papers_bins_are_twenty_of_its_own_range() -> None:
-    edges = measures.bin_edges(PAPER["key-query"]["x"].to_numpy())
-    assert len(edges) == 21 and edges[0] == pytest.approx(-1, abs=0.005) and edges[-1] == pytest.approx(0.94, abs=0.005)
-    np.testing.assert_allclose(np.diff(edges), 1.84 / 19, atol=0.011)
-    np.testing.assert_allclose(edges, np.linspace(edges[0], edges[-1], 21), atol=0.011)
+    x = PAPER["key-query"]["x"].to_numpy()
+    assert len(x) == 20 and x[0] == pytest.approx(-1 + 1.84 / 38, abs=0.02)
+    np.testing.assert_allclose(np.diff(x), 1.84 / 19, atol=0.011)
+    tokens = pl.DataFrame({"x": [-1.02, -0.98, 0.92, 0.96], "value": [1.0] * 4})
+    for beyond in (True, False):  # the outer edges are at -1 and 0.94
+        assert measures.bins(tokens, "x", PAPER["key-query"], beyond)["types"].to_list() == [1 + beyond] * 2
 
 
 def test_token_table_has_the_posterior_difference() -> None:
@@ -255,9 +257,9 @@ def test_missing_data_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_registry_is_the_designs_table() -> None:
     ids = "two-layer synthetic one-layer key-query mlp multi-class frozen one-step-only diagnosis dimension beyond"
-    assert list(_load_experiments()) == ids.split()
+    assert [experiment.id for experiment in Experiment.select()] == ids.split()
     deep_names = {"optimizer", "scaled", "residual", "start_std", "start_seed", "data_seed"}
-    for experiment in _load_experiments().values():
+    for experiment in Experiment.select():
         assert experiment.claim and experiment.paper and experiment.criterion
         assert set(experiment.settings) == set(experiment.seconds) == {"quick", "paper"}
         json.dumps(experiment.settings)
@@ -266,17 +268,17 @@ def test_registry_is_the_designs_table() -> None:
         assert len(set(names)) == len(names) and not {"all", "default"} & set(names)
         for reading in experiment.readings:
             assert reading["why"] and (deep_names | set(experiment.settings["quick"])) >= set(reading["settings"])
-    assert sum(experiment.seconds["quick"] for experiment in _load_experiments().values()) <= 300
-    assert sum(experiment.seconds["paper"] for experiment in _load_experiments().values()) <= 7200
+    assert sum(experiment.seconds["quick"] for experiment in Experiment.select()) <= 300
+    assert sum(experiment.seconds["paper"] for experiment in Experiment.select()) <= 7200
 
 
 def test_names_are_chosen_in_order_or_refused() -> None:
-    assert [e.id for e in select_experiments(["mlp", "synthetic"])] == ["synthetic", "mlp"]
-    assert len(select_experiments([])) == len(_load_experiments())
+    assert [e.id for e in Experiment.select(["mlp", "synthetic"])] == ["synthetic", "mlp"]
+    assert len(Experiment.select([])) == 11
     with pytest.raises(InputError, match="'one-leyer': did you mean 'one-layer'"):
-        select_experiments(["one-leyer"])
+        Experiment.select(["one-leyer"])
     with pytest.raises(InputError, match="there are: two-layer, synthetic"):
-        select_experiments(["zzz"])
+        Experiment.select(["zzz"])
 
 
 def test_pairs_are_products_of_counts() -> None:

@@ -14,7 +14,7 @@ import pytest
 from calls import Run as Call
 from pages import violations
 from tokensieve.report.html import page
-from tokensieve.reproduce import experiment
+from tokensieve.reproduce.experiment import Experiment
 from tokensieve.reproduce.measures import Measurement
 from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun
 
@@ -24,9 +24,12 @@ TINY = {"d": 8, "steps": 20, "learning_rate": 0.05, "documents": 300, "n_types":
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The synthetic experiment at toy size."""
-    known = experiment._load_experiments()
-    small = known | {"synthetic": replace(known["synthetic"], settings={"quick": TINY, "paper": TINY})}
-    monkeypatch.setattr(experiment, "_load_experiments", lambda: small)
+    real, settings = Experiment.select, {"quick": TINY, "paper": TINY}
+
+    def select(*chosen: Any) -> list[Experiment]:
+        return [replace(one, settings=settings) if one.id == "synthetic" else one for one in real(*chosen)]
+
+    monkeypatch.setattr(Experiment, "select", select)
     monkeypatch.delenv("TOKENSIEVE_DATA", raising=False)
     monkeypatch.setenv("COLUMNS", "500")  # no line of the terminal's table is broken
 
@@ -35,8 +38,8 @@ def test_list_describes_every_experiment(run: Call, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "500")
     status, out, _ = run("reproduce", "--list")
     assert status == 0
-    for id in experiment._load_experiments():
-        assert re.search(rf"^{id}: ", out, re.MULTILINE), id
+    for one in Experiment.select():
+        assert re.search(rf"^{one.id}: ", out, re.MULTILINE), one.id
     assert "Needs imdb, yelp, PyTorch" in out
     assert run("reproduce", "mlp", "--list")[1].count("Criterion, fixed on") == 1
 
@@ -100,12 +103,12 @@ def test_bad_input_in_one_line(run: Call, arguments: list[str], said: str) -> No
 
 
 def study() -> Reproduction:
-    known = experiment._load_experiments()
+    two_layer, mlp = Experiment.select(["two-layer", "mlp"])
     table = pl.DataFrame({"x": [0.5, None], "name": ["a", "b"]})
     measured = (Measurement("first", 1.0, 0.5, paper=2.0, ceiling=0.95), Measurement("second", float("nan"), high=1.0))
     runs = tuple(SeedRun(measured, {"other": table}, (Measurement("a", 0.875),), seed) for seed in (1, 2))
-    one = ExperimentResult(known["two-layer"], {"default": runs, "residual": (SeedRun((), problem="broke"),)})
-    late = ExperimentResult(known["mlp"], problem="needs PyTorch")
+    one = ExperimentResult(two_layer, {"default": runs, "residual": (SeedRun((), problem="broke"),)})
+    late = ExperimentResult(mlp, problem="needs PyTorch")
     settings = {"scale": "quick", "seeds": "1 2", "seed": 1}
     return Reproduction((one, late), settings, "9.9", "2030-01-01 10:00", {"total": 3.5})
 

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from tokensieve.reproduce.bench import Bench, Data
-from tokensieve.reproduce.experiment import _load_experiments
+from tokensieve.reproduce.experiment import Experiment
 from tokensieve.reproduce.measures import SYMBOLS, spread_and_range
 from tokensieve.reproduce.result import SeedRun
 
-EXPERIMENTS = _load_experiments()
+EXPERIMENTS = {one.id: one for one in Experiment.select()}
 
 D = {"d": 8, "steps": 30, "learning_rate": 0.05}
 IMDB, YELP = {"imdb": {"types": 18}}, {"yelp": {"types": 18}}

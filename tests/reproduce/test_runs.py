@@ -16,9 +16,8 @@ from test_reproduce import table_of
 from tokensieve.blocks import Table, Text
 from tokensieve.errors import InputError
 from tokensieve.report.pictures import draw
-from tokensieve.reproduce import report
 from tokensieve.reproduce.bench import Bench
-from tokensieve.reproduce.experiment import Experiment, ReproduceSettings, _load_experiments, select_experiments
+from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
 from tokensieve.reproduce.measures import PAPER, Measurement
 from tokensieve.reproduce.result import ExperimentResult, Reproduction, SeedRun, _join_seeds
 from tokensieve.reproduce.run import reproduce
@@ -124,7 +123,7 @@ def test_another_reading_explains_and_never_reproduces(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"no reading 'best' of these experiments .there are: all, longer, narrow, wide"
     ):
-        select_experiments(["mlp"], ["best"])
+        Experiment.select(["mlp"], ["best"])
 
 
 @pytest.mark.slow
@@ -216,7 +215,7 @@ def test_several_at_a_time_give_what_one_at_a_time_gives(tmp_path: Path) -> None
         "length": 20,
         "n_irrelevant": 10,
     }
-    made = replace(_load_experiments()["synthetic"], settings={"quick": small, "paper": small})
+    made = replace(Experiment.select(["synthetic"])[0], settings={"quick": small, "paper": small})
     one, other = (
         reproduce([made], ReproduceSettings(seeds=2, jobs=jobs), tmp_path / str(jobs)).results[0] for jobs in (1, 2)
     )
@@ -237,7 +236,7 @@ def bins_and_lines(bench: Bench) -> SeedRun:
 
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     [result] = go(tmp_path, experiment([], "one-layer", run=bins_and_lines), seeds=3)
-    [picture] = report._pictures(result)
+    [picture] = result.pictures()
     [[score, value]] = picture.data["rows"]
     assert score["title"] == value["title"] == "IMDB" and value["y"] == "E_sᵀv"
     assert [row["y"] for row in value["paper"]] == pytest.approx(PAPER["key-query"]["value"].to_list())
@@ -246,7 +245,7 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
         assert [drawn["least"], drawn["most"], drawn["mean"]] == pytest.approx([*ends[::2], ends[1]])
         assert drawn["high"] - drawn["low"] == pytest.approx(2)
     assert "range of the means over 3 seeds" in picture.caption and "the paper's means" in picture.caption
-    [lines] = report._pictures(go(tmp_path / "lines", experiment([]), seeds=2)[0])
+    [lines] = go(tmp_path / "lines", experiment([]), seeds=2)[0].pictures()
     [[panel]] = lines.data["rows"]
     assert panel["lines"][0] == pytest.approx({"mean": 0.05, "least": 0.0, "most": 0.1, "x": 1, "by": "=a"})
     drawn = draw([picture, lines], "pdf")
@@ -255,10 +254,10 @@ def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
 
 
 def test_a_section_of_the_real_experiments_has_at_most_200_words(tmp_path: Path) -> None:
-    for real in select_experiments([]):
+    for real in Experiment.select():
         run = experiment([], value=0.0).run
         [result] = go(tmp_path / real.id, replace(real, run=run, needs=(), torch=False), readings=("all",))
-        section = report._section(result)
+        section = result.section()
         texts = [block for block in section.blocks if isinstance(block, Text)]
         assert sum(len(block.text.split()) for block in texts) <= 200, real.id
         assert section.anchor == real.id and "not reproduced" in texts[1].text.lower()
@@ -266,10 +265,9 @@ def test_a_section_of_the_real_experiments_has_at_most_200_words(tmp_path: Path)
 
 def test_every_question_of_the_reviewers_is_answered(tmp_path: Path) -> None:
     results = [
-        go(tmp_path / e.id, replace(e, run=experiment([]).run, needs=(), torch=False))[0]
-        for e in select_experiments([])
+        go(tmp_path / e.id, replace(e, run=experiment([]).run, needs=(), torch=False))[0] for e in Experiment.select()
     ]
-    section = report._reviewers(Reproduction(tuple(results), {}, "0", "", {}))
+    section = Reproduction(tuple(results), {}, "0", "", {}).reviewers()
     [table] = section.blocks
     assert isinstance(table, Table) and len(table.rows) == 19
     assert {row[0] for row in table.rows} == {"first reviewer", "q6jg", "E1M4", "vwUg"}

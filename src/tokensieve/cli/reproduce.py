@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import command, out_option, progress, quiet_option, say
 from tokensieve.options import option
-from tokensieve.reproduce.experiment import ReproduceSettings
+from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.result import SeedRun
@@ -29,11 +29,10 @@ def _reproduce(
     from tokensieve.report.markdown import markdown
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
-    from tokensieve.reproduce.experiment import select_experiments
-    from tokensieve.reproduce.report import describe_experiments
+    from tokensieve.reproduce.result import describe_experiments
     from tokensieve.reproduce.run import reproduce
 
-    chosen = select_experiments(experiments, settings.readings)
+    chosen = Experiment.select(experiments, settings.readings)
     if listing:
         show(describe_experiments(chosen))
         return

@@ -125,35 +125,33 @@ class Experiment:
         later = " (added after figures of the default reading had been seen)" if "later" in found else ""
         return f"{found['why']}{later}"
 
+    @property
+    def paper_shows(self) -> str:
+        """The paper's figures where it gives some, else its claim."""
+        return self.claim if self.paper.endswith(("without numbers", "no figures")) else self.paper
 
-def _load_experiments() -> dict[str, Experiment]:
-    """The experiments in the paper's order."""
-    from tokensieve.reproduce import figures, reviews
+    @classmethod
+    def select(cls, names: Sequence[str] = (), readings: Sequence[str] = ()) -> list[Experiment]:
+        """The named experiments in the paper's order, or all where none is named.
 
-    found = {}
-    for id, said in tomllib.loads(
-        files("tokensieve.reproduce").joinpath("experiments.toml").read_text("utf-8")
-    ).items():
-        said |= {name: tuple(said.get(name, ())) for name in ("needs", "readings", "notes")}
-        found[id] = Experiment(id=id, run=(figures.RUNS | reviews.RUNS)[id], **said)
-    return found
+        Raises:
+            InputError: there is no such experiment, or no reading of this name among them.
+        """
+        from tokensieve.reproduce import figures, reviews
 
-
-def select_experiments(names: Sequence[str], readings: Sequence[str] = ()) -> list[Experiment]:
-    """The named experiments in the paper's order, or all where none is named.
-
-    Raises:
-        InputError: there is no such experiment, or no reading of this name among them.
-    """
-    known = _load_experiments()
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name.lower(), known, 1, 0.4)
-            meant = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"there is no experiment {name!r}: {meant}(there are: {', '.join(known)})")
-    chosen = [experiment for id, experiment in known.items() if not names or id in names]
-    theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
-    for name in readings:
-        if name not in theirs:
-            raise InputError(f"there is no reading {name!r} of these experiments (there are: {', '.join(theirs)})")
-    return chosen
+        known: dict[str, Experiment] = {}
+        described = files("tokensieve.reproduce").joinpath("experiments.toml").read_text("utf-8")
+        for id, said in tomllib.loads(described).items():
+            said |= {name: tuple(said.get(name, ())) for name in ("needs", "readings", "notes")}
+            known[id] = cls(id=id, run=(figures.RUNS | reviews.RUNS)[id], **said)
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name.lower(), known, 1, 0.4)
+                meant = f"did you mean {near[0]!r}? " if near else ""
+                raise InputError(f"there is no experiment {name!r}: {meant}(there are: {', '.join(known)})")
+        chosen = [experiment for id, experiment in known.items() if not names or id in names]
+        theirs = dict.fromkeys(["all", *(reading["name"] for experiment in chosen for reading in experiment.readings)])
+        for name in readings:
+            if name not in theirs:
+                raise InputError(f"there is no reading {name!r} of these experiments (there are: {', '.join(theirs)})")
+        return chosen

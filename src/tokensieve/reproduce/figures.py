@@ -18,7 +18,6 @@ from tokensieve.reproduce.measures import (
     V_SHAPED,
     Measurement,
     beside_the_paper,
-    bin_edges,
     bins,
     shape_measurements,
     spearman,
@@ -165,9 +164,7 @@ def _by_importance(
     else:
         x = np.asarray(counts.matrix.T @ ((counts.labels == k - 1) - 1 / counts.n_classes)) / counts.n_documents
     tokens = pl.DataFrame({"token": [str(t) for t in counts.tokens], "importance": x, "value": value})
-    edges = bin_edges(theirs["x"].to_numpy())
-    shown = tokens if relative else tokens.filter(pl.col("importance").is_between(edges[0], edges[-1]))
-    return tokens, bins(shown, "importance", theirs)
+    return tokens, bins(tokens, "importance", theirs, beyond=relative)
 
 
 def _relative(x: Floats) -> Floats:

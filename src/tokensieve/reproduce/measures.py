@@ -82,20 +82,29 @@ def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
     )
 
 
-def bins(tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Mean and standard deviation over types in bins of x; types beyond the outer edges count in the outer bins.
+def bins(
+    tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataFrame | None = None, beyond: bool = True
+) -> pl.DataFrame:
+    """Mean and standard deviation over types in bins of x.
 
     Args:
         tokens: column x, and value or score.
         x: what the bins are bins of.
-        theirs: a table of `PAPER`, whose own bins are then used; else 20 equal bins of [−1, 1].
+        theirs: a table of `PAPER`, whose own bins are then used: halfway between its centres, and as far beyond the outer ones;
+            else 20 equal bins of [−1, 1].
+        beyond: whether types beyond the outer edges count in the outer bins, or in none.
 
     Returns:
         x (centre), types, few (fewer than three types, which no criterion counts), for each of value and score that `tokens` has
         {of}_mean and {of}_sd, and paper_{of} for each of them that `theirs` has; empty bins have no row.
     """
-    edges = np.linspace(-1, 1, 21) if theirs is None else bin_edges(theirs["x"].to_numpy())
-    centres = (edges[:-1] + edges[1:]) / 2 if theirs is None else theirs["x"].to_numpy()
+    edges = np.linspace(-1, 1, 21)
+    centres = (edges[:-1] + edges[1:]) / 2
+    if theirs is not None:
+        centres = theirs["x"].to_numpy()
+        middle = (centres[1:] + centres[:-1]) / 2
+        edges = np.array([2 * centres[0] - middle[0], *middle, 2 * centres[-1] - middle[-1]])
+    tokens = tokens if beyond else tokens.filter(pl.col(x).is_between(edges[0], edges[-1]))
     where = np.digitize(tokens[x].to_numpy(), edges[1:-1])
     types = np.bincount(where, minlength=len(centres))
     full, inside = types > 0, np.maximum(types, 1)
@@ -108,12 +117,6 @@ def bins(tokens: pl.DataFrame, x: str = "posterior_difference", theirs: pl.DataF
         if theirs is not None and of in theirs.columns:
             columns[f"paper_{of}"] = theirs[of].to_numpy()[full]
     return pl.DataFrame(columns)
-
-
-def bin_edges(centres: Floats) -> Floats:
-    """Edges of neighbouring bins with these centres: halfway between them, and as far beyond the outer ones."""
-    middle = (centres[1:] + centres[:-1]) / 2
-    return np.array([2 * centres[0] - middle[0], *middle, 2 * centres[-1] - middle[-1]])
 
 
 def spread_and_range(table: pl.DataFrame, of: str) -> tuple[float, float]:

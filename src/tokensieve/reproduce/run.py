@@ -94,7 +94,7 @@ def reproduce(
     under out/unfinished, in a folder named for what they belong to, and are removed when their run is done.
 
     Args:
-        experiments: what to run, in this order (see `select_experiments`).
+        experiments: what to run, in this order (see `Experiment.select`).
         settings: how.
         out: where results are kept, made if missing.
         tell: receives a text with the time left and the fraction done of all.
