@@ -32,8 +32,8 @@ from scipy import stats
 from machine import DATA, described
 from tokensieve.evidence.importance import Importance, merged, token_importance
 from tokensieve.evidence.intervals import Z95, false_discovery
+from tokensieve.text.corpus import Corpus as Documents
 from tokensieve.text.counts import Counts
-from tokensieve.text.split import unit_index
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import learn_vocabulary, tokenize
 
@@ -258,7 +258,7 @@ def show_units(seed: int) -> None:
     frame, splitter = pl.read_parquet(path), WordTokenizer()
     stream = tokenize(frame["chosen"], splitter)
     vocabulary = learn_vocabulary(stream, splitter, 1, 3)
-    matrix, units = vocabulary.count(stream)[0], unit_index(frame["prompt"].to_list())
+    matrix, units = vocabulary.count(stream)[0], Documents.unit_index(frame["prompt"].to_list())
     found = []
     for run in range(5):
         labels = np.random.default_rng([seed, run]).integers(0, 2, units.max() + 1)[units]

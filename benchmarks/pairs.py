@@ -30,7 +30,7 @@ from tokensieve.evidence.shares import Share
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.formatting import formatting_bits
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.split import draw_units
 
@@ -51,7 +51,7 @@ def form(texts: pl.Series) -> Features:
         length = np.log(texts.str.len_chars().to_numpy() + 1.0)
         return sp.csr_array(
             sp.hstack(
-                [sp.csr_array(np.unpackbits(formatting_bits(texts), axis=1)), sp.csr_array(length[:, None])],
+                [sp.csr_array(np.unpackbits(Formatting().bits(texts), axis=1)), sp.csr_array(length[:, None])],
                 format="csr",
             )
         )

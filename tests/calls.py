@@ -11,9 +11,9 @@ import pytest
 from hypothesis import settings
 
 from tokensieve.text.documents import read_rows
-from tokensieve.text.formatting import join_fields
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.sources import open_source
+from tokensieve.text.tokenizers import FieldTokenizer
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -26,7 +26,7 @@ def read_texts(source: Any, *, text: str | Sequence[str] | None = None, **how: A
 
 def joined(fields: Sequence[str], parts: Sequence[str | None]) -> str | None:
     """The parts of one document as one text."""
-    text: str | None = join_fields(fields, [pl.Series([part], dtype=pl.String) for part in parts])[0]
+    text: str | None = FieldTokenizer.join_fields(fields, [pl.Series([part], dtype=pl.String) for part in parts])[0]
     return text
 
 

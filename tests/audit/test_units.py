@@ -17,7 +17,7 @@ from tokensieve.errors import InputError
 from tokensieve.evidence.importance import merged, token_importance
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.split import split_corpus, unit_index
+from tokensieve.text.split import split_corpus
 from tokensieve.text.vocabulary import count_texts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -95,7 +95,7 @@ def test_units_and_environments_are_read_with_split_columns_and_streams() -> Non
     assert one.by.to_list() == other.by.to_list() == frame.filter(pl.col("part") != "test")["author"].to_list()
     assert one.environments.to_list() == other.environments.to_list()
     assert set(one.environments.unique()) == {"1", None}
-    assert one.units is not None and one.units.tolist() == unit_index(one.by.to_list()).tolist()
+    assert one.units is not None and one.units.tolist() == one.unit_index(one.by.to_list()).tolist()
 
 
 def test_a_column_that_is_not_there_or_holds_lists_is_named() -> None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
-from tokensieve.text.formatting import FORMATTING, formatting_bits
+from tokensieve.text.formatting import FORMATTING, Formatting
 
 
 def planted() -> tuple[Counts, pl.Series]:
@@ -32,7 +32,7 @@ def planted() -> tuple[Counts, pl.Series]:
 
 def with_features(counts: Counts, texts: pl.Series) -> tuple[Counts, int]:
     """The counts with one more column for each feature that holds in three documents, and how many these are."""
-    present = np.unpackbits(formatting_bits(texts), axis=1, count=len(FORMATTING)).astype(np.float64)
+    present = np.unpackbits(Formatting().bits(texts), axis=1, count=len(FORMATTING)).astype(np.float64)
     kept = np.flatnonzero(present.sum(axis=0) >= 3)
     tokens = np.concatenate([counts.tokens.astype(object), np.asarray(FORMATTING, dtype=object)[kept]])
     matrix = sp.csr_array(sp.hstack([counts.matrix, present[:, kept]], format="csr"))

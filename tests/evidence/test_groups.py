@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import merged, token_importance
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.split import split_units, unit_index
+from tokensieve.text.split import split_units
 
 QUIET = settings(deadline=None, derandomize=True)
 
@@ -95,4 +96,4 @@ def test_units_that_cannot_be_split_are_refused() -> None:
 
 
 def test_values_of_a_column_become_numbers_in_order() -> None:
-    assert unit_index(["b", "a", "b", None]).tolist() == [0, 1, 0, 2]
+    assert Corpus.unit_index(["b", "a", "b", None]).tolist() == [0, 1, 0, 2]

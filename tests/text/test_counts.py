@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Counts, find, tally
+from tokensieve.text.counts import Counts, find
 
 MATRIX = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 1]])
 
@@ -52,7 +52,7 @@ def test_signs_need_two_classes() -> None:
 
 def test_tally_by_hand() -> None:
     types = np.array([[2, -1], [0, 3], [2, 3], [1, -1]], dtype=np.int32)
-    found = tally(types, np.array([0, 0, 3, 3, 4]), 5)
+    found = Counts.tally(types, np.array([0, 0, 3, 3, 4]), 5)
     assert found.toarray().tolist() == [[0] * 5, [1, 0, 2, 2, 0], [0] * 5, [0, 1, 0, 0, 0]]
     assert found.indices.tolist() == [0, 2, 3, 1]
     assert found.indptr.dtype == found.indices.dtype == np.int32
@@ -64,7 +64,7 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
     rng = np.random.default_rng(seed)
     starts = np.concatenate([[0], np.cumsum(rng.integers(0, 12, rng.integers(0, 9)))]).astype(np.int64)
     types = rng.integers(-1, n_types, (starts[-1], levels)).astype(np.int32)
-    found = tally(types, starts, n_types)
+    found = Counts.tally(types, starts, n_types)
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts) * levels)
     known = types.ravel() >= 0
     entries = (np.ones(int(known.sum())), (rows[known], types.ravel()[known]))
@@ -76,8 +76,8 @@ def test_as_scipy_adds_up_duplicates(seed: int, levels: int, n_types: int) -> No
 
 
 def test_tally_of_nothing_known() -> None:
-    assert tally(np.full((3, 1), -1, np.int32), np.array([0, 3]), 0).shape == (1, 1)
-    assert tally(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
+    assert Counts.tally(np.full((3, 1), -1, np.int32), np.array([0, 3]), 0).shape == (1, 1)
+    assert Counts.tally(np.empty((0, 2), np.int32), np.array([0]), 4).shape == (0, 4)
 
 
 @given(st.lists(st.integers(0, 2**62), unique=True, max_size=50), st.integers(0, 2**31))

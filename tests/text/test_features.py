@@ -12,18 +12,16 @@ from calls import joined
 from tokensieve.text.formatting import (
     FEATURES,
     FORMATTING,
-    formatting_bits,
-    formatting_features,
-    formatting_names,
+    Formatting,
     is_formatting,
 )
-from tokensieve.text.spill import StoredTexts, TextWriter
-from tokensieve.text.tokenizers import WordTokenizer, with_fields
+from tokensieve.text.spill import StoredTexts
+from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_texts
 
 
 def formatting(texts: pl.Series | StoredTexts, fields: tuple[str, ...] = ()) -> np.ndarray:
-    return np.unpackbits(formatting_bits(texts, fields), axis=1, count=len(formatting_names(fields))).astype(bool)
+    return np.unpackbits(Formatting(fields).bits(texts), axis=1, count=len(Formatting(fields).names)).astype(bool)
 
 
 def names_of(text: str) -> set[str]:
@@ -107,7 +105,7 @@ def test_texts_in_many_blocks_are_those_of_one_by_one() -> None:
 
 
 def test_texts_in_files_have_the_formatting_of_those_in_memory() -> None:
-    texts, writer = ["One.", "two  ", "3!!", "A **b** c"] * 5, TextWriter()
+    texts, writer = ["One.", "two  ", "3!!", "A **b** c"] * 5, StoredTexts.writer()
     for text in texts:
         writer.extend([text])
     stored = writer.finish()
@@ -116,20 +114,20 @@ def test_texts_in_files_have_the_formatting_of_those_in_memory() -> None:
 
 def test_bits_are_the_features_eight_to_a_byte() -> None:
     texts = pl.Series("text", ["One.", "two  ", "3!!", "A **b** c", ""])
-    bits = formatting_bits(texts)
+    bits = Formatting().bits(texts)
     assert bits.shape == (5, -(-len(FORMATTING) // 8)) and bits.dtype == np.uint8
 
 
 def test_each_field_has_its_own_features() -> None:
     rows = [("Why?", "It is.\nYes."), ("", "no"), (None, "A!"), ("Two\nlines", "x")]
     texts = pl.Series("text", [joined(("title", "body"), row) for row in rows])
-    found, names = formatting(texts, ("title", "body")), formatting_names(("title", "body"))
+    found, names = formatting(texts, ("title", "body")), Formatting(("title", "body")).names
     assert len(names) == 2 * len(FORMATTING) == found.shape[1]
     for row, (title, body) in zip(found, rows, strict=True):
         there = {name for name, x in zip(names, row, strict=True) if x}
         expected = {f"title:⟨{name}⟩" for name in names_in(title or "")} | {f"body:⟨{name}⟩" for name in names_in(body)}
         assert there == expected
-    described = formatting_features(["⟨tab⟩", "a:⟨x:⟩:⟨tab⟩", "body:⟨length 0–5⟩"])
+    described = Formatting.described(["⟨tab⟩", "a:⟨x:⟩:⟨tab⟩", "body:⟨length 0–5⟩"])
     assert [d.get("field") for d in described] == [None, "a:⟨x:⟩", "body"] and described[2]["words"] == [0, 5]
 
 
@@ -169,11 +167,11 @@ def test_a_word_that_looks_like_a_feature_has_another_name() -> None:
 @pytest.mark.parametrize("fields", [(), ("title", "body")])
 def test_texts_in_files_are_counted_alike(fields: tuple[str, ...]) -> None:
     texts = [joined(fields, (t, t[::-1])) or "" for t in TEXTS] if fields else TEXTS
-    writer = TextWriter()
+    writer = StoredTexts.writer()
     for text in texts:
         writer.extend([text])
     stored = writer.finish()
-    tokenizer = with_fields(WordTokenizer(), fields)
+    tokenizer = FieldTokenizer.over(WordTokenizer(), fields)
     one, other = (count_texts(t, tokenizer=tokenizer, ngrams=2, formatting=True) for t in (pl.Series(texts), stored))
     assert one.vocabulary.tokens.tolist() == other.vocabulary.tokens.tolist()
     np.testing.assert_array_equal(one.matrix.toarray(), other.matrix.toarray())

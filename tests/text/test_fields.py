@@ -19,8 +19,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.formatting import split_fields
-from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict, with_fields
+from tokensieve.text.tokenizers import FieldTokenizer, PieceTokenizer, WordTokenizer, tokenizer_from_dict
 from tokensieve.text.vocabulary import count_corpus
 
 QUIET = settings(deadline=None, derandomize=True)
@@ -46,13 +45,16 @@ def test_parts_come_back_whatever_is_in_them(parts: tuple[str | None, str | None
     elif not "".join(x or "" for x in parts).strip():
         assert not text.strip()
     else:
-        found = {name: text[start:end].strip() for name, start, end in split_fields(FIELDS, text)[1:]}
+        found = {name: text[start:end].strip() for name, start, end in FieldTokenizer.split_fields(FIELDS, text)[1:]}
         clean = [(x or "").replace("⟦title⟧", "[title]").replace("⟦body⟧", "[body]").strip() for x in parts]
         assert found == dict(zip(FIELDS, clean, strict=True))
 
 
 def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
-    assert [(f, "a ⟦body⟧b"[s:e]) for f, s, e in split_fields(FIELDS, "a ⟦body⟧b")] == [("title", "a "), ("body", "b")]
+    assert [(f, "a ⟦body⟧b"[s:e]) for f, s, e in FieldTokenizer.split_fields(FIELDS, "a ⟦body⟧b")] == [
+        ("title", "a "),
+        ("body", "b"),
+    ]
 
 
 @pytest.mark.slow
@@ -156,9 +158,9 @@ def test_settings_that_are_of_no_tokenizer(settings: dict[str, Any]) -> None:
 
 
 def test_other_tokenizers_have_no_fields() -> None:
-    assert with_fields(WordTokenizer(), ()) == WordTokenizer()
+    assert FieldTokenizer.over(WordTokenizer(), ()) == WordTokenizer()
     fielded = FieldTokenizer(WordTokenizer(), FIELDS)
-    assert with_fields(fielded, FIELDS) is fielded
+    assert FieldTokenizer.over(fielded, FIELDS) is fielded
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from calls import read_texts
 from tokensieve.errors import InputError
 from tokensieve.text import sources
 from tokensieve.text.corpus import read_corpus
-from tokensieve.text.tokenizers import PieceTokenizer, read_stop_words
+from tokensieve.text.tokenizers import PieceTokenizer, WordTokenizer
 
 quick = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXTS = ["good film here", "bad film here", "good plot there", "bad plot there"]
@@ -394,7 +394,7 @@ def test_devices_pipes_and_sockets_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a regular file"):
         PieceTokenizer(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match="no regular file"):
-        read_stop_words(tmp_path / "pipe.csv")
+        WordTokenizer.read_stop_words(tmp_path / "pipe.csv")
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from tokensieve.text import counts
 from tokensieve.text import spill as streaming
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, TextWriter, characters
+from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts
 from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus, count_texts, tokenize
@@ -105,7 +105,7 @@ def test_a_streamed_corpus_is_the_one_in_memory(tmp_path: Path, kind: str, dupli
     with_test = read_corpus(path, stream=True, test=path, **options)
     same(read_corpus(path, test=path, **options), with_test)
     assert with_test.intake.counts["test_overlap"] == len(with_test.texts)
-    np.testing.assert_array_equal(characters(memory.texts), characters(stream.texts))
+    np.testing.assert_array_equal(memory.characters, stream.characters)
 
 
 @pytest.mark.slow
@@ -151,9 +151,9 @@ def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_pat
 
 
 def test_an_empty_stream_and_an_empty_matrix() -> None:
-    writer = TextWriter()
+    writer = StoredTexts.writer()
     texts = writer.finish()
-    assert len(texts) == 0 and texts.to_list() == [] and characters(texts).tolist() == []
+    assert len(texts) == 0 and texts.to_list() == []
     matrix = MatrixWriter(writer.folder, 10)
     matrix.append(sp.csr_array((2, 5)))
     found = matrix.finish(5)

@@ -15,7 +15,6 @@ from tokensieve.model.attention import loss_and_slope
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Floats
-from tokensieve.text.spill import characters
 
 ALIKE = 1.25  # two lengths within this factor are alike
 
@@ -104,5 +103,5 @@ class PreferenceFacts:
 
 def log_ratios(corpus: Corpus) -> Floats:
     """Log of the preferred answer's characters over the other's, shape (n,)."""
-    logs = np.log(np.maximum(characters(corpus.texts), 1).astype(np.float64))
+    logs = np.log(np.maximum(corpus.characters, 1).astype(np.float64))
     return np.asarray(logs[::2] - logs[1::2])

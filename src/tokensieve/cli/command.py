@@ -283,7 +283,7 @@ class Splitting:
         Raises:
             InputError: the options contradict each other, the pattern does not compile, or a file cannot be read.
         """
-        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer, read_stop_words
+        from tokensieve.text.tokenizers import WORD, PieceTokenizer, WordTokenizer
 
         if self.tokenizer:
             for name in ("keep_case", "pattern", "stop_words", "html"):
@@ -291,7 +291,7 @@ class Splitting:
                     flag = "--" + name.replace("_", "-")
                     raise InputError(f"{flag} is for words, but --tokenizer splits by itself; leave one of the two out")
             return PieceTokenizer(self.tokenizer)
-        ignored = () if self.stop_words is None else read_stop_words(self.stop_words, not self.keep_case)
+        ignored = () if self.stop_words is None else WordTokenizer.read_stop_words(self.stop_words, not self.keep_case)
         return WordTokenizer(
             lowercase=not self.keep_case, pattern=self.pattern or WORD, html=self.html, stop_words=ignored
         )

@@ -160,12 +160,11 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
 
 def _rows(source: str, reading: SourceSettings, wanted: list[str], must: bool) -> tuple[list[_Row], list[str]]:
     """All rows, and the names of the text columns: those wanted, if they must be there or are, else one that is found."""
-    from tokensieve.text.columns import text_columns
     from tokensieve.text.sources import open_source
 
     opened = open_source(source, reading)
     there = wanted and (must or set(wanted) <= set(opened.train.columns))
-    chosen = [text_columns(opened.train, name)[0] for name in (wanted if there else [None])]
+    chosen = [opened.train.text_columns(name)[0] for name in (wanted if there else [None])]
     if opened.test is None:
         return [("", number, row) for number, row in enumerate(opened.train.records(), 1)], list(dict.fromkeys(chosen))
     rows = [

@@ -11,7 +11,7 @@ from tokensieve.cli.command import IGNORED, TwoColumns, command, pair_columns, p
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.options import option
-from tokensieve.text.settings import SourceSettings, groups_from
+from tokensieve.text.settings import SourceSettings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,9 +45,9 @@ def _predict(
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import score_lines, show_score
-    from tokensieve.text.columns import TEXT_NAMES
     from tokensieve.text.documents import read_rows
     from tokensieve.text.sources import open_source
+    from tokensieve.text.table import TEXT_NAMES
 
     if out:
         check_writable(out)
@@ -127,13 +127,13 @@ def _classified(
 def _training(folder: Path, model: Model) -> tuple[list[str], str, dict[str, str | None]]:
     """Text columns, label column, and label in the source → label in training, as far as the model's folder says."""
     from tokensieve.files import parsed, read_regular
-    from tokensieve.text.labels import destinations
 
     fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))
     try:
         settings = parsed(read_regular(folder / "summary.json"))["settings"]
         text, label = map(str, settings["columns"][:2])
         dropped = [name for item in settings.get("drop") or [] for name in item.split(",")]
-        return fields or [text], label, destinations(groups_from(settings.get("group") or []), dropped)
+        final = SourceSettings(group=settings.get("group") or None, drop=dropped).destinations()
+        return fields or [text], label, final
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return fields, "", {}

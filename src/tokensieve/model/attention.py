@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from tokensieve.text.counts import Counts, Floats, Ints, row_blocks
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import Vocabulary
 
 
@@ -146,7 +146,7 @@ def with_sink(matrix: sp.csr_array) -> sp.csr_array:
 
 def _blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
     """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
-    for rows in row_blocks(matrix):
+    for rows in Counts.row_blocks(matrix):
         yield matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
 
 

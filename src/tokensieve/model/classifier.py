@@ -25,11 +25,9 @@ from tokensieve.model.attention import Model, both, decide, probabilities
 from tokensieve.model.explanation import Explanation, explain
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
+from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import checked_weights
-from tokensieve.text.labels import missing
-from tokensieve.text.split import unit_index
-from tokensieve.text.table import text_series
+from tokensieve.text.table import missing, text_series
 from tokensieve.text.tokenizers import PieceTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import count_texts
 
@@ -156,17 +154,17 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"the data has one class only ({classes.tolist()[0]!r}): a classifier needs at least two")
         if len(labels) != matrix.shape[0]:
             raise ValueError(f"{matrix.shape[0]} documents, but {len(labels)} labels")
-        weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
+        weights = None if sample_weight is None else Counts.checked_weights(sample_weight, len(labels))
         if self.class_weight is not None:
             of_class = compute_sample_weight(self.class_weight, labels)
             both_weights = of_class if weights is None else weights * of_class
-            weights = checked_weights(both_weights, len(labels), "class_weight")
+            weights = Counts.checked_weights(both_weights, len(labels), "class_weight")
         units = None
         if groups is not None:
             names = list(groups)
             if len(names) != len(labels):
                 raise ValueError(f"{len(labels)} documents, but {len(names)} groups: give one for each document")
-            units = unit_index(names)
+            units = Corpus.unit_index(names)
         tokens = np.empty(matrix.shape[1], dtype=object)
         counts = Counts(matrix, index.astype(np.int64), tuple(str(c) for c in classes), tokens, weights)
         return self._take(fit(counts, settings, vocabulary, units=units), classes)

@@ -36,16 +36,13 @@ from tokensieve.model.fit import initial_table, prior_of
 from tokensieve.model.partitions import HEAD, Piece, pieces_of
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
-from tokensieve.text.columns import labelled_columns
-from tokensieve.text.corpus import Intake, one_label
+from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import TEST_NAMES, TRAIN_NAMES, check_kept, collect
-from tokensieve.text.labels import classes_of, destinations, in_order, listed
-from tokensieve.text.settings import ReadSettings, with_options
-from tokensieve.text.split import unit_index
-from tokensieve.text.table import SourceTable
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer, tokenizer_from_dict, with_fields
-from tokensieve.text.vocabulary import Chunks, TokenStream, Vocabulary, learn_vocabulary, tokenize
+from tokensieve.text.documents import collect
+from tokensieve.text.settings import ReadSettings
+from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable, listed
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, tokenizer_from_dict
+from tokensieve.text.vocabulary import Chunks, TokenStream, Vocabulary, learn_vocabulary
 
 ROUNDS, PATIENCE = 8, 2
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
@@ -184,7 +181,7 @@ def learn_on(
         InputError: there are no documents, a partition has no such columns or no pairs, the labels cannot be classes, no token
             is frequent enough, or the settings are not for clusters.
     """
-    how, tell = with_options(settings or TrainSettings(test_share=0.0), options), progress or silent
+    how, tell = (settings or TrainSettings(test_share=0.0)).with_options(options), progress or silent
     refused = {"pairs": how.pairs, "formatting": how.formatting, "weight": how.sample_weight is not None}
     refused |= {"columns": how.columns, "environments": how.environments, "duplicates drop": how.duplicates == "drop"}
     for name, given in refused.items():
@@ -267,9 +264,11 @@ def _sides(
             raise found
         counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
     learned = {name: n for (name, test), n in sizes.items() if not test}
-    check_kept("the partitions", counts, sum(learned.values()), dropped.total())
-    classes = classes_of(learned, f"the partitions: the label column {reader[2]!r}")
-    strange = sorted({name for name, _ in sizes} - {*classes}, key=in_order)
+    counts["kept"] = sum(learned.values())
+    intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
+    intake.check_kept("the partitions")
+    classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
+    strange = sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order)
     if strange:
         raise InputError(
             f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
@@ -279,9 +278,8 @@ def _sides(
         divided = [_Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
         frames.parts = [part for some in divided for part in some.regrouped("group", pl.concat).parts]
     repeats = frames.each(_keys).regrouped("key", _repeats).sum().result()
-    reasons = "kept", "duplicates", "conflicts", "conflicting_documents", "test_overlap"
-    counts.update(dict(zip(reasons, (sum(learned.values()), *repeats), strict=True)))
-    intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
+    reasons = "duplicates", "conflicts", "conflicting_documents", "test_overlap"
+    counts.update(dict(zip(reasons, repeats, strict=True)))
     train, test = (
         _Partitions(client, some).each(_side, test, tokenizer.to_dict())
         for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
@@ -292,7 +290,7 @@ def _sides(
 
 def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
     """How every partition is read, and the tokenizer; columns are recognised in the first rows of a source."""
-    settings, label = replace(how, test=None), one_label(how.label)
+    settings, label = replace(how, test=None), how.one_label()
     named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
     if isinstance(parts[0], Piece):
         first = parts[0]
@@ -301,8 +299,10 @@ def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -
         others = [
             head.position(name, flag) for name, flag in ((how.by, "by"), (how.split, "split")) if name is not None
         ]
-        named, label = labelled_columns(head, named or None, label, others)
-    return (settings, named or ("text",), label or "label"), with_fields(tokenizer, named if len(named) > 1 else ())
+        named, label = head.labelled_columns(named or None, label, others)
+    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(
+        tokenizer, named if len(named) > 1 else ()
+    )
 
 
 def _read(
@@ -324,7 +324,7 @@ def _read(
         more = {"group": settings.by, "part": settings.split}
         named = {kind: table.position(column, kind) for kind, column in more.items() if column is not None}
         frame, _, counts = collect(table, texts, label, settings, more=named)[0]
-        final = destinations(settings.group or {}, settings.drop)
+        final = settings.destinations()
         if "group" in frame.columns:  # a document without a group is one of its own
             own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
             frame = frame.with_columns(group=pl.col("group").fill_null(own))
@@ -383,7 +383,7 @@ def _repeats(frames: list[pl.DataFrame]) -> _Sums:
 def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any]) -> Side:
     """The documents for training or for testing as tokens."""
     frame = frame.filter(pl.col("test") == test)
-    return tokenize(frame["text"], tokenizer_from_dict(tokenizer)), frame.drop("text", "test")
+    return TokenStream.of(frame["text"], tokenizer_from_dict(tokenizer)), frame.drop("text", "test")
 
 
 def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Counted:
@@ -391,7 +391,7 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
     index = {name: k for k, name in enumerate(classes)}
     labels = np.array([index[name] for name in frame["label"]], dtype=np.int64)
     matrix, unknown = vocabulary.count(stream)
-    units = unit_index(frame["group"].to_list()) if "group" in frame.columns else None
+    units = Corpus.unit_index(frame["group"].to_list()) if "group" in frame.columns else None
     counts = Counts(matrix, labels, classes, np.empty(vocabulary.n_types, dtype=object))
     return counts, units, int(unknown.sum()), stream.n_tokens
 

@@ -14,7 +14,7 @@ from tokensieve.escape import html_table
 from tokensieve.model.attention import Model, attention, both, decide, probabilities, with_sink
 from tokensieve.text.counts import Ints
 from tokensieve.text.table import text_series
-from tokensieve.text.vocabulary import tokenize
+from tokensieve.text.vocabulary import TokenStream
 
 SINK = "⟨sink⟩"
 Piece = tuple[str, float, float, float]
@@ -114,7 +114,7 @@ def pieces(model: Model, text: str, k: int = 1, row: sp.csr_array | None = None)
     """
     vocabulary = model.vocabulary
     assert vocabulary is not None
-    stream = tokenize(text_series([text]), vocabulary.tokenizer)
+    stream = TokenStream.of(text_series([text]), vocabulary.tokenizer)
     spans = vocabulary.tokenizer.spans(text)
     types = vocabulary.positions(stream)
     matrix = vocabulary.read([text])[0] if row is None else row

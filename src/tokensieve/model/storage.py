@@ -18,7 +18,7 @@ from tokensieve.errors import InputError
 from tokensieve.files import parsed, read_regular
 from tokensieve.model.attention import Model
 from tokensieve.text.counts import Floats
-from tokensieve.text.formatting import formatting_features, formatting_names
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import (
     APOSTROPHE,
     LINE_BREAK,
@@ -98,7 +98,7 @@ def table(model: Model | AttentionClassifier) -> dict[str, Any]:
         "ngrams": 1 + len(vocabulary.grams),
         "prior": model.prior.tolist(),
         "sink": model.sink,
-        "formatting": formatting_features(vocabulary.formatting),
+        "formatting": Formatting.described(vocabulary.formatting),
         "tokens": [*vocabulary.runs.tolist(), *vocabulary.formatting],
         "scores": model.scores.tolist(),
         "values": model.values.tolist(),
@@ -247,7 +247,7 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     fields = tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
     _must(len(set(fields)) == len(fields), "tokenizer")
     features = set(found.formatting)
-    _must(len(features) == len(found.formatting) and features <= set(formatting_names(fields)), "formatting")
+    _must(len(features) == len(found.formatting) and features <= set(Formatting(fields).names), "formatting")
     levels = range(2, len(numbers) - 1)
     _must(
         numbers.keys() == {"scores", "values", "prior", *(f"grams{n}" for n in levels)} and len(levels) < 100,

@@ -20,7 +20,7 @@ from tokensieve.reproduce.measures import PAPER, Measurement, bins, shape_measur
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import TokenStream, learn_vocabulary, tokenize
+from tokensieve.text.vocabulary import TokenStream, learn_vocabulary
 
 if TYPE_CHECKING:
     from tokensieve.reproduce.deep import DeepTraining
@@ -125,7 +125,7 @@ class Data:
                 raise InputError(lacking)
             corpus = read_corpus((self.folder or Path()) / file, text="text", label=label)
             assert isinstance(corpus.texts, pl.Series), "read into memory"
-            self._read[file] = corpus, tokenize(corpus.texts, WordTokenizer())
+            self._read[file] = corpus, TokenStream.of(corpus.texts, WordTokenizer())
         return self._read[file]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +17,12 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
-from tokensieve.text.columns import labelled_columns
-from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.documents import ColumnTokens, Usable, check_kept, checked_weights, collect, digests
-from tokensieve.text.labels import classes_of, destinations, in_order, listed
-from tokensieve.text.settings import ReadSettings, with_options
+from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.documents import ColumnTokens, Usable, collect, digests
+from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
-from tokensieve.text.split import unit_index
+from tokensieve.text.table import listed
 
 _NOTES = {  # of documents (False) and of pairs (True)
     False: {
@@ -87,6 +88,23 @@ class Intake:
         moved = {old: found for old, found in self.groups.items() if old != found[0]}
         notes += [(f"documents labelled {old!r} count as {new!r}", n) for old, (new, n) in moved.items()]
         return [*self.detected, *(f"{note}: {count:,}" for note, count in notes if count)]
+
+    def check_kept(self, name: str) -> None:
+        """Make sure that documents are left; otherwise an `InputError` says where all rows went."""
+        rows, empty = self.counts["rows"], self.counts["empty"]
+        if self.counts["kept"]:
+            return
+        if not rows:
+            raise InputError(f"{name}: has no rows")
+        if empty == rows:
+            raise InputError(
+                f"{name}: all {rows:,} documents are empty (white space only); choose another --text COLUMN"
+            )
+        raise InputError(
+            f"{name}: no document is left; of {rows:,} rows {self.counts['missing_text']:,} have no text, "
+            f"{self.counts['missing_label']:,} no label, {empty:,} are empty, {sum(self.dropped.values()):,} were dropped; "
+            "check --text, --label and --drop"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +177,14 @@ class Corpus:
         return self.frame["text"] if self.stored is None else self.stored
 
     @property
+    def characters(self) -> Ints:
+        """Length of each text, shape (n,)."""
+        parts = self.stored.batches() if self.stored is not None else [self.frame["text"]]
+        return np.concatenate([np.empty(0, np.int64), *(part.str.len_chars().to_numpy() for part in parts)]).astype(
+            np.int64
+        )
+
+    @property
     def keys(self) -> pl.Series:
         """Digest of each text, n."""
         return self.frame["key"]
@@ -191,7 +217,7 @@ class Corpus:
     @cached_property
     def units(self) -> Ints | None:
         """0 … U−1 for the groups, in order of first appearance, shape (n,); None where every document is one."""
-        return None if self.by is None else unit_index(self.by.to_list())
+        return None if self.by is None else self.unit_index(self.by.to_list())
 
     def with_texts(self, texts: pl.Series) -> Corpus:
         """The same documents with other texts, read as one column."""
@@ -202,6 +228,62 @@ class Corpus:
         stored = None if self.stored is None else self.stored.filter(pl.Series(mask))
         pairs = None if self.pairs is None else self.pairs.select(mask[::2])
         return replace(self, frame=self.frame.filter(pl.Series(mask)), stored=stored, pairs=pairs)
+
+    @staticmethod
+    def unit_index(units: Sequence[object] | NDArray[np.generic]) -> Ints:
+        """0 … U−1 for the distinct values of `units`, in order of first appearance, shape (n,)."""
+        names: dict[object, int] = {}
+        return np.fromiter((names.setdefault(unit, len(names)) for unit in units), dtype=np.int64, count=len(units))
+
+    @staticmethod
+    def in_order(name: str) -> tuple[bool, float, str]:
+        """Numbers first and by size, then text."""
+        try:
+            number = float(name)
+        except ValueError:
+            number = math.nan
+        return (False, number, name) if math.isfinite(number) else (True, 0.0, name)
+
+    @staticmethod
+    def classes_of(
+        sizes: Mapping[str, int], column: str, single: Mapping[str, tuple[str, int]] | None = None
+    ) -> tuple[str, ...]:
+        """The classes in order, numbers by size first.
+
+        Args:
+            sizes: label → its documents.
+            column: what to call the label column in messages.
+            single: label of one document → (that label as it was before grouping, the row), for the message.
+
+        Raises:
+            InputError: they cannot be classes: fewer than two, more than 50, or one with a single document.
+        """
+        names, n = tuple(sorted(sizes, key=Corpus.in_order)), sum(sizes.values())
+        if len(names) > 50:
+            numbers = not any(Corpus.in_order(name)[0] for name in names)
+            looks = "continuous numbers" if numbers else "free text or an identifier"
+            raise InputError(
+                f"{column} has {len(names):,} different values in {n:,} documents, which looks like {looks}; "
+                "choose another with --label COLUMN, or join values with --group"
+            )
+        if len(names) < 2:
+            raise InputError(
+                f"{column} has one value only, {names[0]!r}, in all {n:,} documents; two classes are needed: "
+                "choose another with --label COLUMN, or check --group and --drop"
+            )
+        alone = [(single or {}).get(name, (name, 0)) for name in names if sizes[name] == 1]
+        if alone:
+            (name, row), *more = sorted(alone, key=lambda found: found[1])
+            others = f" ({listed(other for other, _ in more)} too)" if more else ""
+            frequent = [other for other in names if sizes[other] > 1]
+            near = get_close_matches(name.lower(), [other.lower() for other in frequent], n=1)
+            partner = next((other for other in frequent if near and other.lower() == near[0]), None)
+            merge = f" or merge it: --group {shlex.quote(f'{partner}={partner},{name}')}" if partner else ""
+            raise InputError(
+                f"{column}: {name!r} occurs once{f' (row {row})' * bool(row)}{others}; each class needs two documents. "
+                f"Leave it out with --drop {shlex.quote(name)}{merge}"
+            )
+        return names
 
     def __repr__(self) -> str:
         test = "" if self.test is None else f" and {self.test.frame.height:,} for testing"
@@ -227,20 +309,20 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         InputError: the source cannot be read, the columns are not clear, or the labels cannot be classes: fewer than
             two, more than 50, a class with one document, or a test label that training does not have.
     """
-    how = with_options(settings or ReadSettings(), options)
+    how = (settings or ReadSettings()).with_options(options)
     if how.pairs is not None:
         from tokensieve.text.pairs import read_pairs
 
         return read_pairs(source, how)
-    label = one_label(how.label)
+    label = how.one_label()
     opened = open_source(source, how)
-    table, final = opened.train, destinations(how.group or {}, how.drop)
+    table, final = opened.train, how.destinations()
     named = {"group": (how.by, "by"), "environment": (how.environments, "environments")}
     named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None, "weight"
     more = {kind: table.position(name, flag) for kind, (name, flag) in named.items() if name is not None}
     part = None if how.split is None else table.position(how.split, "split")
     others = ColumnTokens(table, how.columns)
-    texts, label = labelled_columns(table, how.text, label, [*more.values(), *others.names, *([part] if part else [])])
+    texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
     tokens = others if others.names else None
@@ -259,7 +341,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     if unknown:
         raise InputError(
             f"{table.name}: no document has the label {unknown[0]!r} named in --group or --drop; "
-            f"the labels are {listed(sorted(known, key=in_order))}"
+            f"the labels are {listed(sorted(known, key=Corpus.in_order))}"
         )
     fields = (*texts, *others.names) if len(texts) + len(others.names) > 1 else ()
     columns = (" + ".join([*texts, *others.names]), label)
@@ -270,21 +352,13 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
         corpora.append(replace(one, fields=fields, columns=others.names))
     corpus = corpora[0]
     if how.sample_weight is not None and "weight" not in more:
-        weights = checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[corpus.rows - 1]
+        weights = Counts.checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[corpus.rows - 1]
         corpus = replace(corpus, frame=corpus.frame.with_columns(weight=weights))
     if len(corpora) > 1:
         corpus.intake.counts["test_overlap"] = int(corpora[1].keys.is_in(corpus.keys.implode()).sum())
         corpus = replace(corpus, test=corpora[1])
     detected = (*table.notes, *others.notes)
     return replace(corpus, intake=replace(corpus.intake, ignored=opened.ignored, detected=detected))
-
-
-def one_label(label: str | Sequence[str] | None) -> str | None:
-    """The one label column, if any; an `InputError` where several are named."""
-    names = [] if label is None else list(label) if isinstance(label, list | tuple) else [str(label)]
-    if len(names) > 1:
-        raise InputError(f"name one label column, not {len(names)}: only `tokensieve audit` takes several")
-    return names[0] if names else None
 
 
 def _assemble(
@@ -299,7 +373,7 @@ def _assemble(
     (everything, stored, counts), of_test = usable, classes is not None
     everything = everything.rename({"label": "original"})
     sizes = dict(everything["original"].value_counts().iter_rows())
-    final = {old: asked.get(old, old) for old in sorted(sizes, key=in_order)}
+    final = {old: asked.get(old, old) for old in sorted(sizes, key=Corpus.in_order)}
     named = pl.col("original").replace_strict(final, return_dtype=pl.String)
     frame = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
     pairs = frame.select("key", "label", "at").unique(["key", "label"], keep="first", maintain_order=True)
@@ -311,12 +385,13 @@ def _assemble(
     counts["conflicting_documents"] = frame.join(mixed, on="key", how="semi").height
     dropped = {old: sizes[old] for old, new in final.items() if new is None}
     groups = {old: (new, kept_sizes.get(old, 0)) for old, new in final.items() if new is not None}
-    check_kept(name, counts, kept.height, sum(dropped.values()))
+    intake = Intake(counts=counts, columns=columns, dropped=dropped, groups=groups)
+    intake.check_kept(name)
     if classes is None:
         single = kept.filter(pl.col("label").is_unique()).select("label", "original", "row")
         first = {label: (old, row) for label, old, row in single.iter_rows()}
         column = f"{name}: the label column {columns[1]!r}"
-        classes = classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
+        classes = Corpus.classes_of(dict(kept["label"].value_counts().iter_rows()), column, first)
     for label, row in kept.filter(~pl.col("label").is_in(list(classes))).select("label", "row").iter_rows():
         raise InputError(f"{name}: row {row}: training has no label {label!r}; its labels are {listed(classes)}")
     if stored is not None:
@@ -335,6 +410,5 @@ def _assemble(
         for given, row in kept.filter(weights.is_null()).select("weight", "row").iter_rows():
             held = "no number" if given is None else repr(given[:40])
             raise InputError(f"{where} holds {held} in row {row}: give every document a number of at least 0")
-        kept = kept.with_columns(weight=checked_weights(weights.to_numpy(), kept.height, where, rows))
-    intake = Intake(counts=counts, columns=columns, dropped=dropped, groups=groups)
+        kept = kept.with_columns(weight=Counts.checked_weights(weights.to_numpy(), kept.height, where, rows))
     return Corpus(kept.drop("at", "original"), classes, name, intake, stored=stored)

@@ -151,7 +151,7 @@ class Counts:
 
     def blocks(self) -> Iterator[Counts]:
         """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
-        for rows in row_blocks(self.matrix):
+        for rows in self.row_blocks(self.matrix):
             yield self if rows == slice(0, self.n_documents) else self.rows(rows)
 
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
@@ -159,39 +159,73 @@ class Counts:
         weights = None if self.weights is None else self.weights[which]
         return Counts(sp.csr_array(self.matrix[which]), self.labels[which], self.classes, self.tokens, weights)
 
+    @staticmethod
+    def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:
+        """Runs of rows that hold a few million stored entries each, or are one row."""
+        starts, n = matrix.indptr, int(matrix.shape[0])
+        first = 0
+        while first < n:
+            limit = min(int(starts[first]) + BLOCK, int(starts[-1]))
+            last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
+            last = max(last, first + 1)
+            yield slice(first, last)
+            first = last
 
-def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:
-    """Runs of rows that hold a few million stored entries each, or are one row."""
-    starts, n = matrix.indptr, int(matrix.shape[0])
-    first = 0
-    while first < n:
-        limit = min(int(starts[first]) + BLOCK, int(starts[-1]))
-        last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
-        last = max(last, first + 1)
-        yield slice(first, last)
-        first = last
+    @staticmethod
+    def checked_weights(
+        values: object, documents: int, what: str = "sample_weight", rows: Ints | None = None
+    ) -> Floats:
+        """What documents weigh in training, of which only the ratios matter: one number for each, shape (n,).
 
+        Args:
+            values: n numbers, or one for all of them.
+            documents: n.
+            what: to call them in messages.
+            rows: of the documents in their source, for messages.
 
-def tally(types: Positions, starts: Ints, n_types: int) -> sp.csr_array:
-    """Count the types of each document: CSR (n, |S|), indices sorted, O(tokens · levels + n + |S|).
+        Raises:
+            InputError: there are more or fewer than n, one is no finite number of at least 0, or all are 0.
+        """
+        try:
+            weights = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{what}: must be numbers, one for each document") from None
+        if weights.ndim == 0:
+            weights = np.full(documents, float(weights))
+        if weights.shape != (documents,):
+            given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
+            raise InputError(f"{what}: {given} for {documents:,} documents: give one number for each of them")
+        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(wrong):
+            place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
+            raise InputError(
+                f"{what} holds {weights[wrong[0]]:g} in {place}: a weight is a finite number of at least 0"
+            )
+        if not weights.any():
+            raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: give some a weight")
+        return weights
 
-    Documents are listed under each type first, where the same document is in a run; going through the types then fills each
-    document's row in order, without sorting.
+    @staticmethod
+    def tally(types: Positions, starts: Ints, n_types: int) -> sp.csr_array:
+        """Count the types of each document: CSR (n, |S|), indices sorted, O(tokens · levels + n + |S|).
 
-    Args:
-        types: type of what ends at each token, shape (tokens, levels); −1 for none.
-        starts: where each document begins among the tokens, shape (n+1,).
-        n_types: |S|.
-    """
-    rows, n = np.ascontiguousarray(types, dtype=np.int32).ravel(), len(starts) - 1
-    of_type, documents = _by_type(rows, starts.astype(np.int64) * types.shape[1], n_types)
-    kind = np.int32 if len(rows) < 2**31 else np.int64
-    ends = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(_distinct(of_type, documents, n), out=ends[1:])
-    indices, data = _rows(of_type, documents, ends)
-    matrix = sp.csr_array((data, indices.astype(kind, copy=False), ends.astype(kind)), shape=(n, max(n_types, 1)))
-    matrix.has_canonical_format = True
-    return matrix
+        Documents are listed under each type first, where the same document is in a run; going through the types then fills each
+        document's row in order, without sorting.
+
+        Args:
+            types: type of what ends at each token, shape (tokens, levels); −1 for none.
+            starts: where each document begins among the tokens, shape (n+1,).
+            n_types: |S|.
+        """
+        rows, n = np.ascontiguousarray(types, dtype=np.int32).ravel(), len(starts) - 1
+        of_type, documents = _by_type(rows, starts.astype(np.int64) * types.shape[1], n_types)
+        kind = np.int32 if len(rows) < 2**31 else np.int64
+        ends = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(_distinct(of_type, documents, n), out=ends[1:])
+        indices, data = _rows(of_type, documents, ends)
+        matrix = sp.csr_array((data, indices.astype(kind, copy=False), ends.astype(kind)), shape=(n, max(n_types, 1)))
+        matrix.has_canonical_format = True
+        return matrix
 
 
 @numba.njit(cache=True)

@@ -13,18 +13,23 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import labelled_columns, text_columns
-from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.formatting import BLANK, join_fields
-from tokensieve.text.labels import label_name, listed, missing
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
-from tokensieve.text.spill import StoredTexts, TextWriter
-from tokensieve.text.table import Batch, SourceTable, Values, as_list, as_names, as_texts, text_series
+from tokensieve.text.spill import StoredTexts
+from tokensieve.text.table import (
+    TEST_NAMES,
+    TRAIN_NAMES,
+    Batch,
+    SourceTable,
+    Values,
+    label_name,
+    listed,
+    missing,
+    text_series,
+)
+from tokensieve.text.tokenizers import BLANK, FieldTokenizer
 
 R = TypeVar("R", bound=ReadSettings)
-TEST_NAMES = ("test", "testing")
-TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
 _NULL = pl.Series([None], dtype=pl.String)
 # the documents, without the column "text" where their texts are in a file; that file; and counts of the rows
@@ -69,20 +74,20 @@ def collect(
     found, row = set[str](), 1
     others = () if columns is None else columns.names
     for batch in table.read(list(dict.fromkeys([*texts, label, *more.values(), *others, *([part] if part else [])]))):
-        joined, replaced = _joined(table.name, batch, texts, row, settings.role, columns)
+        joined, replaced = _joined(table, batch, texts, row, settings.role, columns)
         train.counts["replaced_surrogates"] += replaced
         if settings.having is not None:
             labels = _has_label(batch[label], settings.having, settings.label_separator, table.name, row)
         else:
             advice = "choose another column with --label COLUMN (tokensieve audit takes lists: an audit for each label)"
-            labels = as_names(batch[label], table.name, row, "the label is", advice)
-            given = as_list(batch[label])
+            labels = table.as_names(batch[label], row, "the label is", advice)
+            given = table.as_list(batch[label])
             padded = (value != value.strip() and not value.isspace() for value in given if isinstance(value, str))
             train.counts["trimmed"] += sum(padded)
         values = {"text": joined, "label": labels}
         for kind, name in more.items():
             holds = f"the column {name!r} (--{flags.get(kind, kind)}) holds"
-            values[kind] = as_names(batch[name], table.name, row, holds, "choose another")
+            values[kind] = table.as_names(batch[name], row, holds, "choose another")
         frame = pl.DataFrame(values)
         frame = frame.with_columns(row=pl.int_range(row, row + frame.height, dtype=pl.Int64))
         row += frame.height
@@ -94,7 +99,7 @@ def collect(
             train.add(frame.filter(names.is_in(TRAIN_NAMES)))
             test.add(frame.filter(names.is_in(TEST_NAMES)))
     if part is not None:
-        check_sides(table.name, part, found)
+        table.check_sides(part, found)
     return train.finish(), test.finish()
 
 
@@ -102,7 +107,7 @@ class _Collected:
     """Documents for training or testing, collected batch by batch."""
 
     def __init__(self, more: tuple[str, ...], stream: bool) -> None:
-        self.counts, self._writer = Counter[str](rows=0), TextWriter() if stream else None
+        self.counts, self._writer = Counter[str](rows=0), StoredTexts.writer() if stream else None
         schema = {"text": pl.String, "label": pl.String, **dict.fromkeys(more, pl.String), "row": pl.Int64}
         self._frames: list[pl.DataFrame] = []
         self.add(pl.DataFrame(schema=schema))
@@ -129,44 +134,24 @@ class _Collected:
 
 
 def _joined(
-    name: str, batch: Batch, texts: Sequence[str], row: int, role: str | None, columns: ColumnTokens | None = None
+    table: SourceTable,
+    batch: Batch,
+    texts: Sequence[str],
+    row: int,
+    role: str | None,
+    columns: ColumnTokens | None = None,
 ) -> tuple[pl.Series, int]:
     """The text of each row, and how many lone surrogates were replaced."""
-    found = [as_texts(batch[column], name, column, row, role) for column in texts]
+    found = [table.as_texts(batch[column], column, row, role) for column in texts]
     parts, replaced = [part for part, _ in found], sum(n for _, n in found)
     if columns is None:
-        return (parts[0] if len(parts) == 1 else join_fields(texts, parts)), replaced
+        return (parts[0] if len(parts) == 1 else FieldTokenizer.join_fields(texts, parts)), replaced
     words = [columns.words(column, batch[column]) for column in columns.names]
     own = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
     whole = own.select(pl.concat_str(pl.all().fill_null(""))).to_series()
     whole = whole.zip_with(own.select(pl.any_horizontal(pl.all().is_not_null())).to_series(), _NULL)
     blank = whole.str.contains(BLANK).fill_null(True)  # a column alone is no document
-    return whole.zip_with(blank, join_fields([*texts, *columns.names], [*parts, *words])), replaced
-
-
-def check_kept(name: str, counts: Mapping[str, int], kept: int, dropped: int = 0) -> None:
-    """Make sure that documents are left; otherwise an `InputError` says where all rows went (`counts` are those of `collect`)."""
-    rows, empty = counts.get("rows", 0), counts.get("empty", 0)
-    if kept:
-        return
-    if not rows:
-        raise InputError(f"{name}: has no rows")
-    if empty == rows:
-        raise InputError(f"{name}: all {rows:,} documents are empty (white space only); choose another --text COLUMN")
-    raise InputError(
-        f"{name}: no document is left; of {rows:,} rows {counts.get('missing_text', 0):,} have no text, "
-        f"{counts.get('missing_label', 0):,} no label, {empty:,} are empty, {dropped:,} were dropped; "
-        "check --text, --label and --drop"
-    )
-
-
-def check_sides(name: str, part: str, found: set[str]) -> None:
-    """Make sure that a column holds train and test, and nothing else."""
-    if not found <= {*TEST_NAMES, *TRAIN_NAMES} or not found & {*TEST_NAMES} or not found & {*TRAIN_NAMES}:
-        raise InputError(
-            f"{name}: column {part!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
-            f"the others; it holds {listed(sorted(found))}"
-        )
+    return whole.zip_with(blank, FieldTokenizer.join_fields([*texts, *columns.names], [*parts, *words])), replaced
 
 
 def read_rows(
@@ -181,7 +166,7 @@ def read_rows(
     Raises:
         InputError: there are no rows, a column is not there, or a row's text is no text or its label a list or the like.
     """
-    names = text_columns(table, text)
+    names = table.text_columns(text)
     for name in (*([label] if label else []), *keep):
         if name in names and len(names) > 1:
             raise InputError(f"{table.name}: {name!r} is a field of the text and cannot be kept beside it")
@@ -189,10 +174,10 @@ def read_rows(
     kept = [table.position(name, "results") for name in keep]
     frames, row = [], 1
     for batch in table.read([*names, *labels, *kept]):
-        columns = {"text": _joined(table.name, batch, names, row, None)[0]}
+        columns = {"text": _joined(table, batch, names, row, None)[0]}
         if labels:
             advice = "choose another column with --label COLUMN"
-            columns["label"] = as_names(batch[labels[0]], table.name, row, "the label is", advice)
+            columns["label"] = table.as_names(batch[labels[0]], row, "the label is", advice)
         if kept:
             columns["kept"] = pl.DataFrame({name: _written(batch[name]) for name in kept}).to_struct("kept")
         frames.append(pl.DataFrame(columns).with_row_index("row", row))
@@ -232,7 +217,7 @@ class ColumnTokens:
 
     def __init__(self, table: SourceTable, names: Sequence[str]) -> None:
         self.names = tuple(table.position(name, "columns") for name in names)
-        self._table, self._ends, self._dates = table.name, dict[str, list[float]](), set[str]()
+        self._table, self._ends, self._dates = table, dict[str, list[float]](), set[str]()
         self.notes: list[str] = []
         batches = list(table.read(self.names)) if self.names else []
         for name in self.names:
@@ -258,37 +243,7 @@ class ColumnTokens:
         return text.str.replace_all(r"[^\w]+", "_").str.strip_chars("_")
 
     def _as_text(self, name: str, values: Values) -> pl.Series:
-        return as_names(values, self._table, 1, f"column {name!r} (--columns) holds", "leave it out")
-
-
-def checked_weights(values: object, documents: int, what: str = "sample_weight", rows: Ints | None = None) -> Floats:
-    """What documents weigh in training, of which only the ratios matter: one number for each, shape (n,).
-
-    Args:
-        values: n numbers, or one for all of them.
-        documents: n.
-        what: to call them in messages.
-        rows: of the documents in their source, for messages.
-
-    Raises:
-        InputError: there are more or fewer than n, one is no finite number of at least 0, or all are 0.
-    """
-    try:
-        weights = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: must be numbers, one for each document") from None
-    if weights.ndim == 0:
-        weights = np.full(documents, float(weights))
-    if weights.shape != (documents,):
-        given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
-        raise InputError(f"{what}: {given} for {documents:,} documents: give one number for each of them")
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        place = f"place {wrong[0]}" if rows is None else f"row {rows[wrong[0]]}"
-        raise InputError(f"{what} holds {weights[wrong[0]]:g} in {place}: a weight is a finite number of at least 0")
-    if not weights.any():
-        raise InputError(f"{what}: every weight is zero, so there is nothing to learn from: give some a weight")
-    return weights
+        return self._table.as_names(values, 1, f"column {name!r} (--columns) holds", "leave it out")
 
 
 # ---- several labels for one document
@@ -300,7 +255,7 @@ def _label_sets(
     values: Values, separator: str | None, name: str, first_row: int
 ) -> Iterator[tuple[object, set[str] | None]]:
     """Each cell with its labels: of a list its entries, of a text the parts between separators; None where it is missing."""
-    for row, cell in enumerate(as_list(values), first_row):
+    for row, cell in enumerate(SourceTable.as_list(values), first_row):
         entries = cell.split(separator) if isinstance(cell, str) and separator is not None else cell
         entries = entries.tolist() if hasattr(entries, "tolist") else entries
         if missing(cell):
@@ -343,7 +298,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
             raise InputError(f"--label names a column twice: {listed(names)}")
         return [(table.position(name, "label"), replace(settings, label=name)) for name in names], {}
     taken = [c for c in (settings.split, settings.by, settings.environments) if c is not None]
-    column = labelled_columns(table, settings.text, names[0] if names else None, taken)[1]
+    column = table.labelled_columns(settings.text, names[0] if names else None, taken)[1]
     rows, split, found = 0, False, Counter[str]()
     number = 1
     for batch in table.read([column]):

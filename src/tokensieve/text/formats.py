@@ -28,8 +28,8 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.settings import SourceSettings
-from tokensieve.text.spill import Folder, storing
-from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches
+from tokensieve.text.spill import Folder
+from tokensieve.text.table import BATCH, Batch, SourceTable
 
 KINDS = ".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .ipc .xlsx .xls .ods".split()
 PACKED = (".gz", ".zst")
@@ -79,18 +79,12 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
         return _json_table(text, _json_array(text) if suffix == ".json" else None)
     folder = Folder() if path.suffix.lower() in PACKED else None
     if folder is not None:
-        path = unpacked(path, name, folder, settings.limits)
+        path = PlainText.unpacked(path, name, folder, settings.limits)
     if suffix in (".xlsx", ".xls", ".ods"):
         return _workbook_table(path, name, settings.limits)
     table = _columnar_table(path, name, "Parquet" if suffix == ".parquet" else "Arrow", settings.limits)
     table.kept = folder
     return table
-
-
-def whole_text(path: Path, settings: SourceSettings) -> str:
-    """All of a text file, in the encoding given or, if none is, the one detected."""
-    _check_regular(path)
-    return PlainText(path, str(path), settings).whole()
 
 
 def _check_regular(path: Path) -> None:
@@ -119,22 +113,6 @@ def reading(name: str, kind: str = "Parquet") -> Iterator[None]:
         raise InputError(f"{name}: is no readable {kind} file ({reason})") from None
 
 
-def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
-    """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
-    import zstandard
-
-    out, total = folder.new(), 0
-    with reading(name):
-        opened = gzip.open(path) if path.suffix.lower() == ".gz" else zstandard.open(path, "rb")  # noqa: SIM115
-        with cast("IO[bytes]", opened) as packed, out.open("wb") as file:
-            while block := packed.read(BLOCK):
-                total += len(block)
-                _check_expansion(name, path, total, limits)
-                with storing():
-                    file.write(block)
-    return out
-
-
 def _check_expansion(name: str, path: Path, size: float, limits: bool) -> None:
     """Refuse a file that expands beyond what real text does."""
     if limits and size > LARGE and size > EXPANSION * path.stat().st_size:
@@ -155,10 +133,11 @@ class PlainText:
 
     def __init__(self, path: Path, name: str, settings: SourceSettings) -> None:
         self.name, self.path, self._limits, self.notes = name, path, settings.limits, tuple[str, ...]()
+        _check_regular(path)
         encoding = self._encoding = settings.encoding or "utf-8"
         if path.suffix.lower() in PACKED:
             self._folder = Folder()  # lives as long as this object
-            self.path = unpacked(path, name, self._folder, self._limits)
+            self.path = PlainText.unpacked(path, name, self._folder, self._limits)
         try:
             io.TextIOWrapper(io.BytesIO(), self._encoding)
         except (LookupError, ValueError):
@@ -174,6 +153,22 @@ class PlainText:
             found = None if settings.encoding or odd is None else _detected_encoding(start, odd)
             if found is not None and self._undecodable(found) is None:
                 self._encoding, self.notes = found, (f"encoding {found} (detected)",)
+
+    @staticmethod
+    def unpacked(path: Path, name: str, folder: Folder, limits: bool) -> Path:
+        """A file packed by gzip or zstd, unpacked into a folder, unless it expands beyond what real text does."""
+        import zstandard
+
+        out, total = folder.new(), 0
+        with reading(name):
+            opened = gzip.open(path) if path.suffix.lower() == ".gz" else zstandard.open(path, "rb")  # noqa: SIM115
+            with cast("IO[bytes]", opened) as packed, out.open("wb") as file:
+                while block := packed.read(BLOCK):
+                    total += len(block)
+                    _check_expansion(name, path, total, limits)
+                    with Folder.storing():
+                        file.write(block)
+        return out
 
     def _undecodable(self, encoding: str) -> list[bytes] | None:
         """Lines around the first bytes that are not of the encoding; none around a NUL byte; None where all are text."""
@@ -278,7 +273,7 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
         frame = trusted()
         if frame is not None:
             with reading(text.name, "CSV"):
-                yield from frame_batches(frame, names)
+                yield from SourceTable.frame_batches(frame, names)
             return
         records = islice(_delimited_records(text, mark, header), int(header), None)
         while rows := list(islice(records, BATCH)):
@@ -476,7 +471,7 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
                 ]
                 _check_expansion(name, path, rows * sum(cells) / len(cells), limits)
                 _check_expansion(name, path, float("inf") if max(cells) > LONGEST else 0, limits)
-            yield from frame_batches(scan(), names)
+            yield from SourceTable.frame_batches(scan(), names)
 
     with reading(name, kind):
         return SourceTable(name, scan().collect_schema().names(), read)
@@ -496,4 +491,6 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
         reason = (str(problem).splitlines() or ["damaged"])[0][:200]
         raise InputError(f"{name}: is no readable workbook ({reason})") from None
     notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
-    return SourceTable(name, frame.columns, lambda names: frame_batches(frame, names), first_line=True, notes=notes)
+    return SourceTable(
+        name, frame.columns, lambda names: SourceTable.frame_batches(frame, names), first_line=True, notes=notes
+    )

@@ -11,7 +11,6 @@ characters without the white space at their end, of which the last 8.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from string import ascii_lowercase
@@ -22,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.text.spill import StoredTexts
+from tokensieve.text.tokenizers import FieldTokenizer
 
 Bits = NDArray[np.uint8]
 _STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
@@ -110,89 +110,65 @@ FEATURES = _features()  # token type → how to look for it, as JSON values
 FORMATTING = tuple(FEATURES)
 
 
-def formatting_names(fields: Sequence[str] = ()) -> tuple[str, ...]:
-    """The features of texts of these fields, one field after the other."""
-    return tuple(f"{field}:{name}" for field in fields for name in FORMATTING) if fields else FORMATTING
-
-
-def formatting_features(names: Sequence[str]) -> list[dict[str, Any]]:
-    """How to look for the features of these names, and in which field, as JSON values."""
-    out = []
-    for name in names:
-        field, _, token = name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
-        out.append({"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})})
-    return out
-
-
 def is_formatting(token: str) -> bool:
     """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩."""
     return token.endswith("⟩") and (token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
 
 
-def formatting_bits(texts: pl.Series | StoredTexts, fields: Sequence[str] = ()) -> Bits:
-    """Which of `formatting_names(fields)` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
+class Formatting:
+    """The features of texts of these fields; of one column where there are none."""
 
-    A text of white space only has its length and its spaces, and no end.
-    """
-    text, expressions = pl.col("text"), []
-    for name, kind in FEATURES.items():
-        if "words" in kind:
-            least, below = cast("tuple[int, int | None]", kind["words"])
-            holds = pl.col("words").is_between(least, below or 2**31, closed="left")
-        else:
-            holds = pl.col(str(kind["where"])).str.contains(str(kind["pattern"])) != bool(kind["absent"])
-        expressions.append(holds.alias(name))
-    blocks = [np.empty((0, -(-len(FEATURES) * max(len(fields), 1) // 8)), np.uint8)]
-    for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
-        for start in range(0, len(batch), 4096):
-            chunk = batch[start : start + 4096]
-            parts = []
-            for part in _parts(chunk, fields) if fields else [chunk]:
-                frame = pl.LazyFrame({"text": part}).with_columns(
-                    end=text.str.tail(200).str.strip_chars_end().str.tail(8),
-                    words=text.str.count_matches(r"\S+"),
-                )
-                parts.append(frame.select(expressions).collect().to_numpy())
-            blocks.append(np.packbits(np.hstack(parts), axis=1))
-    return np.concatenate(blocks)
+    def __init__(self, fields: Sequence[str] = ()) -> None:
+        self.fields = tuple(fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features as token types, one field after the other."""
+        return tuple(f"{field}:{name}" for field in self.fields for name in FORMATTING) if self.fields else FORMATTING
+
+    @staticmethod
+    def described(names: Sequence[str]) -> list[dict[str, Any]]:
+        """How to look for the features of these names, and in which field, as JSON values."""
+        out = []
+        for name in names:
+            field, _, token = name.rpartition(":⟨") if not name.startswith("⟨") else ("", "", name[1:])
+            out.append({"token": name, **FEATURES["⟨" + token], **({"field": field} if field else {})})
+        return out
+
+    def bits(self, texts: pl.Series | StoredTexts) -> Bits:
+        """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n, ⌈features/8⌉).
+
+        A text of white space only has its length and its spaces, and no end.
+        """
+        text, expressions = pl.col("text"), []
+        for name, kind in FEATURES.items():
+            if "words" in kind:
+                least, below = cast("tuple[int, int | None]", kind["words"])
+                holds = pl.col("words").is_between(least, below or 2**31, closed="left")
+            else:
+                holds = pl.col(str(kind["where"])).str.contains(str(kind["pattern"])) != bool(kind["absent"])
+            expressions.append(holds.alias(name))
+        blocks = [np.empty((0, -(-len(FEATURES) * max(len(self.fields), 1) // 8)), np.uint8)]
+        for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
+            for start in range(0, len(batch), 4096):
+                chunk = batch[start : start + 4096]
+                parts = []
+                for part in _parts(chunk, self.fields) if self.fields else [chunk]:
+                    frame = pl.LazyFrame({"text": part}).with_columns(
+                        end=text.str.tail(200).str.strip_chars_end().str.tail(8),
+                        words=text.str.count_matches(r"\S+"),
+                    )
+                    parts.append(frame.select(expressions).collect().to_numpy())
+                blocks.append(np.packbits(np.hstack(parts), axis=1))
+        return np.concatenate(blocks)
 
 
 def _parts(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
     """The text of each field, without the mark and the white space that joining put around it."""
     out: dict[str, list[str]] = {name: [] for name in fields}
     for text in texts:
-        found = {name: text[start:end] for name, start, end in split_fields(fields, text) if end > start}
+        found = {name: text[start:end] for name, start, end in FieldTokenizer.split_fields(fields, text) if end > start}
         for name in fields:
             part = found.get(name, "").removeprefix(" ")
             out[name].append(part if name == fields[-1] else part.removesuffix("\n"))
     return [pl.Series("text", parts, dtype=pl.String) for parts in out.values()]
-
-
-BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
-
-
-def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
-    """One text of all parts, row by row; null where all are missing, and white space only where all are that.
-
-    A mark inside a part is no mark: its brackets become [ and ].
-    """
-    columns = [pl.col(str(i)) for i in range(len(parts))]
-    whole = pl.concat_str([column.fill_null("") for column in columns])
-    marked = []
-    for name, column in zip(fields, columns, strict=True):
-        part = column.fill_null("")
-        for field in fields:
-            part = part.str.replace_all(f"⟦{field}⟧", f"[{field}]", literal=True)
-        marked.append(pl.lit(f"⟦{name}⟧ ") + part)
-    text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
-    absent = pl.all_horizontal(column.is_null() for column in columns)
-    frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
-    return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
-
-
-def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
-    """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
-    marks = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
-    found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in marks.finditer(text))]
-    ends = [*(start for _, start, _ in found[1:]), len(text)]
-    return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]

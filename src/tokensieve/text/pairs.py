@@ -22,15 +22,12 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.columns import preference_options, winner_column
 from tokensieve.text.corpus import Corpus, Intake, Pairing
-from tokensieve.text.documents import TEST_NAMES, check_sides, digests
-from tokensieve.text.labels import label_name, listed, missing
-from tokensieve.text.settings import ReadSettings, with_options
+from tokensieve.text.documents import digests
+from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
-from tokensieve.text.spill import TextWriter
-from tokensieve.text.split import unit_index
-from tokensieve.text.table import BATCH, SourceTable, as_list, as_texts, chat_text
+from tokensieve.text.spill import StoredTexts
+from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable, label_name, listed, missing
 
 FIRST, SECOND, TIE = 0, 1, 2  # which of two answers won
 _Result = tuple[int, int, bool]  # the better of two answers, the other one, and whether it is a tie
@@ -59,7 +56,7 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         InputError: the source cannot be read, a column is missing, a column seems to say which answer won and is not named, or
             fewer than two units hold a usable pair.
     """
-    how = with_options(settings or ReadSettings(), options)
+    how = (settings or ReadSettings()).with_options(options)
     if not how.columns_of_pairs:
         raise InputError('name the columns of two answers: pairs=("chosen", "rejected"), or --pairs chosen,rejected')
     if how.text is not None:
@@ -101,7 +98,7 @@ class _Side:
         self.name, self.counts = name, Counter[str](rows=0)
         self._texts: list[str] = []
         self._keys: list[pl.Series] = []
-        self._writer = TextWriter() if stream else None
+        self._writer = StoredTexts.writer() if stream else None
         self._rows: list[int] = []
         self._units: list[tuple[str, str]] = []
         self._weights: list[float] = []
@@ -130,13 +127,15 @@ class _Side:
                 self._units.append(("row", str(row)) if unit is None else ("unit", str(unit)))
                 self._weights.append((0.5 if tie else 1.0) / len(kept))
                 self._position.append(TIE if tie else int(first > second))
-        if self._writer and len(self._texts) >= BATCH:
-            self._flush(self._writer)
+        if len(self._texts) >= BATCH:
+            self._flush()
 
-    def _flush(self, writer: TextWriter) -> None:
-        self._keys.append(digests(self._texts))
-        writer.extend(self._texts)
-        self._texts = []
+    def _flush(self) -> None:
+        """Texts go into their file, if there is one."""
+        if self._writer:
+            self._keys.append(digests(self._texts))
+            self._writer.extend(self._texts)
+            self._texts = []
 
     def corpus(self, reader: _PairReader) -> Corpus:
         """What was collected.
@@ -154,7 +153,7 @@ class _Side:
             )
         frame: dict[str, object] = {}
         if self._writer:
-            self._flush(self._writer)
+            self._flush()
         else:
             frame["text"] = pl.Series(self._texts, dtype=pl.String)
             self._keys = [digests(self._texts)]
@@ -184,7 +183,7 @@ class _Side:
         pairing = Pairing(
             ends,
             reader.by,
-            unit_index(self._units),
+            Corpus.unit_index(self._units),
             tuple(name for _, name in dict.fromkeys(self._units)),
             position if reader.judged and len(columns) == 2 else None,
         )
@@ -205,7 +204,7 @@ class _PairReader:
             table.position(name, what)
         clear = {"chosen", "rejected", "preferred", "winner", "better"}
         if not self.judged and not clear & {name.lower() for name in self.columns}:
-            winner, scores = winner_column(table.columns), preference_options(table.columns) or ""
+            winner, scores = table.winner_column(), table.pair_options() or ""
             if winner is not None or "--scores" in scores:
                 pairs = shlex.quote(",".join(self.columns))
                 command = f"--pairs {pairs} --winner {shlex.quote(winner)}" if winner else scores
@@ -257,7 +256,7 @@ class _PairReader:
                 results = decided
             side.add(row, answers, results, None if missing(unit) else unit)
         if how.split is not None:
-            check_sides(self.table.name, how.split, found)
+            self.table.check_sides(how.split, found)
 
     def _fill_from_rows(self, side: _Side) -> None:
         """Rows of one answer each, compared with the others of their prompt."""
@@ -267,7 +266,7 @@ class _PairReader:
         for row, values in self._rows():
             side.counts["rows"] += 1
             unit = values[self.by or ""]
-            text = as_texts([values[self.columns[0]]], self.table.name, self.columns[0], row)[0][0]
+            text = self.table.as_texts([values[self.columns[0]]], self.columns[0], row)[0][0]
             key = str(unit) if not missing(unit) else f"row {row}"
             prompts.setdefault(key, []).append((row, text, self._numbers(row, values, 1)[0]))
         for unit, answers in prompts.items():
@@ -279,7 +278,7 @@ class _PairReader:
         wanted = [*self.columns, *self.judged, *self._models, self.by, self.how.split, self._tie]
         row = 1
         for batch in self.table.read(list(dict.fromkeys(name for name in wanted if name))):
-            lists = [as_list(column) for column in batch.values()]
+            lists = [self.table.as_list(column) for column in batch.values()]
             for values in zip(*lists, strict=True):
                 yield row, dict(zip(batch, values, strict=True))
                 row += 1
@@ -290,9 +289,9 @@ class _PairReader:
         turn = r"(?i)\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:"
         if len(cells) > 1 and all(isinstance(cell, list) and cell and isinstance(cell[0], dict) for cell in cells):
             common = _common(cells)
-            prompt = chat_text(cells[0][:common]) if common else None
+            prompt = self.table.chat_text(cells[0][:common]) if common else None
             rest = [cell[common:] or cell[-1:] for cell in cells]
-            cells = [chat_text(part if common else part[-1:], self.how.role) for part in rest]
+            cells = [self.table.chat_text(part if common else part[-1:], self.how.role) for part in rest]
         elif len(cells) > 1 and all(isinstance(cell, str) and re.match(turn, cell) for cell in cells):
             # transcripts: the prompt goes up to the last common turn of the assistant
             turns = list(_REPLY.finditer(cells[0][: _common(cells)]))
@@ -302,7 +301,7 @@ class _PairReader:
         texts = []
         for i, cell in enumerate(cells):
             name = self.columns[i] if i < len(self.columns) else self.columns[0]
-            texts.append(as_texts([cell], self.table.name, name, row, self.how.role, "--pairs")[0][0])
+            texts.append(self.table.as_texts([cell], name, row, self.how.role, "--pairs")[0][0])
         return texts, prompt
 
     def _numbers(self, row: int, values: dict[str, Any], answers: int) -> list[float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self
 
 from tokensieve.errors import InputError
 from tokensieve.options import option
@@ -17,7 +17,7 @@ def _names_from(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name.strip() for item in items for name in item.split(",") if name.strip())
 
 
-def groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
+def _groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
     """`--group NEW=OLD,OLD` as new label → old labels."""
     groups: dict[str, list[str]] = {}
     for item in [given] if isinstance(given, str) else given:
@@ -77,7 +77,7 @@ class SourceSettings:
     )
     label_separator: str | None = option(None, "Separates several labels of one document, such as '|'.", metavar="MARK")
     group: Mapping[str, Sequence[str]] | None = option(
-        None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=groups_from
+        None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=_groups_from
     )
     drop: Sequence[str] = option((), "Leave out these labels (repeatable).", metavar="OLD,…", parse=_labels_from)
     encoding: str | None = option(None, "Encoding of text files.", default_text="detected")
@@ -91,6 +91,44 @@ class SourceSettings:
         mark = self.separator
         if mark is not None and (len(mark.encode()) != 1 or mark in '"\r\n\0'):
             raise InputError(f"the separator must be one character of ASCII, such as ; or |, not {mark!r}")
+        given: object = self.group
+        if isinstance(given, str | list | tuple):
+            object.__setattr__(self, "group", _groups_from(given))
+
+    def with_options(self, options: Mapping[str, object]) -> Self:
+        """The settings with some of their fields replaced."""
+        names = list(self.__dataclass_fields__)
+        for name in options:
+            if name not in names:
+                near = get_close_matches(name, names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
+                raise InputError(f"there is no option {name!r} for reading{hint}")
+        return type(self)(**{name: getattr(self, name) for name in names} | dict(options))
+
+    def one_label(self) -> str | None:
+        """The one label column, if any; an `InputError` where several are named."""
+        names = [self.label] if isinstance(self.label, str) else list(self.label or ())
+        if len(names) > 1:
+            raise InputError(f"name one label column, not {len(names)}: only `tokensieve audit` takes several")
+        return str(names[0]) if names else None
+
+    def destinations(self) -> dict[str, str | None]:
+        """Original label → final label, or None where its documents are left out.
+
+        Raises:
+            InputError: labels are not given as a list, or one label is named for two ends.
+        """
+        from tokensieve.text.table import label_name  # Polars, which --help does not need
+
+        asked = [*(self.group or {}).items(), (None, self.drop)]
+        for new, names in asked:
+            if isinstance(names, str):
+                raise InputError(f"{'drop' if new is None else f'group {new!r}'}: give a list of labels, not {names!r}")
+        result: dict[str, str | None] = {}
+        for name, new in [(label_name(name) or "", new) for new, names in asked for name in names]:
+            if result.setdefault(name, new) != new:
+                raise InputError(f"the label {name!r} is grouped or dropped in two ways; name it once")
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,17 +229,3 @@ class ReadSettings(SourceSettings):
     def columns_of_pairs(self) -> tuple[str, ...]:
         """`pairs` as names; empty for labelled documents."""
         return tuple(self.pairs) if isinstance(self.pairs, tuple) else ()
-
-
-S = TypeVar("S", bound=SourceSettings)
-
-
-def with_options(settings: S, options: Mapping[str, object]) -> S:
-    """The settings with some of their fields replaced."""
-    names = list(settings.__dataclass_fields__)
-    for name in options:
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(names))}"
-            raise InputError(f"there is no option {name!r} for reading{hint}")
-    return type(settings)(**{name: getattr(settings, name) for name in names} | dict(options))

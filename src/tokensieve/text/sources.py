@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading, unpacked, whole_text
-from tokensieve.text.labels import listed
+from tokensieve.text.formats import PACKED, PlainText, file_table, kind_of, reading
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import BATCH, Batch, SourceTable, frame_batches
+from tokensieve.text.table import BATCH, Batch, SourceTable, listed
 
 if TYPE_CHECKING:
     import pandas
@@ -178,7 +177,7 @@ def _folder_table(
         for label, paths in files.items():
             for start in range(0, len(paths), BATCH):
                 some = paths[start : start + BATCH]
-                texts = [whole_text(file, how) for file in some] if "text" in names else []
+                texts = [PlainText(file, str(file), how).whole() for file in some] if "text" in names else []
                 yield {name: texts if name == "text" else [label] * len(some) for name in names}
 
     return SourceTable(str(path), columns, read)
@@ -200,7 +199,7 @@ def _standard_input(how: SourceSettings, labelled: bool, columns: Sequence[str])
         raise InputError("standard input is empty: pipe texts into the command, or name a file")
     packed = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}.get(start[:2])
     if packed:
-        path = unpacked(path.rename(f"{path}{packed}"), name, folder, how.limits)
+        path = PlainText.unpacked(path.rename(f"{path}{packed}"), name, folder, how.limits)
         start = _beginning(path)
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     first = text.partition(b"\n")[0].decode(errors="replace").strip()
@@ -253,7 +252,7 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         try:
-            yield from frame_batches(scan(address), names)
+            yield from SourceTable.frame_batches(scan(address), names)
         except Exception as problem:
             raise failed(problem) from None
 

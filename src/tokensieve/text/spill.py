@@ -30,10 +30,24 @@ class Folder:
     """A temporary folder that lives as long as an object that refers to it, or as the process."""
 
     def __init__(self) -> None:
-        with storing():
+        with Folder.storing():
             self.path = Path(tempfile.mkdtemp(prefix="tokensieve-"))
         self._files = 0
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    @staticmethod
+    @contextmanager
+    def storing(needed: int | None = None) -> Iterator[None]:
+        """Say in one line why temporary files, which may take so many bytes, cannot be written."""
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as problem:
+            reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
+            room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
+            raise InputError(
+                f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
+                "folder on a larger disk"
+            ) from None
 
     def new(self) -> Path:
         """A path that nobody else has."""
@@ -45,23 +59,9 @@ class Folder:
         path = self.new()
         with path.open("wb") as file:
             for block in blocks:
-                with storing():
+                with Folder.storing():
                     file.write(block)
         return path
-
-
-@contextmanager
-def storing(needed: int | None = None) -> Iterator[None]:
-    """Say in one line why temporary files, which may take so many bytes, cannot be written."""
-    try:
-        yield
-    except (OSError, pl.exceptions.PolarsError) as problem:
-        reason = getattr(problem, "strerror", None) or "no space left, or a limit on the size of files"
-        room = "" if needed is None else f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
-        raise InputError(
-            f"cannot write temporary files in {tempfile.gettempdir()!r}{room} ({reason}): make room there, or set TMPDIR to a "
-            "folder on a larger disk"
-        ) from None
 
 
 class StoredTexts:
@@ -76,6 +76,11 @@ class StoredTexts:
 
     def __init__(self, folder: Folder, data: NDArray[np.uint8], ends: Ints, which: Ints) -> None:
         self.folder, self._data, self._ends, self._which = folder, data, ends, which
+
+    @staticmethod
+    def writer() -> _TextWriter:
+        """Collects texts in a file."""
+        return _TextWriter()
 
     def __len__(self) -> int:
         return len(self._which)
@@ -112,15 +117,7 @@ class StoredTexts:
             first = last
 
 
-def characters(texts: pl.Series | StoredTexts) -> Ints:
-    """Length of each text in characters, shape (n,)."""
-    parts = [texts] if isinstance(texts, pl.Series) else texts.batches()
-    return np.concatenate([np.empty(0, np.int64), *(part.str.len_chars().to_numpy() for part in parts)]).astype(
-        np.int64
-    )
-
-
-class TextWriter:
+class _TextWriter:
     """Collects texts in a file; what a list does for a corpus in memory."""
 
     def __init__(self) -> None:
@@ -130,7 +127,7 @@ class TextWriter:
     def extend(self, texts: Sequence[str]) -> None:
         """More texts, without lone surrogates."""
         encoded = [text.encode() for text in texts]
-        with storing(), self._path.open("ab") as file:
+        with Folder.storing(), self._path.open("ab") as file:
             file.writelines(encoded)
         self._sizes.append(np.array([len(text) for text in encoded], np.int64))
 
@@ -160,7 +157,7 @@ class MatrixWriter:
         """More rows."""
         kinds = self._kind, np.dtype(np.float64)
         for path, values, kind in zip(self._paths, (block.indices, block.data), kinds, strict=True):
-            with storing(self._needed), path.open("ab") as file:
+            with Folder.storing(self._needed), path.open("ab") as file:
                 values.astype(kind, copy=False).tofile(file)
         self._starts.append(self._starts[-1][-1] + block.indptr[1:].astype(np.int64))
 
@@ -223,7 +220,7 @@ class Frequencies:
         folder = self._files[0][0] if self._files else Folder()
         divided = frame.with_columns(at=pl.col("key").hash() % 64).partition_by("at", as_dict=True, include_key=False)
         files = [(folder, int(at), folder.new()) for (at,) in divided]
-        with storing():
+        with Folder.storing():
             for part, (_, _, path) in zip(divided.values(), files, strict=True):
                 part.write_ipc(path)
         return files

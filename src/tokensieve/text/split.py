@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -131,12 +130,6 @@ def folds(labels: Ints, k: int, seed: int, units: Ints | None = None) -> list[tu
             have[of_unit[unit]] += share[unit]
         part = of_unit[units]
     return [(np.flatnonzero(part != i), np.flatnonzero(part == i)) for i in range(k)]
-
-
-def unit_index(units: Sequence[object] | NDArray[np.generic]) -> Ints:
-    """0 … U−1 for the distinct values of `units`, in order of first appearance, shape (n,)."""
-    names: dict[object, int] = {}
-    return np.fromiter((names.setdefault(unit, len(names)) for unit in units), dtype=np.int64, count=len(units))
 
 
 def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:

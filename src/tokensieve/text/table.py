@@ -1,29 +1,37 @@
 """Named columns in batches: what every source becomes before its documents are chosen.
 
 A batch holds a column as a Polars series where the source is typed (CSV, Parquet, Arrow, frames), and as a list of Python values
-where one column may mix types (JSON, lists). The functions at the end turn either into text.
+where one column may mix types (JSON, lists); methods of the table turn either into text. Which column holds the text and which the
+label is as named, else by well-known names, else by how the values look.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.text.labels import label_name, listed, missing
 
 Values: TypeAlias = "pl.Series | list[Any]"
 Batch: TypeAlias = dict[str, Values]
 Sample: TypeAlias = dict[str, list[Any]]
 BATCH = 10_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
+TEXT_NAMES = "text review sentence document content body message messages comment tweet conversation".split()
+_LABEL_NAMES = "label labels class sentiment category target stars rating y".split()
+TEST_NAMES = ("test", "testing")
+TRAIN_NAMES = ("train", "training", "dev", "validation", "val")
 
 
 class SourceTable:
@@ -116,7 +124,7 @@ class SourceTable:
         except (pl.exceptions.PolarsError, OSError, TypeError, ValueError) as problem:
             reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
             raise InputError(f"{what} cannot be read: {reason}") from None
-        return cls(name, columns, lambda names: frame_batches(polars, names))
+        return cls(name, columns, lambda names: SourceTable.frame_batches(polars, names))
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """Batches of columns; a name with dots (`data.text`) may lead into nested values."""
@@ -153,7 +161,7 @@ class SourceTable:
             yield from self._records()
             return
         for batch in self._read(self.columns):
-            lists = [as_list(values) for values in batch.values()]
+            lists = [SourceTable.as_list(values) for values in batch.values()]
             for row in zip(*lists, strict=True):
                 yield dict(zip(batch, row, strict=True))
 
@@ -168,22 +176,167 @@ class SourceTable:
                 return {name: values[:kept] for name, values in out.items()}
         raise InputError(f"{self.name}: has no rows")
 
+    @staticmethod
+    def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> Iterator[Batch]:
+        """Columns of a frame; of a lazy one in batches, so that it need not fit into memory."""
+        if isinstance(frame, pl.DataFrame):
+            yield {name: frame[name] for name in names}
+            return
+        for part in frame.select(pl.col(name) for name in names).collect_batches(chunk_size=BATCH, lazy=True):
+            yield {name: part[name] for name in names}
 
-def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> Iterator[Batch]:
-    """Columns of a frame; of a lazy one in batches, so that it need not fit into memory."""
-    if isinstance(frame, pl.DataFrame):
-        yield {name: frame[name] for name in names}
-        return
-    for part in frame.select(pl.col(name) for name in names).collect_batches(chunk_size=BATCH, lazy=True):
-        yield {name: part[name] for name in names}
+    @staticmethod
+    def as_list(values: Values) -> list[Any]:
+        """Values as Python objects."""
+        return values.to_list() if isinstance(values, pl.Series) else values
 
+    @staticmethod
+    def chat_text(value: object, role: str | None = None) -> object:
+        """Chat messages (`role` and `content`, or `from` and `value`) of one role or all as one text; any other value as it is."""
+        if not (isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)):
+            return value
+        key = next((key for key in ("content", "value", "text") if key in value[0]), None)
+        if key is None:
+            return value
+        said = {"assistant": ("assistant", "gpt", "bot", "model"), "user": ("user", "human", "prompter")}
+        parts = []
+        for entry in value:
+            content = entry.get(key)
+            if role is not None and (entry.get("role") or entry.get("from")) not in said.get(role, (role,)):
+                continue
+            if isinstance(content, list):  # parts of a multimodal message
+                found = [x["text"] for x in content if isinstance(x, dict) and x.get("text") is not None]
+                content = "\n".join(map(str, found))
+            if content is not None:
+                parts.append(str(content))
+        return "\n".join(parts) if parts else None
 
-# ---- values as text
+    def as_texts(
+        self, values: Values, column: str, first_row: int, role: str | None = None, flag: str = "--text COLUMN"
+    ) -> tuple[pl.Series, int]:
+        """Values as text with nulls, and how many had lone surrogates, each of which becomes U+FFFD (no file can hold them).
 
+        Args:
+            values: of a column.
+            column, first_row, flag: for the message where a value is not text.
+            role: of chat messages, those of this role.
+        """
+        if isinstance(values, pl.Series):
+            if values.dtype == pl.String:
+                return values, 0
+            if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
+                return values.cast(pl.String), 0
+            values = values.to_list()
+        texts: list[str | None] = []
+        replaced = 0
+        for row, value in enumerate(values, first_row):
+            text = self.chat_text(value, role) if isinstance(value, list) else value
+            if not isinstance(text, str):
+                if not missing(text):
+                    raise InputError(
+                        f"{self.name}: row {row}: column {column!r} holds {type(value).__name__} values, not text; "
+                        f"choose another with {flag}"
+                    )
+                text = None
+            elif not text.isascii():
+                text, found = _SURROGATE.subn("\ufffd", text)
+                replaced += found > 0
+            texts.append(text)
+        return pl.Series(texts, dtype=pl.String), replaced
 
-def as_list(values: Values) -> list[Any]:
-    """Values as Python objects."""
-    return values.to_list() if isinstance(values, pl.Series) else values
+    def as_names(self, values: Values, first_row: int, holds: str, advice: str) -> pl.Series:
+        """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
+
+        A list or the like is an `InputError`, "source: row 1: the label is a list; advice".
+        """
+        known: dict[tuple[type, object], str | None] = {}
+        out: list[str | None] = []
+        for row, value in enumerate(self.as_list(values), first_row):
+            key = (type(value), value)
+            try:
+                if key not in known:
+                    name = label_name(value)
+                    known[key] = name and _SURROGATE.sub("\ufffd", name)
+            except TypeError:
+                raise InputError(f"{self.name}: row {row}: {holds} a {type(value).__name__}; {advice}") from None
+            out.append(known[key])
+        return pl.Series(out, dtype=pl.String)
+
+    def text_columns(self, text: str | Sequence[str] | None) -> tuple[str, ...]:
+        """The columns of the text: those named, else the one that it can only be; an `InputError` where that is not clear."""
+        if text:
+            names = (
+                [str(text)] if isinstance(text, str) or not isinstance(text, Sequence) else [str(name) for name in text]
+            )
+            for name in names:
+                self.position(name, "text")
+            if len(set(names)) < len(names):
+                raise InputError(f"{self.name}: a field is named twice: {listed(names)}; name each once with --text")
+            return tuple(names)
+        sample = self.sample()
+        name = _guessed_text(self, sample, self.columns, "")
+        _check_header(self, sample, [name])
+        return (name,)
+
+    def labelled_columns(
+        self, text: str | Sequence[str] | None, label: str | None, taken: Sequence[str]
+    ) -> tuple[tuple[str, ...], str]:
+        """The columns of the text (None: the one that it can only be) and that of the label, which are none of those taken.
+
+        Raises:
+            InputError: a column is not there, or it is not clear which one is meant.
+        """
+        texts = self.text_columns(text) if text else None
+        if label is not None:
+            label = self.position(label, "label")
+        if texts is None or label is None:
+            sample, guessed = self.sample(), []
+            command = self.pair_options()
+            if label is None and command:
+                raise InputError(f"{self.name}: this looks like preference data; for pairs of answers give {command}")
+            if texts is None:
+                left = [c for c in self.columns if c not in (label, *taken)]
+                texts = (_guessed_text(self, sample, left, "" if label else " --label COLUMN"),)
+                guessed.append(texts[0])
+            if label is None:
+                bases = {self.base(name) for name in texts}
+                left = [c for c in self.columns if c not in bases and c not in taken]
+                label = _guessed_label(self, sample, left, texts)
+                guessed.append(label)
+            _check_header(self, sample, guessed)
+        if label in texts:
+            raise InputError(f"{self.name}: text, label and split must be different columns")
+        return texts, label
+
+    def pair_options(self) -> str | None:
+        """The options that read it as preference data, by the names of its columns; None where it does not look like one."""
+        lower = {column.lower(): column for column in self.columns}
+        if "chosen" in lower and "rejected" in lower:
+            return f"--pairs {lower['chosen']},{lower['rejected']}"
+        winner = self.winner_column()
+        for first, second in (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second")):
+            sides = {name: name.removesuffix(first) + second for name in lower if name.endswith(first)}
+            both = [(name, other) for name, other in sides.items() if other in lower]
+            kinds = r"(response|answer|output|completion|conversation|summary|text|candidate|reply|generation)"
+            answers = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)]
+            scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
+            if answers and (winner or scores):
+                judged = f"--winner {shlex.quote(winner)}" if winner else f"--scores {scores[0]}"
+                return f"--pairs {shlex.quote(answers[0])} {judged}"
+        return None
+
+    def winner_column(self) -> str | None:
+        """A column that is named like one that says which answer won."""
+        pattern = r"winner\w*|winning\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment"
+        return next((column for column in self.columns if re.fullmatch(pattern, column.strip().lower())), None)
+
+    def check_sides(self, part: str, found: set[str]) -> None:
+        """Make sure that a column holds train and test, and nothing else."""
+        if not found <= {*TEST_NAMES, *TRAIN_NAMES} or not found & {*TEST_NAMES} or not found & {*TRAIN_NAMES}:
+            raise InputError(
+                f"{self.name}: column {part!r} must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for "
+                f"the others; it holds {listed(sorted(found))}"
+            )
 
 
 def _nested(values: Values, path: Sequence[str]) -> Values:
@@ -196,81 +349,7 @@ def _nested(values: Values, path: Sequence[str]) -> Values:
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return [within(value, path) for value in (as_list(values))]
-
-
-def chat_text(value: object, role: str | None = None) -> object:
-    """Chat messages (`role` and `content`, or `from` and `value`) of one role or all as one text; any other value as it is."""
-    if not (isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value)):
-        return value
-    key = next((key for key in ("content", "value", "text") if key in value[0]), None)
-    if key is None:
-        return value
-    said = {"assistant": ("assistant", "gpt", "bot", "model"), "user": ("user", "human", "prompter")}
-    parts = []
-    for entry in value:
-        content = entry.get(key)
-        if role is not None and (entry.get("role") or entry.get("from")) not in said.get(role, (role,)):
-            continue
-        if isinstance(content, list):  # parts of a multimodal message
-            found = [x["text"] for x in content if isinstance(x, dict) and x.get("text") is not None]
-            content = "\n".join(map(str, found))
-        if content is not None:
-            parts.append(str(content))
-    return "\n".join(parts) if parts else None
-
-
-def as_texts(
-    values: Values, where: str, column: str, first_row: int, role: str | None = None, flag: str = "--text COLUMN"
-) -> tuple[pl.Series, int]:
-    """Values as text with nulls, and how many had lone surrogates, each of which becomes U+FFFD (no file can hold them).
-
-    Args:
-        values: of a column.
-        where, column, first_row, flag: for the message where a value is not text.
-        role: of chat messages, those of this role.
-    """
-    if isinstance(values, pl.Series):
-        if values.dtype == pl.String:
-            return values, 0
-        if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
-            return values.cast(pl.String), 0
-        values = values.to_list()
-    texts: list[str | None] = []
-    replaced = 0
-    for row, value in enumerate(values, first_row):
-        text = chat_text(value, role) if isinstance(value, list) else value
-        if not isinstance(text, str):
-            if not missing(text):
-                raise InputError(
-                    f"{where}: row {row}: column {column!r} holds {type(value).__name__} values, not text; "
-                    f"choose another with {flag}"
-                )
-            text = None
-        elif not text.isascii():
-            text, found = _SURROGATE.subn("\ufffd", text)
-            replaced += found > 0
-        texts.append(text)
-    return pl.Series(texts, dtype=pl.String), replaced
-
-
-def as_names(values: Values, where: str, first_row: int, holds: str, advice: str) -> pl.Series:
-    """Values as names (labels, groups), trimmed, with nulls; each distinct value is looked at once.
-
-    A list or the like is an `InputError`, "where: row 1: the label is a list; advice".
-    """
-    known: dict[tuple[type, object], str | None] = {}
-    out: list[str | None] = []
-    for row, value in enumerate(as_list(values), first_row):
-        key = (type(value), value)
-        try:
-            if key not in known:
-                name = label_name(value)
-                known[key] = name and _SURROGATE.sub("\ufffd", name)
-        except TypeError:
-            raise InputError(f"{where}: row {row}: {holds} a {type(value).__name__}; {advice}") from None
-        out.append(known[key])
-    return pl.Series(out, dtype=pl.String)
+    return [within(value, path) for value in (SourceTable.as_list(values))]
 
 
 def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
@@ -278,3 +357,133 @@ def text_series(texts: Iterable[str | None] | pl.Series) -> pl.Series:
     if isinstance(texts, pl.Series):
         return texts
     return pl.Series([text and _SURROGATE.sub("\ufffd", text) for text in texts], dtype=pl.String)
+
+
+# ---- which column
+
+
+def _check_header(table: SourceTable, sample: Sample, guessed: Sequence[str]) -> None:
+    """Refuse a first line that is taken for column names but looks like the rows below it."""
+    for name in guessed if table.first_line else ():
+        if len(name.split()) >= 4 or len(name) > 60 or name in sample[name]:
+            raise InputError(
+                f"{table.name}: the first line looks like data, not like column names ({name[:40]!r}); give --no-header, or "
+                "name the columns with --text and --label"
+            )
+
+
+def _known(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns with a well-known name; only the exact first name, where it occurs."""
+    found = [c for c in columns if c.strip().lower() in names]
+    exact = [c for c in found if c.strip().lower() == names[0]]
+    return exact if len(exact) == 1 else found
+
+
+def _guessed_text(table: SourceTable, sample: Sample, columns: Sequence[str], more: str) -> str:
+    known = _known(columns, TEXT_NAMES)
+    prose = [c for c in columns if _is_prose(sample[c])]
+    if len(known) > 1 and len(set(known) & set(prose)) == 1:
+        known = [c for c in known if c in prose]
+    if not known:
+        known = prose or (list(columns) if len(columns) == 1 and not more else [])
+    if len(known) == 1:
+        return known[0]
+    if not known:
+        first = {c: next((value for value in sample[c] if value is not None), None) for c in columns}
+        nested = [f"{c}.{key}" for c, value in first.items() if isinstance(value, dict) for key in value]
+        known = [name for name in nested if name.rpartition(".")[2].lower() in TEXT_NAMES] or list(columns)
+    raise InputError(
+        f"{table.name}: cannot tell which column holds the text: {listed(known)}? Give --text {shlex.quote(known[0])}{more}"
+        f"{_hint(table)}"
+    )
+
+
+def _guessed_label(table: SourceTable, sample: Sample, columns: Sequence[str], texts: Sequence[str]) -> str:
+    known = _known(columns, _LABEL_NAMES) or [c for c in columns if not _is_prose(sample[c])]
+    if len(known) > 1 and not _known(columns, _LABEL_NAMES):
+        known = [c for c in known if _could_be_classes(sample[c])] or known
+    if len(known) == 1:
+        return known[0]
+    if not columns:
+        raise InputError(f"{table.name}: there is no label column beside the text{_hint(table)}")
+    candidates = known or list(columns)
+    named = " ".join(f"--text {shlex.quote(name)}" for name in texts)
+    raise InputError(
+        f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? Give {named} --label "
+        f"{shlex.quote(candidates[0])}{_hint(table)}"
+    )
+
+
+def _is_prose(values: Sequence[object]) -> bool:
+    """Free text or chat: on average three words with letters, or twenty characters of a script without spaces."""
+    texts = [text for value in values if isinstance(text := SourceTable.chat_text(value), str) and text]
+    if not texts or (len(texts) >= 20 and len(set(texts)) < len(texts) / 10):
+        return False
+    words = sum(len(re.findall(r"[^\W\d_]+", text[:2000])) for text in texts if not re.match(r"\S+$", text))
+    unspaced = sum(len(text) for text in texts if sum(not c.isascii() for c in text[:200]) > len(text[:200]) / 2)
+    return words >= 3 * len(texts) or unspaced >= 20 * len(texts)
+
+
+def _could_be_classes(values: Sequence[object]) -> bool:
+    """Few different values that repeat, unlike an identifier, a date or a measurement."""
+    try:
+        names = [name for value in values if not missing(value) and (name := label_name(value)) is not None]
+    except TypeError:
+        return isinstance(next((v for v in values if v is not None), None), list)
+    if len(names) < 8:
+        return len(set(names)) > 1
+    dates = all(re.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?", name) for name in names)
+    return 1 < len(set(names)) <= min(50, len(names) / 2) and not dates
+
+
+def _hint(table: SourceTable) -> str:
+    """What else may be wrong with a file whose columns are not clear."""
+    command = table.pair_options()
+    if command:
+        return f"; for preference data give {command}"
+    if table.first_line and any(len(name.split()) >= 4 or len(name) > 60 for name in table.columns):
+        return "; the first line looks like data: if the file has no header, give --no-header"
+    return ""
+
+
+# ---- values and names
+
+
+def missing(value: Any) -> bool:
+    """Whether it is one of the values that stand for none: None, NaN, pandas' NA and NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real) and not isinstance(value, Integral) and math.isnan(value)
+
+
+def label_name(value: Any) -> str | None:
+    """The label as text without white space around it; None where it is missing. A list, an object or bytes is a TypeError."""
+    if isinstance(value, str):
+        value = value.strip()
+        if re.fullmatch(r"-?[0-9]{1,18}\.0+", value):
+            return str(int(value.partition(".")[0]))
+        return value or None
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Integral):  # before anything that would make a float of it: whole numbers have any size
+        return _digits(int(value))
+    if missing(value):
+        return None
+    if isinstance(value, Real) and float(value).is_integer():
+        return _digits(int(float(value)))
+    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray | pl.Series):
+        raise TypeError
+    return label_name(str(value))
+
+
+def _digits(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python refuses to write more than 4,300 digits
+        return hex(number)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Up to twenty names, quoted and shortened, for a message of one line."""
+    names = [n if len(n) <= 40 else n[:39] + "…" for n in names]
+    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

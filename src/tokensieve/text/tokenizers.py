@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
-from tokensieve.text.formats import whole_text
-from tokensieve.text.formatting import split_fields
+from tokensieve.text.formats import PlainText
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.table import text_series
 
@@ -62,6 +61,7 @@ _ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars 
     r"|\$?\d\w*(?:[.,:/]\d\w*)*(?:'\w+)*%?|v\d+(?:\.\d+)+|\w+\+\+|\w+(?:'\w+)*",
     re.ASCII,
 )
+BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
 Html = Literal["skip", "keep", "strip"]
 
 
@@ -179,6 +179,17 @@ class WordTokenizer:
         """Settings as JSON values."""
         return {"kind": "words", **asdict(self), "stop_words": list(self.stop_words)}
 
+    @staticmethod
+    def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
+        """Stop words from a UTF-8 file, one a line; blank lines and lines that start with # are left out."""
+        lines = [
+            line.strip() for line in PlainText(path, str(path), SourceSettings(encoding="utf-8")).whole().splitlines()
+        ]
+        words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
+        if not words:
+            raise InputError(f"{path.name}: holds no stop words; write one a line")
+        return tuple(sorted(words))
+
 
 def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.int64]]:
     """The text with one character for each match, and which of its characters are kept (of a match the first)."""
@@ -233,7 +244,7 @@ class FieldTokenizer:
         names: list[str] = []
         documents: list[int] = []
         for k, text in enumerate(texts):
-            for name, start, end in split_fields(self.fields, text):
+            for name, start, end in self.split_fields(self.fields, text):
                 parts.append(text[start:end])
                 names.append(name)
                 documents.append(k)
@@ -252,7 +263,7 @@ class FieldTokenizer:
         text = text_series([text])[0]
         return [
             (start + first, start + last, f"{name}:{token}")
-            for name, start, end in split_fields(self.fields, text)
+            for name, start, end in self.split_fields(self.fields, text)
             for first, last, token in self.base.spans(text[start:end])
         ]
 
@@ -264,14 +275,43 @@ class FieldTokenizer:
         """Settings as JSON values."""
         return {"kind": "fields", "fields": list(self.fields), "base": self.base.to_dict()}
 
+    @staticmethod
+    def over(tokenizer: Tokenizer, fields: tuple[str, ...]) -> Tokenizer:
+        """The tokenizer for texts of these fields; itself where there are none."""
+        if not fields or isinstance(tokenizer, FieldTokenizer):
+            return tokenizer
+        if not isinstance(tokenizer, WordTokenizer | PieceTokenizer):
+            raise InputError(
+                f"texts of several fields are split into words or pieces, not by a {type(tokenizer).__name__}"
+            )
+        return FieldTokenizer(tokenizer, fields)
 
-def with_fields(tokenizer: Tokenizer, fields: tuple[str, ...]) -> Tokenizer:
-    """The tokenizer for texts of these fields; itself where there are none."""
-    if not fields or isinstance(tokenizer, FieldTokenizer):
-        return tokenizer
-    if not isinstance(tokenizer, WordTokenizer | PieceTokenizer):
-        raise InputError(f"texts of several fields are split into words or pieces, not by a {type(tokenizer).__name__}")
-    return FieldTokenizer(tokenizer, fields)
+    @staticmethod
+    def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
+        """One text of all parts, row by row; null where all are missing, and white space only where all are that.
+
+        A mark inside a part is no mark: its brackets become [ and ].
+        """
+        columns = [pl.col(str(i)) for i in range(len(parts))]
+        whole = pl.concat_str([column.fill_null("") for column in columns])
+        marked = []
+        for name, column in zip(fields, columns, strict=True):
+            part = column.fill_null("")
+            for other in fields:
+                part = part.str.replace_all(f"⟦{other}⟧", f"[{other}]", literal=True)
+            marked.append(pl.lit(f"⟦{name}⟧ ") + part)
+        text = pl.when(whole.str.contains(BLANK)).then(whole).otherwise(pl.concat_str(marked, separator="\n"))
+        absent = pl.all_horizontal(column.is_null() for column in columns)
+        frame = pl.DataFrame({str(i): part for i, part in enumerate(parts)})
+        return frame.select(pl.when(~absent).then(text).alias("text"))["text"]
+
+    @staticmethod
+    def split_fields(fields: Sequence[str], text: str) -> list[tuple[str, int, int]]:
+        """The parts of a text: (field, start, end). What precedes the first mark belongs to the first field."""
+        marks = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
+        found = [(fields[0], 0, 0), *((m[1], m.start(), m.end()) for m in marks.finditer(text))]
+        ends = [*(start for _, start, _ in found[1:]), len(text)]
+        return [(name, end, stop) for (name, _, end), stop in zip(found, ends, strict=True)]
 
 
 def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
@@ -294,15 +334,6 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
         return msgspec.convert({"html": False} | settings, WordTokenizer)
     except msgspec.ValidationError as problem:
         raise ValueError(f"no settings of a tokenizer: {problem}") from None
-
-
-def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
-    """Stop words from a UTF-8 file: one a line, blank lines and those that start with # aside; in lower case if case is folded."""
-    lines = [line.strip() for line in whole_text(path, SourceSettings(encoding="utf-8")).splitlines()]
-    words = {line.lower() if lowercase else line for line in lines if line and not line.startswith("#")}
-    if not words:
-        raise InputError(f"{path.name}: holds no stop words; write one a line")
-    return tuple(sorted(words))
 
 
 _COMPONENTS = {

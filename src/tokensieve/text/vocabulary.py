@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints, find, tally
-from tokensieve.text.formatting import Bits, formatting_bits, formatting_names, is_formatting
-from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts, storing
+from tokensieve.text.counts import Counts, Ints, find
+from tokensieve.text.formatting import Bits, Formatting, is_formatting
+from tokensieve.text.spill import Folder, Frequencies, MatrixWriter, StoredTexts
 from tokensieve.text.table import text_series
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, with_fields
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
 CHUNK = 4096  # documents
 S = TypeVar("S")
@@ -56,6 +56,26 @@ class TokenStream(Chunks):
     starts: Ints
     words: list[str]
 
+    @classmethod
+    def of(cls, texts: pl.Series, tokenizer: Tokenizer, progress: Progress | None = None) -> TokenStream:
+        """Texts in memory, split (`tokenize`)."""
+        category = pl.Categorical(pl.Categories.random())
+        ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+        seen = pl.Series([], dtype=category)
+        for start in range(0, len(texts), CHUNK):
+            lists = tokenizer.split(texts[start : start + CHUNK])
+            lengths.append(lists.list.len().to_numpy().astype(np.int64))
+            flat = lists.explode().drop_nulls().cast(category)
+            seen = seen.append(flat.unique()).unique()
+            ids.append(flat.to_physical().to_numpy().astype(np.int32))
+            if progress:
+                progress(min(start + CHUNK, len(texts)))
+        codes = seen.to_physical().to_numpy()
+        position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
+        position[codes] = np.arange(len(codes))
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+        return cls(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
+
     def __iter__(self) -> Iterator[TokenStream]:
         yield self
 
@@ -82,12 +102,12 @@ class _StoredTokens(Chunks):
         self.folder, self.n_tokens, self.n_documents = texts.folder, 0, 0
         self._paths = []
         for batch in texts.batches():
-            stream = tokenize(batch, tokenizer)
+            stream = TokenStream.of(batch, tokenizer)
             words = pl.Series(stream.words, dtype=pl.String)
             columns = {"ids": pl.Series(stream.ids), "starts": pl.Series(stream.starts), "words": words}
             part = pl.DataFrame({name: [column] for name, column in columns.items()})
             self._paths.append(self.folder.new())
-            with storing():
+            with Folder.storing():
                 part.write_ipc(self._paths[-1])
             self.n_tokens += stream.n_tokens
             self.n_documents += len(batch)
@@ -100,10 +120,6 @@ class _StoredTokens(Chunks):
             yield TokenStream(ids.to_numpy(), starts.to_numpy(), words.to_list())
 
 
-@overload
-def tokenize(texts: pl.Series, tokenizer: Tokenizer, progress: Progress | None = None) -> TokenStream: ...
-@overload
-def tokenize(texts: StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None) -> _StoredTokens: ...
 def tokenize(
     texts: pl.Series | StoredTexts, tokenizer: Tokenizer, progress: Progress | None = None
 ) -> TokenStream | _StoredTokens:
@@ -116,22 +132,7 @@ def tokenize(
     """
     if isinstance(texts, StoredTexts):
         return _StoredTokens(texts, tokenizer, progress)
-    category = pl.Categorical(pl.Categories.random())
-    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    seen = pl.Series([], dtype=category)
-    for start in range(0, len(texts), CHUNK):
-        lists = tokenizer.split(texts[start : start + CHUNK])
-        lengths.append(lists.list.len().to_numpy().astype(np.int64))
-        flat = lists.explode().drop_nulls().cast(category)
-        seen = seen.append(flat.unique()).unique()
-        ids.append(flat.to_physical().to_numpy().astype(np.int32))
-        if progress:
-            progress(min(start + CHUNK, len(texts)))
-    codes = seen.to_physical().to_numpy()
-    position = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int32)
-    position[codes] = np.arange(len(codes))
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return TokenStream(position[np.concatenate(ids)], starts, seen.cast(pl.String).to_list())
+    return TokenStream.of(texts, tokenizer, progress)
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Vocabulary:
         words: the 1-gram types, sorted.
         grams: for n = 2, 3, …: sorted keys (index of the (n−1)-gram of the first n−1 words) · |words| + (index of the last).
         tokenizer: how text becomes words.
-        formatting: the features that are types (`tokensieve.text.formatting`), in the order of `formatting_names`.
+        formatting: the features that are types (`tokensieve.text.formatting`), in the order of `Formatting.names`.
     """
 
     words: tuple[str, ...]
@@ -209,11 +210,11 @@ class Vocabulary:
     def read(self, texts: Sequence[str] | pl.Series) -> tuple[sp.csr_array, Ints]:
         """Counts of texts, CSR (n, |S|), and the unknown words of each, shape (n,)."""
         texts = text_series(texts)
-        return self.count(tokenize(texts, self.tokenizer), self.bits(texts))
+        return self.count(TokenStream.of(texts, self.tokenizer), self.bits(texts))
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:
         """What `count` needs to know of the formatting of texts; None where no feature is a type."""
-        return formatting_bits(texts, _fields_of(self.tokenizer)) if self.formatting else None
+        return Formatting(_fields_of(self.tokenizer)).bits(texts) if self.formatting else None
 
     def count(self, stream: TokenStream | _StoredTokens, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
@@ -231,10 +232,10 @@ class Vocabulary:
             return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
-        counts = tally(types, stream.starts, self.n_words)
+        counts = Counts.tally(types, stream.starts, self.n_words)
         if self.formatting:  # each with count 1, behind the columns of the words
             assert bits is not None
-            place = {name: i for i, name in enumerate(formatting_names(_fields_of(self.tokenizer)))}
+            place = {name: i for i, name in enumerate(Formatting(_fields_of(self.tokenizer)).names)}
             held = np.unpackbits(bits, axis=1)[:, [place[name] for name in self.formatting]]
             counts = sp.csr_array(sp.hstack([counts, sp.csr_array(held.astype(np.float64))], format="csr"))
         return counts, np.diff(unknown).astype(np.int64)
@@ -271,7 +272,7 @@ def _fields_of(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 def _word_frequencies(stream: TokenStream) -> Frequencies:
     """The number of documents that contain each word."""
-    matrix = tally(stream.ids[:, None], stream.starts, len(stream.words))
+    matrix = Counts.tally(stream.ids[:, None], stream.starts, len(stream.words))
     found = np.bincount(matrix.indices, minlength=len(stream.words))
     return Frequencies(pl.Series(stream.words, dtype=pl.String), found)
 
@@ -352,7 +353,8 @@ def count_texts(
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
         if formatting:
-            bits, names = formatting_bits(texts, _fields_of(splitter)), formatting_names(_fields_of(splitter))
+            kinds = Formatting(_fields_of(splitter))
+            bits, names = kinds.bits(texts), kinds.names
             held = np.unpackbits(bits, axis=1, count=len(names)).sum(axis=0, dtype=np.int64)
             frequent = [name for name, n in zip(names, held, strict=True) if min_documents <= n < len(bits)]
             kept = [name for name in frequent if not name.startswith(tuple(f"{column}:" for column in columns))]
@@ -366,7 +368,7 @@ def count_texts(
 def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
     """`count_texts` of labelled documents, with the same options; fields are told apart."""
     if vocabulary is None and corpus.fields:
-        options["tokenizer"] = with_fields(options.get("tokenizer") or WordTokenizer(), corpus.fields)
+        options["tokenizer"] = FieldTokenizer.over(options.get("tokenizer") or WordTokenizer(), corpus.fields)
         options["columns"] = corpus.columns
     return replace(count_texts(corpus.texts, vocabulary, **options), corpus=corpus)
 

@@ -11,8 +11,7 @@ from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints
-from tokensieve.text.formatting import split_fields
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import count_texts
 
 
@@ -59,7 +58,7 @@ class Sample:
         self.paired = len(corpus.fields) == 2 or (pairs is not None and prompted)
         if corpus.fields:
             sides = [
-                [_one_side(text[a:z]).strip() for _, a, z in split_fields(corpus.fields, text)[-2:]]
+                [_one_side(text[a:z]).strip() for _, a, z in FieldTokenizer.split_fields(corpus.fields, text)[-2:]]
                 for text in corpus.texts.to_list()
             ]
             corpus = corpus.with_texts(pl.Series("text", map(SEPARATOR.join, sides), dtype=pl.String))

@@ -18,7 +18,7 @@ from tokensieve.diagnose.subjects.loading import merge_adapters
 from tokensieve.diagnose.subjects.windows import LENGTHS
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.labels import label_name, listed
+from tokensieve.text.table import label_name, listed
 from tokensieve.text.tokenizers import Tokenizer
 
 _CERTAIN = 1e-6  # p-value below which another order is taken to be the right one

@@ -41,11 +41,10 @@ from tokensieve.report.pictures.audit import (
     sample_with_extremes,
 )
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.text.formatting import formatting_features, is_formatting
-from tokensieve.text.spill import characters
+from tokensieve.text.formatting import Formatting, is_formatting
 from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import Vocabulary, tokenize
+from tokensieve.text.vocabulary import TokenStream, Vocabulary
 
 FOLDER = Path(__file__).parent
 LINKS = [("pictures", "Map"), ("table", "Tokens"), ("documents", "Documents"), ("box", "Try a text")]
@@ -127,7 +126,7 @@ def _sample(audit: Audit) -> list[Json]:
     tokens, then others by chance. Where the page cannot split text, each has its words' places, types and formatting, too.
     """
     test, model, vocabulary = audit.learned.test, audit.model, audit.model.vocabulary_
-    m, size = test.counts.matrix, characters(test.corpus.texts)
+    m, size = test.counts.matrix, test.corpus.characters
     fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
     kinds: dict[int, Kind] = {}
     named = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
@@ -151,7 +150,7 @@ def _sample(audit: Audit) -> list[Json]:
         documents.append(one)
     if vocabulary is None or _portable(vocabulary) is not None or not documents:
         return documents
-    stream = tokenize(text_series([one["text"] for one in documents]), vocabulary.tokenizer)
+    stream = TokenStream.of(text_series([one["text"] for one in documents]), vocabulary.tokenizer)
     types = vocabulary.positions(stream)
     for k, (i, one) in enumerate(zip(rows.tolist(), documents, strict=True)):
         held = m.indices[m.indptr[i] : m.indptr[i + 1]]
@@ -355,7 +354,7 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
         arrays[f"first{n}"] = np.diff(above[first], prepend=0).astype("<u4")
         arrays[f"last{n}"] = words[last].astype("<u4")
         above = _numbered(level, size)
-    features = formatting_features(
+    features = Formatting.described(
         [vocabulary.formatting[i] for i in kept[kept >= vocabulary.n_words] - vocabulary.n_words]
     )
     # patterns in the syntax of JavaScript with its flag u: Unicode's classes by name
