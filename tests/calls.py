@@ -47,10 +47,13 @@ EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
 @contextmanager
 def undrawn() -> Iterator[None]:
     """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
+    from tokensieve.blocks import Picture
     from tokensieve.report import html, writer
+    from tokensieve.report.cells import walk
 
-    def nothing(pictures: Any, *also: str) -> dict[str, dict[str, bytes]]:
-        return {picture.name: dict.fromkeys(("svg", *also), EMPTY) for picture in pictures}
+    def nothing(blocks: Any, *also: str) -> dict[str, dict[str, bytes]]:
+        names = [block.name for block in walk(blocks) if isinstance(block, Picture)]
+        return {name: dict.fromkeys(("svg", *also), EMPTY) for name in names}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "draw", nothing)

@@ -36,6 +36,14 @@ class Page(HTMLParser):
         self.text += data
 
 
+def pictures_in(result: Any) -> list[Any]:
+    """The pictures of a result's report, each once."""
+    from tokensieve.blocks import Picture
+    from tokensieve.report.cells import walk
+
+    return list({one.name: one for one in walk(result.report().blocks) if isinstance(one, Picture)}.values())
+
+
 def check_specifications(pictures: Iterable[Any]) -> None:
     """Each is valid Vega-Lite; the program does not check what it draws."""
     import altair

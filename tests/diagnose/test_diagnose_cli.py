@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 tf = pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 
-from pages import HOSTILE, Page, violations
+from pages import HOSTILE, Page, pictures_in, violations
 from tokensieve import __version__
 from tokensieve.cli.diagnose import _models
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose, load
@@ -25,7 +25,7 @@ from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import Outputs
 from tokensieve.errors import InputError
 from tokensieve.report.html import page as html_page
-from tokensieve.report.pictures import pictures_of, specification
+from tokensieve.report.pictures import specification
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ["--min-documents", "5", "--batch-size", "64"]
@@ -240,7 +240,7 @@ def test_out_of_memory_says_what_to_lower(run: Run, home: Path, monkeypatch: pyt
 
 
 def test_the_picture_draws_what_the_table_holds(found: Diagnosis) -> None:
-    (picture,) = pictures_of(found.report())
+    (picture,) = pictures_in(found)
     rows = specification(picture)["datasets"]["words"]
     top = found.used.sort("use", descending=True).head(len(rows))
     assert [row["text"] for row in rows] == top["token"].to_list()

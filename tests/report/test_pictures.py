@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from made import make_audit
 
-from pages import check_specifications
+from pages import check_specifications, pictures_in
 from tokensieve import pictures
-from tokensieve.report.pictures import draw, pictures_of, specification, themed
+from tokensieve.report.pictures import draw, specification, themed
 from tokensieve.report.pictures.audit import EXTREMES, bins_of, sample_with_extremes
 
 
@@ -41,7 +41,7 @@ def test_thinning_keeps_the_extreme_ones_and_says_so() -> None:
         for ends in (rows.top_k(100, by=column), rows.bottom_k(100, by=column)):
             assert set(ends["token"]) <= set(kept["token"])
     assert sample_with_extremes(rows, 2500, (*EXTREMES, "value"), seed=1).equals(kept)
-    value = next(picture for picture in pictures_of(audit.report()) if picture.name == "value")
+    value = next(picture for picture in pictures_in(audit) if picture.name == "value")
     spec = specification(value)
     assert len(spec["datasets"]["points"]) == value.data["limit"] < 2000
     whole = bins_of(rows, "posterior_difference", "value")
@@ -55,7 +55,7 @@ def test_pictures_are_files_of_the_pages_specifications() -> None:
     files = pictures(audit)
     names = ("alarm", "value", "score", "top")
     assert set(files) == {f"{of}.{ending}" for of in names for ending in ("svg", "png")}
-    found = pictures_of(audit.report())
+    found = pictures_in(audit)
     check_specifications([specification(picture) for picture in found])
     drawings = draw(found)
     for name in names:
@@ -67,7 +67,7 @@ def test_pictures_are_files_of_the_pages_specifications() -> None:
 
 def test_the_page_holds_circles_where_vega_draws_them() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
-    [value] = [picture for picture in pictures_of(audit.report()) if picture.name == "value"]
+    [value] = [picture for picture in pictures_in(audit) if picture.name == "value"]
     plain = draw([value])["value"]["svg"].decode()
     slim = themed(plain.encode())
     moved = r'translate\(([-0-9.]+),([-0-9.]+)\)" d="M[0-9.]+,0A[^"]*" fill="#[0-9a-f]+" stroke-width="2" opacity'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import redirect_stdout
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -31,7 +32,7 @@ from tokensieve.escape import shown
 from tokensieve.report.html import page, render
 from tokensieve.report.markdown import markdown
 from tokensieve.report.pictures import draw
-from tokensieve.report.terminal import Console, show
+from tokensieve.report.terminal import show
 
 TURNS = "".join(chr(code) for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 
@@ -91,11 +92,15 @@ def test_hostile_text_stays_text_in_markdown(text: str) -> None:
     assert not set(TURNS) & set(written)
 
 
+def shown_in_terminal(report: Report) -> str:
+    with redirect_stdout(io.StringIO()) as out:
+        show(report)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_the_terminal_and_in_notebooks(text: str) -> None:
-    out = io.StringIO()
-    show(report_with(text), console=Console(file=out, width=100))
-    assert not set(TURNS + "\x00\x1b") & set(out.getvalue())
+    assert not set(TURNS + "\x00\x1b") & set(shown_in_terminal(report_with(text)))
     html = render(SimpleNamespace(report=lambda: report_with(text)), notebook=True)
     assert "alert(1)</script>" not in html
     assert html.count("<script>") == 1
@@ -105,21 +110,19 @@ def test_a_table_says_how_many_rows_it_leaves_out() -> None:
     rows = [(f"w{i}", i) for i in range(30)]
     table = Table("Words", (Column("Word", "token"), Column("Documents", "count")), rows, first=4)
     report = Report("audit", "t", "v", (table,))
-    out = io.StringIO()
-    show(report, console=Console(file=out, width=80))
-    assert "w3" in out.getvalue()
-    assert "w4" not in out.getvalue()
-    assert "26 more" in out.getvalue()
+    out = shown_in_terminal(report)
+    assert "w3" in out
+    assert "w4" not in out
+    assert "26 more" in out
     assert "26 more" in markdown(report)
     assert "w29" in page(report)
 
 
 def test_blocks_reach_the_media_they_are_for() -> None:
     report = Report("audit", "t", "v", (Text("OnlyTerminal", only=("terminal",)), Text("OnlyPage", only=("html",))))
-    out = io.StringIO()
-    show(report, console=Console(file=out, width=80))
-    assert "OnlyTerminal" in out.getvalue()
-    assert "OnlyPage" not in out.getvalue()
+    out = shown_in_terminal(report)
+    assert "OnlyTerminal" in out
+    assert "OnlyPage" not in out
     assert "OnlyPage" in page(report)
     assert "OnlyTerminal" not in page(report)
 

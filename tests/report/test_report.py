@@ -19,8 +19,8 @@ from made import changed, make_audit
 from tokensieve import render
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import named, shown
-from tokensieve.report.html import page
-from tokensieve.report.live import FOLDER, script
+from tokensieve.report.html import SCRIPTS, page
+from tokensieve.report.live import FOLDER
 
 HOSTILE = [
     *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
@@ -68,7 +68,8 @@ class Page(HTMLParser):
 
 
 def page_script() -> str:
-    return (FOLDER.parent / "page.js").read_text(encoding="utf-8") + script()
+    inside = "\n".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS.split())
+    return (FOLDER.parent / "page.js").read_text(encoding="utf-8") + f'(() => {{\n"use strict";\n{inside}}})();\n'
 
 
 def without_pictures(audit: Audit) -> str:

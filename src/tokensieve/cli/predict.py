@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import IGNORED, TwoColumns, command, pair_columns, pairs_option, quiet_option, say
 from tokensieve.errors import InputError
-from tokensieve.escape import printable
+from tokensieve.escape import printable, shown
 from tokensieve.options import option
 from tokensieve.text.settings import SourceSettings
+from tokensieve.wording import percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +45,7 @@ def _predict(
 
     from tokensieve.files import check_writable, csv_table, write_all
     from tokensieve.model.storage import read_model
-    from tokensieve.report.terminal import score_lines, show_score
+    from tokensieve.report.terminal import show_score
     from tokensieve.text.documents import read_rows
     from tokensieve.text.sources import open_source
     from tokensieve.text.table import TEXT_NAMES
@@ -72,7 +73,7 @@ def _predict(
     if sides:
         first, rows = read_rows(table, sides[0]), read_rows(table, sides[1], keep=kept)
         frame = classifier.answer_pairs(first["text"].fill_null(""), rows["text"].fill_null(""), sides)
-        lines, score = score_lines(frame, sides)
+        lines, score = _preferred(frame, sides)
         summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
     else:
         rows = read_rows(table, text or None, label, kept)
@@ -97,6 +98,26 @@ def _predict(
         show_score(found, brief=out is None)
     for line in lines:
         say(quiet, line)
+
+
+def _preferred(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:
+    """How often the first answer is the preferred one (`Model.answer_pairs`), in words and as JSON values."""
+    import numpy as np
+
+    from tokensieve.evidence.shares import Share
+
+    known = frame.drop_nulls("answer")["answer"].to_numpy()
+    share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
+    loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
+    left = len(frame) - len(known)
+    lines = [f"{left:,} pairs without two answers: none is named"] if left else []
+    if loss is not None:
+        rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
+        lines.append(
+            f"{shown(columns[0], 40)} is named as preferred in {rate} of {len(known):,} pairs; log loss {loss:.4f} "
+            "(the accuracy, where that column holds the preferred answers)"
+        )
+    return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
 
 
 def _classified(

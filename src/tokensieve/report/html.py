@@ -26,10 +26,14 @@ from tokensieve.blocks import Block, Column, Live, Picture, Report, Section
 from tokensieve.escape import named, shown
 from tokensieve.report import live
 from tokensieve.report.cells import for_medium, walk, written
-from tokensieve.report.pictures import Drawings, draw, pictures_of, themed
+from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000
+SCRIPTS = (  # of the folder live, in order
+    "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif shade "
+    "documents box search main"
+)
 
 
 def render(result: Any, notebook: bool = False) -> str:
@@ -44,11 +48,13 @@ def render(result: Any, notebook: bool = False) -> str:
 
 def page(report: Report, drawings: Drawings | None = None) -> str:
     """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn already."""
-    drawings = draw(pictures_of(report)) if drawings is None else drawings
+    drawings = draw(report.blocks) if drawings is None else drawings
     interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
     code, style = _read("page.js"), _read("page.css")
     if interactive:
-        code, style = code + live.script(), style + _read("live/live.css")
+        inside = "\n".join(_read(f"live/{name}.js") for name in SCRIPTS.split())  # in one scope of their own
+        code += f'(() => {{\n"use strict";\n{inside}}})();\n'
+        style += _read("live/live.css")
     hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in (code, style)]
     policy = (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "

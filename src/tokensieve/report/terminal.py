@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from rich import console as rich_console
 from rich.padding import Padding
 from rich.segment import Segment
@@ -16,13 +15,10 @@ from rich.text import Text as Line
 from tokensieve import blocks
 from tokensieve.blocks import Block, Report
 from tokensieve.escape import printable, shown
-from tokensieve.evidence.shares import Share
 from tokensieve.report.cells import for_medium, written
 from tokensieve.wording import percent, plain, signed
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tokensieve.auditing.score import Score
     from tokensieve.model.attention import Model
     from tokensieve.model.explanation import Explanation, PairExplanation
@@ -32,7 +28,7 @@ _STYLES = {"note": "dim", "good": BLUE, "warning": "yellow", "bad": ORANGE}
 _LEVELS = {"high": f"bold {ORANGE}", "medium": "bold yellow", "low": "bold"}
 
 
-class Console(rich_console.Console):
+class _Console(rich_console.Console):
     """Prints nothing that would steer the terminal, wherever in a text, a table or a title it occurs."""
 
     def __init__(self, **options: Any) -> None:
@@ -44,12 +40,12 @@ class Console(rich_console.Console):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
-def show(report: Report, out: Path | None = None, seconds: float | None = None, console: Console | None = None) -> None:
+def show(report: Report, out: Path | None = None, seconds: float | None = None) -> None:
     """Print a report: its title and verdict, then its blocks; pictures and the small print are for the page.
 
     The last line names `out`, the folder of its files, and how many seconds it took.
     """
-    console = console or Console()
+    console = _Console()
     console.print(Line(report.title, style="dim"))
     console.print(Line(report.verdict, style="bold"))
     _show(report.blocks, console)
@@ -65,9 +61,9 @@ def show_score(score: Score, brief: bool = False) -> None:
     more = f" of {right.of:,} labelled documents predicted correctly"
     if brief:
         loss = f"; log loss {plain(score.log_loss, 4)}; more with --out FOLDER"
-        Console(stderr=True, soft_wrap=True).print(Line(share + more + loss))
+        _Console(stderr=True, soft_wrap=True).print(Line(share + more + loss))
         return
-    console = Console()
+    console = _Console()
     console.print(Line(share, style="bold") + Line(more))
     console.print(f"always the largest class {percent(score.majority_accuracy)}; log loss {plain(score.log_loss, 4)}")
     for name, n in list(score.unknown_labels.items())[:3]:
@@ -86,22 +82,6 @@ def show_score(score: Score, brief: bool = False) -> None:
     console.print(table)
 
 
-def score_lines(frame: pl.DataFrame, columns: tuple[str, str]) -> tuple[list[str], dict[str, object]]:
-    """How often the first answer is the preferred one (`Model.answer_pairs`), in words and as JSON values."""
-    known = frame.drop_nulls("answer")["answer"].to_numpy()
-    share = Share.over((known > 0) + 0.5 * (known == 0), np.arange(len(known)))
-    loss = float(np.mean(np.logaddexp(0.0, -known))) if len(known) else None
-    left = len(frame) - len(known)
-    lines = [f"{left:,} pairs without two answers: none is named"] if left else []
-    if loss is not None:
-        rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
-        lines.append(
-            f"{shown(columns[0], 40)} is named as preferred in {rate} of {len(known):,} pairs; log loss {loss:.4f} "
-            "(the accuracy, where that column holds the preferred answers)"
-        )
-    return lines, {"first_preferred": share.to_dict(), "log_loss": loss, "without_two_answers": left}
-
-
 def show_explanation(model: Model, texts: Sequence[str], found: Explanation | PairExplanation) -> None:
     """A text shaded by contribution, a line on its answer, and the contributions with their sum; or two, and their difference."""
     from tokensieve.model import explanation
@@ -112,14 +92,14 @@ def show_explanation(model: Model, texts: Sequence[str], found: Explanation | Pa
     for name, text, side in zip(("first", "second"), texts, (found.first, found.second), strict=True):
         _show_sum(model, text, side, name)
     said = f"the first is preferred with probability {found.probability:.4f}"
-    Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
+    _Console().print(Line(f"first − second = {signed(found.answer, 6)}: ", style="bold") + Line(said))
 
 
 def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> None:
     """One text; `name` is that of one of two."""
     from tokensieve.model.explanation import pieces
 
-    console = Console()
+    console = _Console()
     shares = pieces(model, text, [str(c) for c in model.classes].index(str(found.explained)))
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
     line = Line()
@@ -157,7 +137,7 @@ def _style(contribution: float) -> str:
     return f"bold {BLUE}" if contribution > 0 else f"bold {ORANGE}"
 
 
-def _show(these: Iterable[Block], console: Console) -> None:
+def _show(these: Iterable[Block], console: _Console) -> None:
     for block in for_medium(tuple(these), "terminal"):
         match block:
             case blocks.Text():
@@ -193,7 +173,7 @@ def _show(these: Iterable[Block], console: Console) -> None:
                 _show_section(block, console)
 
 
-def _show_section(section: blocks.Section, console: Console) -> None:
+def _show_section(section: blocks.Section, console: _Console) -> None:
     """A finding begins with its level; other sections with an empty line and their title."""
     inside = for_medium(section.blocks, "terminal")
     if section.level:
@@ -209,7 +189,7 @@ def _show_section(section: blocks.Section, console: Console) -> None:
     _show(inside, console)
 
 
-def _show_table(table: blocks.Table, console: Console) -> None:
+def _show_table(table: blocks.Table, console: _Console) -> None:
     if table.title:
         console.print(Line(table.title, style="dim"))
     drawn = Table(box=None, pad_edge=False, expand=False)

@@ -10,7 +10,7 @@ from typing import Protocol
 from tokensieve.blocks import Report
 from tokensieve.files import Content, write_all
 from tokensieve.report.html import page
-from tokensieve.report.pictures import draw, pictures_of
+from tokensieve.report.pictures import draw
 
 
 class _Result(Protocol):
@@ -60,7 +60,7 @@ def save(
     """
     lap = time.perf_counter()
     report = result.report()
-    drawings = draw(pictures_of(report), *(("png", "pdf", "csv") if for_print else ("png",) if pictures else ()))
+    drawings = draw(report.blocks, *(("png", "pdf", "csv") if for_print else ("png",) if pictures else ()))
     files: dict[str, Content] = {"report.html": page(report, drawings)}
     for name, drawn in drawings.items() if pictures else ():
         files |= {f"pictures/{name}.{ending}": content for ending, content in drawn.items()}
@@ -76,5 +76,5 @@ def save(
 
 def pictures(result: _Result) -> dict[str, bytes]:
     """File name → content: each picture of a result as SVG, and as PNG of twice its size in pixels."""
-    drawings = draw(pictures_of(result.report()), "png")
+    drawings = draw(result.report().blocks, "png")
     return {f"{name}.{ending}": file for name, files in drawings.items() for ending, file in files.items()}

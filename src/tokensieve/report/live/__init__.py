@@ -1,4 +1,4 @@
-"""The interactive part of the audit's page: its HTML, its script, and the data that the script reads, cut to a size.
+"""The interactive part of the audit's page: its HTML, and the data that its script reads, cut to a size.
 
 A block of data is base64 of gzip of: the length of its JSON in 4 bytes (little-endian), the JSON, then each array that the JSON's
 "arrays" names, as byte planes (all first bytes, all second bytes, …), which pack better. Base64 holds no character that means
@@ -12,7 +12,6 @@ import json
 import math
 import re
 from base64 import b64encode
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -57,14 +56,6 @@ _PER_CLASS = (
 
 Json = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
-
-
-@cache
-def script() -> str:
-    """All objects in one scope of their own."""
-    files = "codec format words formatting model state address axis points map hand lines card panel decisions theme table whatif"
-    parts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in f"{files} shade documents box search main".split()]
-    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 
 
 def html(audit: Audit) -> dict[str, Markup]:

@@ -1,6 +1,6 @@
 """Pictures: which chart draws which, and SVG and PNG files of them without a browser or a network.
 
-Charts register themselves; the name of a chart begins with the module that holds it (`audit-map` is in `pictures/audit.py`).
+The name of a chart begins with the module that holds it (`audit-map` is in `pictures/audit.py`, in its table `CHARTS`).
 Drawing happens in a process of its own: where memory or file handles run out, the pictures are lost and nothing else.
 """
 
@@ -12,14 +12,14 @@ import re
 import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from tokensieve.blocks import Picture, Report
+from tokensieve.blocks import Block, Picture
 from tokensieve.files import csv_table
 from tokensieve.report.cells import walk
 from tokensieve.wording import subscripts
@@ -35,34 +35,23 @@ _CIRCLE = re.compile(
     rf'<path transform="translate\({_NUMBER},{_NUMBER}\)" d="M{_NUMBER},0A[^MZ"]*"( fill="#[0-9a-f]*")'
     r' stroke-width="2"( opacity="[0-9.]*")/>'
 )
-_Chart = Callable[[Picture], Specification]
-_charts: dict[str, _Chart] = {}
-
-
-def chart(name: str) -> Callable[[_Chart], _Chart]:
-    """Register a function that makes the Vega-Lite specification of a picture, its data included."""
-    return lambda function: _charts.setdefault(name, function)
 
 
 def specification(picture: Picture) -> Specification:
-    """What Vega-Lite draws."""
-    import_module(f"{__name__}.{picture.chart.partition('-')[0]}")
-    return _charts[picture.chart](picture)
+    """What Vega-Lite draws, its data included."""
+    module = import_module(f"{__name__}.{picture.chart.partition('-')[0]}")
+    found: Specification = module.CHARTS[picture.chart](picture)
+    return found
 
 
-def pictures_of(report: Report) -> list[Picture]:
-    """The pictures of a report, each once."""
-    return list({block.name: block for block in walk(report.blocks) if isinstance(block, Picture)}.values())
-
-
-def draw(pictures: Sequence[Picture], *also: str) -> Drawings:
-    """Draw pictures, each with a name of its own, as SVG and also as "png", "pdf" or "csv".
+def draw(blocks: Sequence[Block], *also: str) -> Drawings:
+    """Draw all pictures among blocks, each once by its name, as SVG and also as "png", "pdf" or "csv".
 
     Where that fails, a line on standard error says so, and there are none.
     """
-    if not pictures:
+    specs = {block.name: specification(block) for block in walk(blocks) if isinstance(block, Picture)}
+    if not specs:
         return {}
-    specs = {picture.name: specification(picture) for picture in pictures}
     texts = {name: subscripts(json.dumps(spec, default=float, ensure_ascii=False)) for name, spec in specs.items()}
     try:
         child = subprocess.run(

@@ -13,7 +13,7 @@ from tokensieve.auditing.agreement import Quadrant
 from tokensieve.blocks import Picture
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import Category
-from tokensieve.report.pictures import Specification, chart
+from tokensieve.report.pictures import Specification
 
 Data = dict[str, list[Specification]]
 """Name of a data set → its rows."""
@@ -132,7 +132,6 @@ def alpha_cloud(tokens: pl.DataFrame, of: str, title: str, seed: int) -> tuple[A
     return alt.layer(circles, *_name_layers()), {"points": rows.to_dicts(), "names": names}, said
 
 
-@chart("audit-map")
 def _map(picture: Picture) -> Specification:
     """Token types: the model's value or score against the posterior difference, with bin means and names.
 
@@ -187,7 +186,6 @@ def _map(picture: Picture) -> Specification:
     return finish(layers, rows, picture.title, [f"{points.height:,} of {data['tokens'].height:,} token types shown"])
 
 
-@chart("audit-top")
 def _top(picture: Picture) -> Specification:
     """Posterior differences of the strongest tokens of a class with intervals; of two classes the other's too, on the left.
 
@@ -224,7 +222,6 @@ def _top(picture: Picture) -> Specification:
     return finish(layers, data, picture.title, [picture.data["subtitle"]], height=19 * max(len(rows), 4))
 
 
-@chart("audit-slopes")
 def _slopes(picture: Picture) -> Specification:
     """What changed between two audits: a line from before to after for each token.
 
@@ -258,7 +255,6 @@ def _slopes(picture: Picture) -> Specification:
     return finish(layers, {"changes": rows, "ends": ends}, picture.title, [], height=max(260, 18 * len(ends)))
 
 
-@chart("audit-reliability")
 def _reliability(picture: Picture) -> Specification:
     """How often a prediction is correct against its probability; on the dashed line both agree.
 
@@ -341,3 +337,6 @@ def _name_layers() -> list[alt.Chart]:
 def _neutral_line() -> Any:
     """The dashed line of an uninformative token, from the data "neutral"."""
     return alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
+
+
+CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes, "audit-reliability": _reliability}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import altair as alt
 
 from tokensieve.blocks import Picture
-from tokensieve.report.pictures import Specification, chart
+from tokensieve.report.pictures import Specification
 from tokensieve.report.pictures.audit import BLUE, BROWN, GREY, INK, ORANGE, PALE_BLUE, finish
 
 
-@chart("diagnose-use")
-def _most_used(picture: Picture) -> Specification:
+def _use(picture: Picture) -> Specification:
     """A bar with its interval for each of the words used most. Data: words (rank, text, x: use, low, high, data: what it says)."""
     rows = picture.data["words"]
     said = ("predicts the label", "helps in context", "no support", "too rare to tell")
@@ -29,7 +28,6 @@ def _most_used(picture: Picture) -> Specification:
     return finish(layers, {"words": rows}, picture.title, ["with 95% intervals"], height=24 * max(len(rows), 4))
 
 
-@chart("diagnose-curve")
 def _curve(picture: Picture) -> Specification:
     """Figures from model to model. Data: kinds (their names); models (order, model, of: which of these, y, low, high)."""
     legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1)  # of the lines, not of the pale areas
@@ -44,3 +42,6 @@ def _curve(picture: Picture) -> Specification:
         base.mark_circle(size=50, stroke=INK).encode(y="y:Q"),
     )
     return finish(layers, {"models": picture.data["models"]}, picture.title, [picture.caption])
+
+
+CHARTS = {"diagnose-use": _use, "diagnose-curve": _curve}

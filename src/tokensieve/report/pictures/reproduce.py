@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokensieve.blocks import Picture
-from tokensieve.report.pictures import Specification, chart
+from tokensieve.report.pictures import Specification
 from tokensieve.report.pictures.audit import BLUE, BROWN, CONFIG, GREY, INK, MUTED, ORANGE, PALE_BLUE, Data
 
 
-@chart("reproduce-panels")
 def _panels(picture: Picture) -> Specification:
     """Rows of panels that share a title; each panel's data sets begin with its place."""
     datasets: Data = {}
@@ -81,3 +80,6 @@ def _lines(panel: Mapping[str, Any], prefix: str) -> tuple[Specification, Data]:
     x = {"field": "x", "type": "quantitative", "title": panel["x"], "scale": scale}
     spec = {"data": {"name": f"{prefix}lines"}, "encoding": {"x": x}, "layer": [band, line]}
     return spec | {"resolve": {"legend": {"color": "independent"}}}, {f"{prefix}lines": panel["lines"]}
+
+
+CHARTS = {"reproduce-panels": _panels}

@@ -11,11 +11,10 @@ import polars as pl
 
 from tokensieve.blocks import Picture
 from tokensieve.escape import shown
-from tokensieve.report.pictures import Specification, chart
+from tokensieve.report.pictures import Specification
 from tokensieve.report.pictures.audit import AXIS, INK, MUTED, PALE_BLUE, SIDES, alpha_cloud, finish
 
 
-@chart("theory-alignment")
 def _alignment(picture: Picture) -> Specification:
     """(E¹−E⁰)ᵀv against α, with the line that Lemma 4.1 expects.
 
@@ -30,7 +29,6 @@ def _alignment(picture: Picture) -> Specification:
     return finish(alt.layer(line, circles), data, picture.title, subtitle)
 
 
-@chart("theory-scores")
 def _scores(picture: Picture) -> Specification:
     """Scores against α at the start or the end of the flow. Data: tokens (`tokens.csv`); of (the column up); seed."""
     data = picture.data
@@ -38,7 +36,6 @@ def _scores(picture: Picture) -> Specification:
     return finish(layers, rows, picture.title, [data["said"], shown_of])
 
 
-@chart("theory-norm")
 def _norm(picture: Picture) -> Specification:
     """‖p‖ against log t. Data: curve (`flow.csv`)."""
     curve = picture.data["curve"].select(x="log_time", y="norm").drop_nulls()
@@ -46,7 +43,6 @@ def _norm(picture: Picture) -> Specification:
     return finish(line, {"curve": curve.to_dicts()}, picture.title, [picture.data["said"], picture.caption])
 
 
-@chart("theory-loss")
 def _loss(picture: Picture) -> Specification:
     """Loss against log t, up to where all but a thousandth of its fall is done; data as for the norm."""
     rows = picture.data["curve"].select(x="log_time", y="loss").drop_nulls()
@@ -60,7 +56,6 @@ def _loss(picture: Picture) -> Specification:
     return finish(line, {"curve": rows[:wide].to_dicts()}, picture.title, subtitle)
 
 
-@chart("theory-angle")
 def _angle(picture: Picture) -> Specification:
     """Angle to the limit direction against ‖p‖ on logarithmic axes, with the fitted rate through the last point.
 
@@ -85,7 +80,6 @@ def _angle(picture: Picture) -> Specification:
     return finish(layers, data, picture.title, [picture.data["said"], "both axes are logarithmic"])
 
 
-@chart("theory-gaps")
 def _gaps(picture: Picture) -> Specification:
     """Score gaps against log t: the flow in wide pale lines, the prediction dashed on top of them. Data: gaps (`gaps.csv`)."""
     rows = picture.data["gaps"].rename({"log_time": "x", "gap": "y"})
@@ -107,7 +101,6 @@ def _gaps(picture: Picture) -> Specification:
     return finish(alt.layer(*layers), data, picture.title, subtitle)
 
 
-@chart("theory-selected")
 def _selected(picture: Picture) -> Specification:
     """The tokens that most documents select, beside the documents that contain them. Data: tokens (such rows of `tokens.csv`)."""
     tokens = picture.data["tokens"]
@@ -138,3 +131,14 @@ def _selected(picture: Picture) -> Specification:
 
 def _line(x: alt.X, y: alt.Y) -> Any:
     return alt.Chart(alt.NamedData("curve")).mark_line(color=PALE_BLUE, strokeWidth=2.5).encode(x=x, y=y)
+
+
+CHARTS = {
+    "theory-alignment": _alignment,
+    "theory-scores": _scores,
+    "theory-norm": _norm,
+    "theory-loss": _loss,
+    "theory-angle": _angle,
+    "theory-gaps": _gaps,
+    "theory-selected": _selected,
+}
