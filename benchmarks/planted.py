@@ -45,7 +45,7 @@ from machine import DATA
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import build, config_of, fit
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, compare, diagnose
-from tokensieve.diagnose.report import headline
+from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.text.corpus import read_corpus
 
 SOURCES = {"report": ("emotion", "tweets"), "develop": ("sms", "imdb")}
@@ -162,7 +162,7 @@ def once(source: str, part: str, seed: int, kind: str, data: Path) -> dict[str, 
         .to_list()
     )
     first = (moving[:1] == [form]) if form else bool(words & set(named[:1]))
-    said = headline(found)
+    said = DiagnosisReport(found).headline()
     return {
         "part": part,
         "source": source,
@@ -189,7 +189,7 @@ def accuses(said: str) -> bool:
 def right(said: str, found: Diagnosis, words: set[str], form: str, how: str) -> bool:
     """Whether the headline is right, by the rule of its category."""
     if not words and not form:
-        unsure = not found.skill.above_random_weights or not found.skill.above_chance
+        unsure = not found.skill.above_chance or found.skill.auc <= found.skill.auc_random
         return said.startswith(("No single word dominates", "This model has learned")) or (not found.learned and unsure)
     if form:
         return form in said

@@ -14,8 +14,8 @@ from diagnose_models import framed, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose.effects import confirming
-from tokensieve.diagnose.effects.confirming import combined_use
-from tokensieve.diagnose.effects.measuring import Use, use_of
+from tokensieve.diagnose.effects.confirming import Trials
+from tokensieve.diagnose.effects.measuring import Measured, Use
 from tokensieve.diagnose.subjects.recognise import TextSubject
 from tokensieve.diagnose.subjects.windows import SEPARATOR, Frame, Windows
 from tokensieve.progress import silent
@@ -94,14 +94,14 @@ def of(rows: list[list[float]]) -> Use:
     """Use of words with these effects each."""
     types = np.repeat(np.arange(len(rows)), [len(x) for x in rows])
     x = np.array([value for row in rows for value in row], dtype=float)
-    return use_of(types, x, np.zeros(len(x)), np.zeros(len(x)), len(rows))
+    return Measured.use_of(types, x, np.zeros(len(x)), np.zeros(len(x)), len(rows))
 
 
 def test_both_means_are_weighted_by_precision_and_what_words_at_large_show() -> None:
     rng = np.random.default_rng(4)
     own = [list(rng.exponential(size=n)) for n in (5, 9, 20, 30)]
     put = [list(rng.exponential(1.5, size=n)) for n in (19, 15, 40, 0)]
-    found = combined_use(of(own), of(put))
+    found = Trials.combined_use(of(own), of(put))
     # by plain sums: DerSimonian and Laird's weights with a variance between the two kinds
     u, v = [np.mean(x) for x in own], [np.mean(x) for x in put[:3]]
     s_u, s_v = [np.var(x, ddof=1) / len(x) for x in own], [np.var(x, ddof=1) / len(x) for x in put[:3]]
@@ -120,12 +120,12 @@ def test_the_weighted_mean_lies_between_both(seed: int) -> None:
     own, put = (
         of([list(rng.exponential(rng.exponential(), size=rng.integers(5, 30))) for _ in range(6)]) for _ in "ab"
     )
-    found = combined_use(own, put)
+    found = Trials.combined_use(own, put)
     least, most = np.minimum(own["use"], put["use"]), np.maximum(own["use"], put["use"])
     assert (found["use"] >= least - 1e-9).all() and (found["use"] <= most + 1e-9).all()
     assert (found["use_low"] <= found["use"]).all() and (found["use"] <= found["use_high"]).all()
     # a mean without error is kept, however many others say otherwise
-    constant = combined_use(own | {"use_error": 0 * own["use"]}, put)
+    constant = Trials.combined_use(own | {"use_error": 0 * own["use"]}, put)
     assert constant["use"] == pytest.approx(own["use"], rel=1e-6)
 
 

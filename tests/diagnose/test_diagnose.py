@@ -31,8 +31,8 @@ from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.effects import confirming
 from tokensieve.diagnose.effects.measuring import Measured, Work
-from tokensieve.diagnose.judgement.agreement import Evidence, correlate
-from tokensieve.diagnose.report import headline, sentences
+from tokensieve.diagnose.judgement.agreement import Correlation, Evidence
+from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.reader import Reader
 from tokensieve.diagnose.subjects.recognise import Outputs
@@ -187,7 +187,7 @@ def test_interval_holds_the_true_correlation_as_often_as_it_says() -> None:
         measure = 0.6 * truth + 0.8 * rng.normal(size=(80, 1))
         noise = rng.normal(size=(20, 80, 1))
         left = [truth + (noise.sum(0) - noise[g]) / 19 * 0.5 for g in range(20)]
-        one = correlate(truth + noise.mean(0) * 0.5, left, measure, [measure] * 20)
+        one = Correlation.of(truth + noise.mean(0) * 0.5, left, measure, [measure] * 20)
         inside += one.low <= 0.6 <= one.high
     assert 0.92 <= inside / runs <= 1.0
 
@@ -198,7 +198,7 @@ def test_a_word_of_one_group_does_not_widen_the_interval() -> None:
     seen = np.exp(np.abs(truth[:, 0]) + 0.1 * rng.normal(size=60))
     gone = seen.copy()
     gone[0] = np.nan  # in the documents of the first group alone
-    one = correlate(truth, [truth] * 10, seen, [gone] + [seen] * 9)
+    one = Correlation.of(truth, [truth] * 10, seen, [gone] + [seen] * 9)
     assert one.error < 1.1 / np.sqrt(57) and one.low > 0.5
 
 
@@ -235,7 +235,7 @@ def test_deletions_are_bounded_distinct_and_of_words_that_are_there(seed: int, p
 
 def test_a_trained_model_is_told_from_an_untrained_one(found: Diagnosis, reviews: Any) -> None:
     assert found.learned is True and found.accuracy > 0.7
-    assert "This model has learned to predict the label" in sentences(found)[0]
+    assert "This model has learned to predict the label" in DiagnosisReport(found).sentences()[0]
     for name in ("value_importance", "gradient_importance", "attention_importance"):
         one, other = found.correlation[name], found.agreement["untrained"][name]
         assert one.low > 0 and one.above(other) and other.low < 0.1 < one.rho, name
@@ -251,7 +251,7 @@ def test_a_trained_model_is_told_from_an_untrained_one(found: Diagnosis, reviews
 
 def test_the_planted_shortcut_comes_first(found: Diagnosis, reviews: Any) -> None:
     assert found.leaning["token"][0] == reviews.shortcut and found.leaning["class"][0] == "1"
-    assert reviews.shortcut in headline(found)
+    assert reviews.shortcut in DiagnosisReport(found).headline()
     assert found.leaning["effect_low"][0] > 0 and found.leaning["q_value"][0] >= 0.05
 
 
@@ -259,7 +259,7 @@ def test_the_planted_shortcut_comes_first(found: Diagnosis, reviews: Any) -> Non
 def test_an_untrained_model_has_learned_nothing(trained: Any, reviews: Any) -> None:
     model = untrained_twin(trained[0], 9)
     result = diagnose(model, trained[1], reviews.texts.to_list(), reviews.labels.tolist(), SETTINGS)
-    assert result.learned is False and sentences(result)[0].startswith("Nothing here shows")
+    assert result.learned is False and DiagnosisReport(result).sentences()[0].startswith("Nothing here shows")
     assert all(one.low < 0.2 for one in result.correlation.values())
 
 

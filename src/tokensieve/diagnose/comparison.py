@@ -21,10 +21,10 @@ import polars as pl
 from scipy import stats
 
 from tokensieve import __version__
+from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.measuring import Measured, Work, mean_interval
-from tokensieve.diagnose.report import quoted
 from tokensieve.diagnose.run import OpenModel, diagnose_corpus
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError

@@ -14,7 +14,7 @@ from tokensieve import __version__
 from tokensieve.blocks import Passage, Report
 from tokensieve.diagnose.judgement.agreement import Correlation, Learning, Skill
 from tokensieve.diagnose.judgement.status import Status
-from tokensieve.diagnose.report import diagnosis_report, headline, model_card, sentences
+from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.files import Content, csv_table
@@ -107,7 +107,7 @@ class Diagnosis:
 
     def report(self) -> Report:
         """Title, headline and blocks."""
-        return diagnosis_report(self)
+        return DiagnosisReport(self).report()
 
     def files(self) -> dict[str, Content]:
         """summary.json, tables and the section for a model card."""
@@ -116,7 +116,7 @@ class Diagnosis:
             "uses.csv": csv_table(self.uses),
             "leaning.csv": csv_table(self.leaning),
             "forms.csv": csv_table(self.forms),
-            "model-card.md": model_card(self),
+            "model-card.md": DiagnosisReport(self).model_card(),
             "summary.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False),
         }
 
@@ -174,8 +174,8 @@ class Diagnosis:
             "lost_share": reading["lost_pieces"] / max(reading["all_pieces"], 1),
             "learned": self.learned,
             "learning": self.learning,
-            "headline": headline(self),
-            "verdict": sentences(self),
+            "headline": DiagnosisReport(self).headline(),
+            "verdict": DiagnosisReport(self).sentences(),
             "notes": self.notes,
             "seconds": self.seconds,
             "seed": self.settings["seed"],

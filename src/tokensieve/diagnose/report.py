@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve import __version__
+from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Facts, Mark, Medium, Passages, Picture, Report, Section, Table, Terms, Text
 from tokensieve.diagnose.judgement.agreement import MEASURES, Learning
 from tokensieve.diagnose.judgement.status import Status
@@ -61,206 +61,350 @@ _TERMS = {
 _PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 
 
-def diagnosis_report(found: Diagnosis) -> Report:
-    """What a model's owner should know, most important first."""
-    blocks: list[Block] = [Text(_coverage_line(found), "note")]
-    if found.reading["warning"]:
-        blocks.append(Text(f"Warning: {found.reading['warning']}", "bad"))
-    blocks += [Text(sentence) for sentence in sentences(found)]
-    used, hidden = found.used, found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
-    if used.height:
-        blocks += [_most_used(found), *_words(used, "Words that this model uses, ordered by use beyond need")]
-    else:
-        blocks.append(Text("The model does not measurably use any single word."))
-    blocks += [Text(_next_step(found), "lead"), Section("The form of documents", _forms(found))]
-    if hidden.height:
-        title = "Other words that were removed, without a measurable effect"
-        blocks.append(Section("Use not shown", _words(hidden, title), folded=True, only=_PAGE))
-    blocks.append(Section("How well it predicts", _skill(found)))
-    if found.passages:
-        lead = "Blue words support the prediction and orange words oppose it; a stronger colour means a larger effect."
-        passages = Passages("Documents, with the effect of each word", tuple(found.passages), short=False)
-        blocks.append(Section("Documents", (Text(lead), passages), only=_PAGE))
-    tables = tuple(_data_words(found, label) for label in found.classes[:8])
-    blocks.append(Section("The most informative words of the data", tables, only=_PAGE))
-    where = {"first": "at the first position", "last": "at the last position", "mean": "as the mean over all positions"}
-    method, reads = found.reading["method"], found.reading["reads"]
-    lines = [f"Effects of all words were measured by {method}; those in the first table by removing the word."]
-    lines += [f"The model takes its prediction {where[reads]}."] if reads else []
-    notes = [Text(shown(note, 400), "note") for note in found.notes]
-    how: tuple[Block, ...] = (*map(Text, lines), *notes, Terms(tuple(_TERMS.items())))
-    blocks.append(Section("How it was measured", how, only=_PAGE))
-    about = {"settings": found.settings, "seconds": found.seconds, "version": __version__}
-    about["seed"] = found.settings["seed"]
-    title = f"Diagnosis of {shown(found.model)} ({found.reading['family']}) on {shown(found.name)}"
-    return Report("diagnose", title, headline(found), tuple(blocks), about)
+class DiagnosisReport:
+    """What a model's owner should know of a diagnosis: report, headline, sentences and the section for a model card."""
 
+    def __init__(self, found: Diagnosis) -> None:
+        self.found = found
 
-def headline(found: Diagnosis) -> str:
-    """One sentence on which an owner can act, then what follows from it."""
-    skill = found.skill
-    numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
-    if found.reading["warning"]:
-        return f"The model's outputs do not match their names: {found.reading['warning']}"
-    if found.learning is Learning.OPEN:
-        return "Too few words could be measured to tell whether this model has learned to predict the label."
-    if found.learning is Learning.BARELY:
-        return f"This model has barely learned to predict the label, if at all ({numbers})."
-    if found.learning is Learning.NOT_SHOWN:
-        return f"There is no evidence that this model has learned to predict the label ({numbers})."
-    if found.leaning.height:
-        words = quoted(found.leaning["token"].head(3).to_list())
-        return f"This model relies on {words}. The evaluation data does not support that."
-    used, form = found.used.sort("use", descending=True), _followed_form(found)
-    if form is not None:
-        moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
-        return (
-            f"This model follows the form of documents: {form['form']}, {moved} of them are predicted {shown(form['class'], 40)}. "
-            "Would you expect that?"
-        )
-    if used.is_empty():
-        return "This model has learned to predict the label; it does not measurably use any single word."
-    top = _dominating(found)
-    if top:
-        first = used.row(by_predicate=pl.col("token") == top[0], named=True)
-        start = f"This model relies most on {quoted(top)} ({signed(float(first['use']), 1)} log-odds)"
-        if first["status"] == str(Status.RARE):
-            return (
-                f"{start}, in {count(first['documents'])} documents of this file: too few to tell whether the data supports that. "
-                "Would you expect this word to decide?"
+    def report(self) -> Report:
+        """What a model's owner should know, most important first."""
+        blocks: list[Block] = [Text(self._coverage_line(), "note")]
+        if self.found.reading["warning"]:
+            blocks.append(Text(f"Warning: {self.found.reading['warning']}", "bad"))
+        blocks += [Text(sentence) for sentence in self.sentences()]
+        used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
+        if used.height:
+            blocks += [self._most_used(), *self._words(used, "Words that this model uses, ordered by use beyond need")]
+        else:
+            blocks.append(Text("The model does not measurably use any single word."))
+        blocks += [Text(self._next_step(), "lead"), Section("The form of documents", self._forms())]
+        if hidden.height:
+            title = "Other words that were removed, without a measurable effect"
+            blocks.append(Section("Use not shown", self._words(hidden, title), folded=True, only=_PAGE))
+        blocks.append(Section("How well it predicts", self._skill()))
+        if self.found.passages:
+            lead = (
+                "Blue words support the prediction and orange words oppose it; a stronger colour means a larger effect."
             )
-        goes = "It also predicts the label in this file. " if first["status"] == str(Status.CARRIES) else ""
-        return f"{start}. {goes}Would you expect this word to decide? If not, the model and this file may share a shortcut."
-    ten = used.head(10)
-    most = f"the {'ten' if ten.height == 10 else ten.height} most used words together account for"
-    most = most if ten.height > 1 else "the only word with a measurable use accounts for"
-    return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
+            passages = Passages("Documents, with the effect of each word", tuple(self.found.passages), short=False)
+            blocks.append(Section("Documents", (Text(lead), passages), only=_PAGE))
+        tables = tuple(self._data_words(label) for label in self.found.classes[:8])
+        blocks.append(Section("The most informative words of the data", tables, only=_PAGE))
+        where = {
+            "first": "at the first position",
+            "last": "at the last position",
+            "mean": "as the mean over all positions",
+        }
+        method, reads = self.found.reading["method"], self.found.reading["reads"]
+        lines = [f"Effects of all words were measured by {method}; those in the first table by removing the word."]
+        lines += [f"The model takes its prediction {where[reads]}."] if reads else []
+        notes = [Text(shown(note, 400), "note") for note in self.found.notes]
+        how: tuple[Block, ...] = (*map(Text, lines), *notes, Terms(tuple(_TERMS.items())))
+        blocks.append(Section("How it was measured", how, only=_PAGE))
+        about = {"settings": self.found.settings, "seconds": self.found.seconds, "version": __version__}
+        about["seed"] = self.found.settings["seed"]
+        title = f"Diagnosis of {shown(self.found.model)} ({self.found.reading['family']}) on {shown(self.found.name)}"
+        return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
+    def headline(self) -> str:
+        """One sentence on which an owner can act, then what follows from it."""
+        skill = self.found.skill
+        numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
+        if self.found.reading["warning"]:
+            return f"The model's outputs do not match their names: {self.found.reading['warning']}"
+        if self.found.learning is Learning.OPEN:
+            return "Too few words could be measured to tell whether this model has learned to predict the label."
+        if self.found.learning is Learning.BARELY:
+            return f"This model has barely learned to predict the label, if at all ({numbers})."
+        if self.found.learning is Learning.NOT_SHOWN:
+            return f"There is no evidence that this model has learned to predict the label ({numbers})."
+        if self.found.leaning.height:
+            words = quoted(self.found.leaning["token"].head(3).to_list())
+            return f"This model relies on {words}. The evaluation data does not support that."
+        used, form = self.found.used.sort("use", descending=True), self._followed_form()
+        if form is not None:
+            moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
+            return (
+                f"This model follows the form of documents: {form['form']}, {moved} of them are predicted "
+                f"{shown(form['class'], 40)}. Would you expect that?"
+            )
+        if used.is_empty():
+            return "This model has learned to predict the label; it does not measurably use any single word."
+        top = self._dominating()
+        if top:
+            first = used.row(by_predicate=pl.col("token") == top[0], named=True)
+            start = f"This model relies most on {quoted(top)} ({signed(float(first['use']), 1)} log-odds)"
+            if first["status"] == str(Status.RARE):
+                return (
+                    f"{start}, in {count(first['documents'])} documents of this file: too few to tell whether the data supports "
+                    "that. Would you expect this word to decide?"
+                )
+            goes = "It also predicts the label in this file. " if first["status"] == str(Status.CARRIES) else ""
+            return f"{start}. {goes}Would you expect this word to decide? If not, the model and this file may share a shortcut."
+        ten = used.head(10)
+        most = f"the {'ten' if ten.height == 10 else ten.height} most used words together account for"
+        most = most if ten.height > 1 else "the only word with a measurable use accounts for"
+        return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
 
-def _dominating(found: Diagnosis) -> list[str]:
-    """The word, or the words of a phrase, that the model relies on far more than on any other; empty if there is none."""
-    used = found.used.sort("use", descending=True)
-    use, low = used["use"].to_numpy(), used["use_low"].to_numpy()
-    for size in (1, 2):  # a phrase of two words shares its use
-        if len(use) < size:
-            return []
-        rest, least = use[size : size + 8], low[:size].min()
-        usual = np.median(rest) if len(rest) >= 3 else rest.max(initial=0.0)
-        alike = size == 1 or use[1] > 0.7 * use[0]
-        # twice the use of the words behind it, at the lower end of its interval
-        if alike and least > 2.0 * usual and least > 1.2 * (use[size] if len(use) > size else 0.0):
-            return used["token"].head(size).to_list()
-    return []
+    def _dominating(self) -> list[str]:
+        """The word, or the words of a phrase, that the model relies on far more than on any other; empty if there is none."""
+        used = self.found.used.sort("use", descending=True)
+        use, low = used["use"].to_numpy(), used["use_low"].to_numpy()
+        for size in (1, 2):  # a phrase of two words shares its use
+            if len(use) < size:
+                return []
+            rest, least = use[size : size + 8], low[:size].min()
+            usual = np.median(rest) if len(rest) >= 3 else rest.max(initial=0.0)
+            alike = size == 1 or use[1] > 0.7 * use[0]
+            # twice the use of the words behind it, at the lower end of its interval
+            if alike and least > 2.0 * usual and least > 1.2 * (use[size] if len(use) > size else 0.0):
+                return used["token"].head(size).to_list()
+        return []
 
-
-def _followed_form(found: Diagnosis) -> dict[str, Any] | None:
-    """The form of documents that moves predictions most, if it moves them as far as a headline needs: by 1 in log-odds, at the
-    lower end of its interval."""
-    usual = np.median(found.used["use"].to_numpy()) if found.used.height else 0.0
-    far = pl.col("followed") & (pl.col("mean_low") > 1.0) & (pl.col("mean") > usual)
-    rows = found.forms.filter(far, (pl.col("after") - pl.col("before")).abs() > 0.1).sort("mean", descending=True)
-    return rows.row(0, named=True) if rows.height else None
-
-
-def _coverage_line(found: Diagnosis) -> str:
-    """Which words were looked at, and which were not."""
-    seen, read, every = found.reading["coverage"], found.documents["read"], found.documents["all"]
-    of_all = f" ({count(every)} in the file)" if every > read else ""
-    words, n = f"{count(seen['words'])} word{'s' * (seen['words'] != 1)}", len(seen["rescued"])
-    line = f"Examined {words} in at least {seen['min_documents']} of {count(read)} documents{of_all}"
-    if n:
-        line += f", and {count(n)} rarer one{'s' * (n > 1)} that stood out"
-    left = max(seen["distinct"] - seen["words"] - n, 0)
-    alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
-    return f"{line}. Not examined closely: {count(left)} rarer words{alone}."
-
-
-def sentences(found: Diagnosis) -> list[str]:
-    """The verdict in plain sentences: how well it predicts, what it uses most, what without support, where its attention goes."""
-    skill = found.skill
-    rate = f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)})"
-    numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
-    auc = f"AUC {plain(skill.auc)}, where random weights of the words reach {plain(skill.auc_random)}"
-    if found.learning is Learning.LEARNED:
-        first = f"This model has learned to predict the label: {numbers}, {auc}."
-    elif found.learning is Learning.BARELY:
-        first = (
-            "This model has barely learned to predict the label, if at all: it ranks documents better than chance, but no better "
-            f"than random weights of their words might ({numbers}, {auc})."
+    def _followed_form(self) -> dict[str, Any] | None:
+        """The form of documents that moves predictions most, if it moves them as far as a headline needs: by 1 in log-odds, at the
+        lower end of its interval."""
+        usual = np.median(self.found.used["use"].to_numpy()) if self.found.used.height else 0.0
+        far = pl.col("followed") & (pl.col("mean_low") > 1.0) & (pl.col("mean") > usual)
+        rows = self.found.forms.filter(far, (pl.col("after") - pl.col("before")).abs() > 0.1).sort(
+            "mean", descending=True
         )
-    elif found.learning is Learning.OPEN:
-        first = headline(found)
-    else:
-        reason = "no single word measurably improves its predictions"
-        if found.reading["warning"] or skill.auc < 1 - skill.auc_random:  # reversed further than random weights get
-            reason = "its predictions contradict the labels; check that each output is matched with the right class"
-        elif not skill.above_chance:
-            reason = "its predictions are no better than chance"
-        first = f"Nothing here shows that this model has learned to predict the label: {reason} ({numbers}, {auc})."
-    out = [first]
-    if math.isfinite(skill.removal[0]):
-        taken = f"{signed(skill.removal[0])} {interval(*skill.removal[1:])}"
-        out.append(f"Removing a word that it uses takes {taken} log-odds from the true class.")
-    used, leaning = found.used.sort("use", descending=True), found.leaning["token"].to_list()
-    if used.height:
-        rows = used.select("token", "use").head(5).iter_rows()
-        names = ", ".join(f"“{shown(token, 30)}” ({plain(use)})" for token, use in rows)
-        out.append(f"It uses most, in log-odds: {names}.")
-    if found.learned and used.height and leaning:
-        more = f" and {len(leaning) - 5} more" if len(leaning) > 5 else ""
-        it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
-        out.append(
-            f"The data does not support its use of {quoted(leaning[:5])}{more}. Check whether {it} in its training data."
-        )
-    elif found.learned and used.height:
-        out.append(
-            "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
-            "training data looks supported: check the words at the top."
-        )
-    name = "attention_importance"
-    attention = found.correlation.get(name)
-    if attention is not None and math.isfinite(attention.low):
-        stands = attention.stands_out(found.agreement["shuffled"].get(name), found.agreement["untrained"].get(name))
-        where = "goes to" if stands else "does not single out"
-        out.append(f"Its attention over all layers {where} the words that predict the label.")
-    return out
+        return rows.row(0, named=True) if rows.height else None
 
+    def _coverage_line(self) -> str:
+        """Which words were looked at, and which were not."""
+        seen, read, every = self.found.reading["coverage"], self.found.documents["read"], self.found.documents["all"]
+        of_all = f" ({count(every)} in the file)" if every > read else ""
+        words, n = f"{count(seen['words'])} word{'s' * (seen['words'] != 1)}", len(seen["rescued"])
+        line = f"Examined {words} in at least {seen['min_documents']} of {count(read)} documents{of_all}"
+        if n:
+            line += f", and {count(n)} rarer one{'s' * (n > 1)} that stood out"
+        left = max(seen["distinct"] - seen["words"] - n, 0)
+        alone = f" ({count(seen['rare'])} of them were screened individually)" if seen["rare"] else ""
+        return f"{line}. Not examined closely: {count(left)} rarer words{alone}."
 
-def _next_step(found: Diagnosis) -> str:
-    if found.reading["warning"]:
-        return "Put the names in config.json into the right order, or give the order with --map."
-    if not found.learned:
-        return "Check that the model, the labels and the documents belong together before you read on."
-    if found.leaning.height:
+    def sentences(self) -> list[str]:
+        """How well it predicts, what it uses most, what without support, where its attention goes."""
+        skill = self.found.skill
+        rate = f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)})"
+        numbers = f"accuracy {rate} on {count(skill.documents)} documents, largest class {percent(skill.majority)}"
+        auc = f"AUC {plain(skill.auc)}, where random weights of the words reach {plain(skill.auc_random)}"
+        if self.found.learning is Learning.LEARNED:
+            first = f"This model has learned to predict the label: {numbers}, {auc}."
+        elif self.found.learning is Learning.BARELY:
+            first = (
+                "This model has barely learned to predict the label, if at all: it ranks documents better than chance, but no "
+                f"better than random weights of their words might ({numbers}, {auc})."
+            )
+        elif self.found.learning is Learning.OPEN:
+            first = self.headline()
+        else:
+            reason = "no single word measurably improves its predictions"
+            if (
+                self.found.reading["warning"] or skill.auc < 1 - skill.auc_random
+            ):  # reversed further than random weights get
+                reason = "its predictions contradict the labels; check that each output is matched with the right class"
+            elif not skill.above_chance:
+                reason = "its predictions are no better than chance"
+            first = f"Nothing here shows that this model has learned to predict the label: {reason} ({numbers}, {auc})."
+        out = [first]
+        if math.isfinite(skill.removal[0]):
+            taken = f"{signed(skill.removal[0])} {interval(*skill.removal[1:])}"
+            out.append(f"Removing a word that it uses takes {taken} log-odds from the true class.")
+        used, leaning = self.found.used.sort("use", descending=True), self.found.leaning["token"].to_list()
+        if used.height:
+            rows = used.select("token", "use").head(5).iter_rows()
+            names = ", ".join(f"“{shown(token, 30)}” ({plain(use)})" for token, use in rows)
+            out.append(f"It uses most, in log-odds: {names}.")
+        if self.found.learned and used.height and leaning:
+            it = "it is a shortcut" if len(leaning) == 1 else "each is a shortcut"
+            out.append(
+                f"The data does not support its use of {quoted(leaning)}. Check whether {it} in its training data."
+            )
+        elif self.found.learned and used.height:
+            out.append(
+                "It does not measurably rely on any word the data does not support. A shortcut that this file shares with the "
+                "training data looks supported: check the words at the top."
+            )
+        name = "attention_importance"
+        attention = self.found.correlation.get(name)
+        if attention is not None and math.isfinite(attention.low):
+            stands = attention.stands_out(
+                self.found.agreement["shuffled"].get(name), self.found.agreement["untrained"].get(name)
+            )
+            where = "goes to" if stands else "does not single out"
+            out.append(f"Its attention over all layers {where} the words that predict the label.")
+        return out
+
+    def _next_step(self) -> str:
+        if self.found.reading["warning"]:
+            return "Put the names in config.json into the right order, or give the order with --map."
+        if not self.found.learned:
+            return "Check that the model, the labels and the documents belong together before you read on."
+        if self.found.leaning.height:
+            return "Look at the training documents that contain these words, then train without them and compare both models."
+        if self._dominating() or self._followed_form() is not None:
+            return "If not, collect documents in which it is unrelated to the label, and diagnose the model on them."
         return (
-            "Look at the training documents that contain these words, then train without them and compare both models."
+            "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
+            "documents."
         )
-    if _dominating(found) or _followed_form(found) is not None:
-        return "If not, collect documents in which it is unrelated to the label, and diagnose the model on them."
-    return (
-        "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "
-        "documents."
-    )
 
-
-def _most_used(found: Diagnosis) -> Picture:
-    top = found.used.sort("use", descending=True).head(14)
-    rows = [
-        {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "data": _SAID[status][0]}
-        for rank, (token, use, low, high, status) in enumerate(
-            top.select("token", "use", "use_low", "use_high", "status").iter_rows()
+    def _most_used(self) -> Picture:
+        top = self.found.used.sort("use", descending=True).head(14)
+        rows = [
+            {"rank": rank, "text": shown(token, 24), "x": use, "low": low, "high": high, "data": _SAID[status][0]}
+            for rank, (token, use, low, high, status) in enumerate(
+                top.select("token", "use", "use_low", "use_high", "status").iter_rows()
+            )
+        ]
+        listing = ", ".join(f"{row['text']} {plain(row['x'])}" for row in rows)
+        return Picture(
+            "use",
+            "diagnose-use",
+            {"words": rows},
+            "What this model uses most",
+            "Change of the prediction in log-odds when the word is removed, with 95% intervals; colours show what the data "
+            "supports",
+            f"Words used most, in log-odds: {listing}.",
+            wide=True,
         )
-    ]
-    listing = ", ".join(f"{row['text']} {plain(row['x'])}" for row in rows)
-    return Picture(
-        "use",
-        "diagnose-use",
-        {"words": rows},
-        "What this model uses most",
-        "Change of the prediction in log-odds when the word is removed, with 95% intervals; colours show what the data supports",
-        f"Words used most, in log-odds: {listing}.",
-        wide=True,
-    )
+
+    @staticmethod
+    def _words(rows: pl.DataFrame, title: str) -> tuple[Table, Table]:
+        columns = (
+            Column("word", "token"),
+            Column("data", marks={said: mark for said, mark, _ in _SAID.values()}),
+            Column("evidence for", "token"),
+            Column("use", "interval", unit="log-odds", bar=True),
+            Column("beyond need", "plain", unit="log-odds"),
+            Column("predictions changed", "percent", 0),
+            Column("posterior difference", "interval"),
+            Column("documents", "count"),
+            Column("share of all use", "percent", extra=True),
+            Column("helps the true class", "interval", unit="log-odds", extra=True),
+            Column("q", "chance", extra=True),
+            Column("concentration", "plain", extra=True),
+        )
+        names = (
+            "token said class use/use_low/use_high beyond flipped posterior_difference/posterior_low/posterior_high documents "
+            "share helps/helps_low/helps_high q_value concentration"
+        )
+        said = {str(status): words for status, (words, _, _) in _SAID.items()}
+        cells = _cells(rows.with_columns(said=pl.col("status").replace_strict(said)), names)
+        note = "Each word was removed from documents containing it, and inserted into others if there are few; phrases as a whole."
+        few = (0, 1, 3, 6)  # a terminal is narrow
+        short = [tuple(row[i] for i in few) for row in cells]
+        narrow = Table(title, tuple(columns[i] for i in few), short, only=("terminal",))
+        return narrow, Table(title, columns, cells, note, searchable=True, only=_PAGE)
+
+    def _forms(self) -> tuple[Block, ...]:
+        forms, blocks = self.found.forms, list[Block]()
+        for row in forms.filter("followed").iter_rows(named=True):
+            moved = f"{percent(row['before'], 0)} → {percent(row['after'], 0)}"
+            data = ""
+            if row.get("data_low") is not None:
+                supports = row["data_low"] > row["data_neutral"]
+                data = " The data supports that." if supports else " The data does not show that."
+            line = f"Documents {row['form']} move by {signed(row['mean'])} log-odds towards {shown(row['class'], 40)}"
+            blocks.append(Text(f"{line} ({moved} predicted so).{data}", "warning"))
+        if not blocks:
+            blocks.append(Text("No change in the form of documents changes the odds by a factor of two."))
+        columns = (
+            Column("form"),
+            Column("towards", "token"),
+            Column("mean change", "interval", unit="log-odds", bar=True),
+            Column("predictions changed", "percent", 0),
+            Column("this class before", "percent", 0),
+            Column("and after", "percent", 0),
+        )
+        cells = _cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
+        n = max(forms["documents"].to_list(), default=0)
+        blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=_PAGE))
+        hidden = ", ".join(forms.filter(~pl.col("visible"))["form"])
+        if hidden:
+            blocks.append(Text(f"The tokenizer does not see documents {hidden}: the model reads the same pieces."))
+        return tuple(blocks)
+
+    def _skill(self) -> tuple[Block, ...]:
+        skill, reading, n = self.found.skill, self.found.reading, self.found.documents["read"]
+        ends = f"95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
+        facts = (
+            ("accuracy", percent(skill.accuracy), ends),
+            ("largest class", percent(skill.majority), ""),
+            ("AUC", plain(skill.auc), f"95% CI {plain(skill.auc_low)} to {plain(skill.auc_high)}"),
+            ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are below"),
+        )
+        blocks: list[Block] = [Facts(facts)]
+        known = {name: self.found.correlation[name] for name in MEASURES if name in self.found.correlation}
+        rho = {name: one.rho if math.isfinite(one.rho) else -2.0 for name, one in known.items()}
+        best = max(rho, key=rho.__getitem__, default="")
+        if best and math.isfinite(known[best].low):
+            numbers = f"{signed(known[best].rho)} {interval(known[best].low, known[best].high)}"
+            blocks.append(Text(f"Correlation of {MEASURES[best]} with the data: {numbers}."))
+        labels = self.found.classes[:8]
+        rows = [
+            (label, *((int(x), float(x / max(row.sum(), 1))) for x in row[: len(labels)]))
+            for label, row in zip(labels, skill.confusion, strict=False)
+        ]
+        columns = (Column("label", "token"), *(Column(shown(label, 24), "cell") for label in labels))
+        pieces, windows = reading["all_pieces"], self.found.settings["long"] == "windows"
+        long = reading["long_documents" if windows else "truncated_documents"]
+        length = f"{count(long)} of {count(n)} documents ({percent(long / n)})"
+        if not pieces:
+            length = "the model reads whole texts itself; it is unknown whether it truncates any"
+        elif windows:
+            inputs = f"{count(reading['windows'])} inputs in all"
+            length += f" are longer than one input and were read in windows, {inputs}; nothing was truncated"
+        else:
+            lost = f"{count(reading['lost_pieces'])} of {count(pieces)} word pieces"
+            length += f" were truncated, which lost {lost} ({percent(reading['lost_pieces'] / pieces)})"
+        return (*blocks, Table("Documents by label (rows) and prediction", columns, rows), Text(f"Length: {length}."))
+
+    def _data_words(self, label: str) -> Table:
+        """The words that the data shows most reliably to predict a class."""
+        certain = (pl.col("class") == label) & (pl.col("q_value") < 0.05) & (pl.col("effect") > 0)
+        rows = self.found.tokens.filter(certain).sort("posterior_low", "token", descending=[True, False]).head(15)
+        columns = (
+            Column("word", "token"),
+            Column("documents", "count"),
+            Column("posterior difference", "interval"),
+            Column("use", "plain", unit="log-odds"),
+            Column("prediction for it alone", "signed", unit="log-odds"),
+        )
+        cells = _cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
+        return Table(f"Words that predict {shown(label, 40)}", columns, cells)
+
+    def model_card(self) -> str:
+        """A section for a model card, in Markdown: what the model uses, on which evidence."""
+        skill, read = self.found.skill, count(self.found.documents["read"])
+        ends = f"{percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
+        lines = [
+            "## What this model uses",
+            "",
+            f"**{_safe(self.headline(), 600)}**",
+            "",
+            f"Measured with tokensieve {__version__} on {read} documents of {_safe(self.found.name)}: accuracy "
+            f"{percent(skill.accuracy)} (95% CI {ends}, largest class {percent(skill.majority)}). {self._coverage_line()}",
+            "",
+            *[f"- {_safe(sentence, 600)}" for sentence in self.sentences()],
+            "",
+            "| word | evidence for | use (log-odds) | share of all use | predictions changed | posterior difference | data |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for row in self.found.used.head(15).iter_rows(named=True):
+            cells = (
+                _safe(row["token"], 40),
+                _safe(row["class"], 40),
+                f"{plain(row['use'])} {interval(row['use_low'], row['use_high'])}",
+                percent(row["share"]),
+                percent(row["flipped"]),
+                f"{signed(row['posterior_difference'])} {interval(row['posterior_low'], row['posterior_high'])}",
+                row["status"],
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+        return "\n".join([*lines, ""])
 
 
 def _cells(rows: pl.DataFrame, names: str) -> list[tuple[object, ...]]:
@@ -271,151 +415,6 @@ def _cells(rows: pl.DataFrame, names: str) -> list[tuple[object, ...]]:
         tuple(row[name[0]] if len(name) == 1 else tuple(row[part] for part in name) for name in picked)
         for row in rows.iter_rows(named=True)
     ]
-
-
-def _words(rows: pl.DataFrame, title: str) -> tuple[Table, Table]:
-    columns = (
-        Column("word", "token"),
-        Column("data", marks={said: mark for said, mark, _ in _SAID.values()}),
-        Column("evidence for", "token"),
-        Column("use", "interval", unit="log-odds", bar=True),
-        Column("beyond need", "plain", unit="log-odds"),
-        Column("predictions changed", "percent", 0),
-        Column("posterior difference", "interval"),
-        Column("documents", "count"),
-        Column("share of all use", "percent", extra=True),
-        Column("helps the true class", "interval", unit="log-odds", extra=True),
-        Column("q", "chance", extra=True),
-        Column("concentration", "plain", extra=True),
-    )
-    names = (
-        "token said class use/use_low/use_high beyond flipped posterior_difference/posterior_low/posterior_high documents share "
-        "helps/helps_low/helps_high q_value concentration"
-    )
-    said = {str(status): words for status, (words, _, _) in _SAID.items()}
-    cells = _cells(rows.with_columns(said=pl.col("status").replace_strict(said)), names)
-    note = "Each word was removed from documents containing it, and inserted into others if there are few; phrases as a whole."
-    few = (0, 1, 3, 6)  # a terminal is narrow
-    short = [tuple(row[i] for i in few) for row in cells]
-    narrow = Table(title, tuple(columns[i] for i in few), short, only=("terminal",))
-    return narrow, Table(title, columns, cells, note, searchable=True, only=_PAGE)
-
-
-def _forms(found: Diagnosis) -> tuple[Block, ...]:
-    forms, blocks = found.forms, list[Block]()
-    for row in forms.filter("followed").iter_rows(named=True):
-        moved = f"{percent(row['before'], 0)} → {percent(row['after'], 0)}"
-        data = ""
-        if row.get("data_low") is not None:
-            supports = row["data_low"] > row["data_neutral"]
-            data = " The data supports that." if supports else " The data does not show that."
-        line = f"Documents {row['form']} move by {signed(row['mean'])} log-odds towards {shown(row['class'], 40)}"
-        blocks.append(Text(f"{line} ({moved} predicted so).{data}", "warning"))
-    if not blocks:
-        blocks.append(Text("No change in the form of documents changes the odds by a factor of two."))
-    columns = (
-        Column("form"),
-        Column("towards", "token"),
-        Column("mean change", "interval", unit="log-odds", bar=True),
-        Column("predictions changed", "percent", 0),
-        Column("this class before", "percent", 0),
-        Column("and after", "percent", 0),
-    )
-    cells = _cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
-    n = max(forms["documents"].to_list(), default=0)
-    blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=_PAGE))
-    hidden = ", ".join(forms.filter(~pl.col("visible"))["form"])
-    if hidden:
-        blocks.append(Text(f"The tokenizer does not see documents {hidden}: the model reads the same pieces."))
-    return tuple(blocks)
-
-
-def _skill(found: Diagnosis) -> tuple[Block, ...]:
-    skill, reading, n = found.skill, found.reading, found.documents["read"]
-    ends = f"95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
-    facts = (
-        ("accuracy", percent(skill.accuracy), ends),
-        ("largest class", percent(skill.majority), ""),
-        ("AUC", plain(skill.auc), f"95% CI {plain(skill.auc_low)} to {plain(skill.auc_high)}"),
-        ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are below"),
-    )
-    blocks: list[Block] = [Facts(facts)]
-    known = {name: found.correlation[name] for name in MEASURES if name in found.correlation}
-    rho = {name: one.rho if math.isfinite(one.rho) else -2.0 for name, one in known.items()}
-    best = max(rho, key=rho.__getitem__, default="")
-    if best and math.isfinite(known[best].low):
-        numbers = f"{signed(known[best].rho)} {interval(known[best].low, known[best].high)}"
-        blocks.append(Text(f"Correlation of {MEASURES[best]} with the data: {numbers}."))
-    labels = found.classes[:8]
-    rows = [
-        (label, *((int(x), float(x / max(row.sum(), 1))) for x in row[: len(labels)]))
-        for label, row in zip(labels, skill.confusion, strict=False)
-    ]
-    columns = (Column("label", "token"), *(Column(shown(label, 24), "cell") for label in labels))
-    pieces, windows = reading["all_pieces"], found.settings["long"] == "windows"
-    long = reading["long_documents" if windows else "truncated_documents"]
-    length = f"{count(long)} of {count(n)} documents ({percent(long / n)})"
-    if not pieces:
-        length = "the model reads whole texts itself; it is unknown whether it truncates any"
-    elif windows:
-        inputs = f"{count(reading['windows'])} inputs in all"
-        length += f" are longer than one input and were read in windows, {inputs}; nothing was truncated"
-    else:
-        lost = f"{count(reading['lost_pieces'])} of {count(pieces)} word pieces"
-        length += f" were truncated, which lost {lost} ({percent(reading['lost_pieces'] / pieces)})"
-    return (*blocks, Table("Documents by label (rows) and prediction", columns, rows), Text(f"Length: {length}."))
-
-
-def _data_words(found: Diagnosis, label: str) -> Table:
-    """The words that the data shows most reliably to predict a class."""
-    certain = (pl.col("class") == label) & (pl.col("q_value") < 0.05) & (pl.col("effect") > 0)
-    rows = found.tokens.filter(certain).sort("posterior_low", "token", descending=[True, False]).head(15)
-    columns = (
-        Column("word", "token"),
-        Column("documents", "count"),
-        Column("posterior difference", "interval"),
-        Column("use", "plain", unit="log-odds"),
-        Column("prediction for it alone", "signed", unit="log-odds"),
-    )
-    cells = _cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
-    return Table(f"Words that predict {shown(label, 40)}", columns, cells)
-
-
-def quoted(words: Sequence[str]) -> str:
-    """“a”, “b” and “c”."""
-    names = [f"“{shown(word, 40)}”" for word in words]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def model_card(found: Diagnosis) -> str:
-    """A section for a model card, in Markdown: what the model uses, on which evidence."""
-    skill, read = found.skill, count(found.documents["read"])
-    ends = f"{percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
-    lines = [
-        "## What this model uses",
-        "",
-        f"**{_safe(headline(found), 600)}**",
-        "",
-        f"Measured with tokensieve {__version__} on {read} documents of {_safe(found.name)}: accuracy {percent(skill.accuracy)} "
-        f"(95% CI {ends}, largest class {percent(skill.majority)}). {_coverage_line(found)}",
-        "",
-        *[f"- {_safe(sentence, 600)}" for sentence in sentences(found)],
-        "",
-        "| word | evidence for | use (log-odds) | share of all use | predictions changed | posterior difference | data |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in found.used.head(15).iter_rows(named=True):
-        cells = (
-            _safe(row["token"], 40),
-            _safe(row["class"], 40),
-            f"{plain(row['use'])} {interval(row['use_low'], row['use_high'])}",
-            percent(row["share"]),
-            percent(row["flipped"]),
-            f"{signed(row['posterior_difference'])} {interval(row['posterior_low'], row['posterior_high'])}",
-            row["status"],
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
 
 
 def _safe(text: str, length: int = 200) -> str:

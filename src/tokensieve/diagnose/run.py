@@ -19,12 +19,12 @@ from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.forms import FORMS, probe_forms
 from tokensieve.diagnose.effects.measuring import Measured, Use, Work
-from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, Skill, answers_differ
-from tokensieve.diagnose.judgement.status import Status, judge, passages_of
+from tokensieve.diagnose.judgement.agreement import Evidence, Learning, Parts, Skill
+from tokensieve.diagnose.judgement.status import Status, judge
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.loading import check_weights, untrained_twin
-from tokensieve.diagnose.subjects.recognise import OutputKind, Outputs, RecognisedModel, TextSubject
+from tokensieve.diagnose.subjects.recognise import Outputs, RecognisedModel, TextSubject
 from tokensieve.diagnose.subjects.windows import SPLITTER, Frame, PieceSubject, Windows
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
@@ -164,7 +164,7 @@ class OpenModel:
         """The model on the documents, for as long as it is measured; arguments as of `diagnose_corpus`."""
         known, part = RecognisedModel.of(model, tokenizer, classes), corpus.test or corpus
         outputs = Outputs.match(part.classes, known.names, mapping, known.kind)
-        if part.pairs is not None and (outputs.order is None or outputs.kind is not OutputKind.SINGLE):
+        if part.pairs is not None and (outputs.order is None or outputs.kind != "single"):
             raise InputError(
                 f"preference pairs need a model with a single output, a reward; this one has {len(known.names)}"
             )
@@ -286,7 +286,7 @@ def _measure(opened: OpenModel, work: Work, settings: DiagnoseSettings, model_na
     answers, offset = np.asarray(outputs.answers(logits)), np.zeros(n)
     if sample.partner is not None:
         offset = answers[sample.partner, 0]
-    elif outputs.kind is OutputKind.SINGLE:
+    elif outputs.kind == "single":
         offset = np.full(n, np.quantile(answers[:, 0], 1 - float(np.mean(sample.labels == 1))))
     measured.measure(outputs, offset[subject.documents])
     screened = np.flatnonzero(~sample.frequent)
@@ -356,8 +356,7 @@ def _judge(
     documents, rare = measured.subject.documents, np.flatnonzero(~sample.frequent)
     labels, groups, pairs = sample.labels[documents], sample.groups[sample.read], sample.partner is not None
     use = trials.use(measured, first, labels)
-    differ = answers_differ(measured.answers, None if twin is None else twin.answers)
-    uses = judge(measured, use, trials, found, _needed_weights(sample.counts), differ)
+    uses = judge(measured, use, trials, found, _needed_weights(sample.counts), measured.answers_differ(twin))
     # the words confirmed were removed; of others what was measured this way
     others = ~np.isin(measured.types[measured.chosen], trials.words)
     chosen, lost = np.r_[measured.chosen[others], trials.chosen], np.vstack([measured.lost[others], trials.lost])
@@ -392,7 +391,9 @@ def _judge(
         "tokens": _table(found, evidence, parts, measured.value, removals, use, uses),
         "uses": uses,
         "learning": learning,
-        "passages": passages_of(measured, sample, found.classes, uses),
+        "passages": measured.passages(
+            sample, uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3].to_list()
+        ),
     }
 
 

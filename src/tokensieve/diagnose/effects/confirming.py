@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from tokensieve.diagnose.effects.measuring import Measured, Use, use_of
+from tokensieve.diagnose.effects.measuring import Measured, Use
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
@@ -112,11 +112,11 @@ class Trials:
             size, mean, flipped, helps = (np.bincount(at, np.nan_to_num(x)) / np.bincount(at) for x in columns)
             # the size is averaged, since use is a mean of sizes; the sign is that of the mean
             types, effect = key[:, 0], np.where(mean < 0, -size, size)
-        own = use_of(types, effect, flipped, helps, S)
+        own = Measured.use_of(types, effect, flipped, helps, S)
         having = measured.answers[self.windows] + self.gained
         towards = having.argmax(axis=1) if having.shape[1] > 1 else np.zeros(len(having), dtype=np.int64)
         gain, nothing = self.gained[np.arange(len(having)), towards], np.zeros(len(having))
-        second = combined_use(own, use_of(self.types, gain, nothing, nothing, S))
+        second = self.combined_use(own, Measured.use_of(self.types, gain, nothing, nothing, S))
         good = self.words[second["inputs"][self.words] >= FEWEST]
         out = {name: column.copy() for name, column in first.items()}
         for name in set(out) - {"share"}:
@@ -138,26 +138,24 @@ class Trials:
         half = float(stats.t.isf(0.025, max(n - 1, 1))) * float(means.std(ddof=1 if n > 1 else 0)) / float(np.sqrt(n))
         return middle, middle - half, middle + half
 
-
-def combined_use(own: Use, put: Use) -> Use:
-    """Use by removing words from their own inputs and by putting them into others (module formula); all other numbers are those of
-    a word's own inputs, if it has any.
-    """
-    u, v, n, m = own["use"], put["use"], own["inputs"], put["inputs"]
-    both, alone = (n >= FEWEST) & (n < FIRST) & (m >= FEWEST), (n < FEWEST) & (m >= FEWEST)
-    s_u, s_v = (
-        np.maximum(x["use_error"] ** 2, (1e-9 * np.abs(x["use"])) ** 2 + 1e-300)  # never zero
-        for x in (own, put)
-    )
-    beyond = ((u - v) ** 2 - s_u - s_v)[(n >= FEWEST) & (m >= FEWEST)]
-    tau = max(float(beyond.mean()), 0.0) if len(beyond) else 0.0
-    weight, other = 1 / s_u, 1 / (s_v + tau)
-    use = np.where(both, (weight * u + other * v) / (weight + other), np.where(alone, v, u))
-    half = stats.t.isf(0.025, np.maximum(n + m - 1, 1)) / np.sqrt(weight + other)
-    low = np.where(both, np.maximum(use - half, 0.0), np.where(alone, put["use_low"], own["use_low"]))
-    high = np.where(both, use + half, np.where(alone, put["use_high"], own["use_high"]))
-    mean = np.where(alone, put["mean"], own["mean"])
-    return own | {"inputs": n + m, "mean": mean, "use": use, "use_low": low, "use_high": high}
+    @staticmethod
+    def combined_use(own: Use, put: Use) -> Use:
+        """Use by removing words and by inserting them (module formula); other numbers are those of a word's own inputs, if any."""
+        u, v, n, m = own["use"], put["use"], own["inputs"], put["inputs"]
+        both, alone = (n >= FEWEST) & (n < FIRST) & (m >= FEWEST), (n < FEWEST) & (m >= FEWEST)
+        s_u, s_v = (
+            np.maximum(x["use_error"] ** 2, (1e-9 * np.abs(x["use"])) ** 2 + 1e-300)  # never zero
+            for x in (own, put)
+        )
+        beyond = ((u - v) ** 2 - s_u - s_v)[(n >= FEWEST) & (m >= FEWEST)]
+        tau = max(float(beyond.mean()), 0.0) if len(beyond) else 0.0
+        weight, other = 1 / s_u, 1 / (s_v + tau)
+        use = np.where(both, (weight * u + other * v) / (weight + other), np.where(alone, v, u))
+        half = stats.t.isf(0.025, np.maximum(n + m - 1, 1)) / np.sqrt(weight + other)
+        low = np.where(both, np.maximum(use - half, 0.0), np.where(alone, put["use_low"], own["use_low"]))
+        high = np.where(both, use + half, np.where(alone, put["use_high"], own["use_high"]))
+        mean = np.where(alone, put["mean"], own["mean"])
+        return own | {"inputs": n + m, "mean": mean, "use": use, "use_low": low, "use_high": high}
 
 
 def _repeat(measured: Measured, trials: Trials, words: Ints, inputs: int, together: dict[int, Ints]) -> None:
@@ -192,7 +190,7 @@ def _wide(measured: Measured, trials: Trials, share: Floats, inputs: int) -> Int
     change = np.nan_to_num(np.vstack([trials.lost, trials.gained]))
     size, nothing = np.abs(change).max(axis=1, initial=0.0), np.zeros(len(change))
     # the mean with its interval is that of "helps", which has a sign
-    use = use_of(types, size, nothing, change[:, 0] if change.shape[1] == 1 else size, S)
+    use = Measured.use_of(types, size, nothing, change[:, 0] if change.shape[1] == 1 else size, S)
     own, held = np.bincount(mine, minlength=S)[words], np.bincount(measured.types, minlength=S)[words]
     more = (own >= min(inputs, FIRST)) & (held > own) | (held < FIRST)
     went_on = own + np.bincount(trials.types, minlength=S)[words] >= inputs

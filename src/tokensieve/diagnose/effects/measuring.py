@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +35,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tokensieve import checkpoint
+from tokensieve.blocks import Passage
+from tokensieve.diagnose.subjects.documents import Sample
 from tokensieve.diagnose.subjects.recognise import Outputs, TextSubject
-from tokensieve.diagnose.subjects.windows import PieceSubject
+from tokensieve.diagnose.subjects.windows import SEPARATOR, PieceSubject
+from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
 from tokensieve.progress import Progress
@@ -218,22 +221,55 @@ class Measured:
         self.work.batches(stage, self.subject.lengths[windows], step)
         return gained
 
-    def confidence(self) -> tuple[Ints, Floats]:
-        """Inputs that hold all of their document, and how far each answer is from another class's."""
+    def answers_differ(self, untrained: Measured | None) -> bool:
+        """Whether answers differ from document to document by three times as much as those of an untrained model do."""
+        # answers (log-odds) of an untrained model are taken to differ by 0.005 at least
+        usual = 0.05 if untrained is None else max(0.005, float(untrained.answers.std(axis=0).mean()))
+        return float(self.answers.std(axis=0).mean()) > 3.0 * usual
+
+    def most_confident(self, labels: Ints, words: Mapping[str, int] | None = None) -> dict[int, str]:
+        """Inputs, whole documents each, that are predicted wrongly and correctly with most confidence, then one that contains each
+        of some words (word → type); with the reason for each.
+        """
         f, documents = self.decisive, self.subject.documents
         top = np.sort(f, axis=1)
         confidence = np.abs(f[:, 0]) if f.shape[1] == 1 else top[:, -1] - top[:, -2]
-        return np.flatnonzero(np.bincount(documents)[documents] == 1), np.asarray(confidence)
-
-    def most_confident(self, labels: Ints) -> dict[int, str]:
-        """Inputs, whole documents each, that are predicted wrongly and correctly with most confidence, and which of both."""
-        whole, confidence = self.confidence()
-        right = decide(self.decisive) == labels[self.subject.documents]
+        whole, right = np.bincount(documents)[documents] == 1, decide(f) == labels[documents]
+        kinds = [("wrong and confident", ~right, 2), ("correct and confident", right, 2)]
+        for word, s in (words or {}).items():
+            held = np.isin(np.arange(len(f)), self.windows[self.types == s])
+            kinds.append((f"contains “{shown(word, 30)}”", held, 1))
         picked: dict[int, str] = {}
-        for why, kept in (("wrong and confident", ~right), ("correct and confident", right)):
-            some = whole[kept[whole]]
-            picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:2]}
+        for why, kept, most in kinds:
+            some = np.flatnonzero(whole & kept)
+            picked |= {int(w): why for w in some[np.argsort(-confidence[some], kind="stable")][:most]}
         return picked
+
+    def passages(self, sample: Sample, unsupported: Sequence[str]) -> list[Passage]:
+        """The documents of `most_confident` with the effect of each of their words, for people to read."""
+        predicted, out, classes = decide(self.decisive), [], sample.corpus.classes
+        words = {word: sample.words.index(word) for word in unsupported}
+        for w, why in self.most_confident(sample.labels, words).items():
+            here, k = self.windows == w, int(self.subject.documents[w])
+            # effects are towards the class predicted; the smallest are not shown
+            sign = -1.0 if self.answers.shape[1] == 1 and predicted[w] == 0 else 1.0
+            effects = np.nan_to_num(sign * self.effect[here])
+            effects = np.where(np.abs(effects) > 0.05 * np.abs(effects).max(initial=0.0), effects, 0.0)
+            of_type = {sample.words[s]: float(x) for s, x in zip(self.types[here], effects, strict=True)}
+            text, at = str(sample.texts[k]), 0
+            pieces: list[tuple[str, float]] = []
+            for start, end, word in sample.splitter.spans(text):
+                if start > 1_600:  # characters
+                    text = f"{text[:at]} […]"
+                    break
+                pieces += [(text[at:start], 0.0), (text[start:end], of_type.get(word, 0.0))]
+                at = end
+            pieces.append((text[at:], 0.0))
+            joined = tuple((piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece)
+            note = f"Predicted {shown(classes[int(predicted[w])], 40)}: {why}."
+            row = int(sample.corpus.rows[sample.read[k]])
+            out.append(Passage(joined, classes[int(sample.labels[k])], row, note))
+        return out
 
     def choose(self, words: Ints, per_word: int | Ints, apart: Ints | None = None) -> Ints:
         """Some pairs of some words, at random, ascending: so many of each at most, or of each word type, but none of `apart`."""
@@ -275,47 +311,47 @@ class Measured:
             top = np.sort(self.decisive, axis=1)
             flipped, helping = effect * H / (H - 1) > (top[:, -1] - top[:, -2])[w], labels[w] == self.heads[w]
         helps = np.where(helping, effect, -effect)
-        return use_of(self.types, effect, flipped.astype(float), helps, len(self.value))
+        return self.use_of(self.types, effect, flipped.astype(float), helps, len(self.value))
 
+    @staticmethod
+    def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
+        """The module's formulas, from one row per (word, input) pair: its word, e_X (nan does not count), whether the prediction
+        changes, and h_X, each of shape (m,).
+        """
+        there = np.isfinite(effect)
+        types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
+        n, size = np.bincount(types, minlength=n_types), np.abs(effect)
+        some, root = np.where(n > 0, n, np.nan), np.sqrt(np.maximum(n, 1))
 
-def use_of(types: Ints, effect: Floats, flipped: Floats, helps: Floats, n_types: int) -> Use:
-    """The module's formulas, from one row per (word, input) pair: its word, e_X (nan does not count), whether the prediction
-    changes, and h_X, each of shape (m,).
-    """
-    there = np.isfinite(effect)
-    types, effect, flipped, helps = types[there], effect[there], flipped[there], helps[there]
-    n, size = np.bincount(types, minlength=n_types), np.abs(effect)
-    some, root = np.where(n > 0, n, np.nan), np.sqrt(np.maximum(n, 1))
+        def total(x: Floats) -> Floats:
+            return np.bincount(types, x, n_types).astype(np.float64)
 
-    def total(x: Floats) -> Floats:
-        return np.bincount(types, x, n_types).astype(np.float64)
+        def spread(x: Floats, middle: Floats) -> Floats:
+            return np.sqrt(total((x - middle[types]) ** 2) / np.maximum(n - 1, 1))
 
-    def spread(x: Floats, middle: Floats) -> Floats:
-        return np.sqrt(total((x - middle[types]) ** 2) / np.maximum(n - 1, 1))
-
-    sums, squares = total(size), total(size**2)
-    middle, helping = sums / some, total(helps) / some
-    # skewness corrected for the size of the sample; at least zero, since sizes have no other
-    m2, m3 = (total((size - middle[types]) ** i) / np.maximum(n, 1) for i in (2, 3))
-    correction = np.where(n > 2, np.sqrt(n * np.maximum(n - 1.0, 1)) / np.maximum(n - 2, 1), 1.0)
-    alike = m2 <= (1e-9 * np.nan_to_num(middle)) ** 2 + 1e-200  # all values are the same
-    skewness = np.where(alike, 0.0, np.maximum(correction * m3 / np.where(alike, 1.0, m2) ** 1.5, 0.0))
-    low, high = mean_interval(n, middle, spread(size, middle), skewness)
-    half = np.where(n > 1, stats.t.isf(0.025, np.maximum(n - 1, 1)) * spread(helps, helping), np.inf) / root
-    return {
-        "inputs": n.astype(np.float64),
-        "mean": total(effect) / some,
-        "use": middle,
-        "use_error": spread(size, middle) / root,
-        "use_low": np.maximum(low, 0.0),
-        "use_high": high,
-        "share": sums / max(float(sums.sum()), 1e-300),
-        "flipped": total(flipped) / some,
-        "concentration": 1 - sums**2 / np.where(squares > 0, some * squares, np.nan),
-        "helps": helping,
-        "helps_low": helping - half,
-        "helps_high": helping + half,
-    }
+        sums, squares = total(size), total(size**2)
+        middle, helping = sums / some, total(helps) / some
+        # skewness corrected for the size of the sample; at least zero, since sizes have no other
+        m2, m3 = (total((size - middle[types]) ** i) / np.maximum(n, 1) for i in (2, 3))
+        correction = np.where(n > 2, np.sqrt(n * np.maximum(n - 1.0, 1)) / np.maximum(n - 2, 1), 1.0)
+        alike = m2 <= (1e-9 * np.nan_to_num(middle)) ** 2 + 1e-200  # all values are the same
+        skewness = np.where(alike, 0.0, np.maximum(correction * m3 / np.where(alike, 1.0, m2) ** 1.5, 0.0))
+        low, high = mean_interval(n, middle, spread(size, middle), skewness)
+        half = np.where(n > 1, stats.t.isf(0.025, np.maximum(n - 1, 1)) * spread(helps, helping), np.inf) / root
+        return {
+            "inputs": n.astype(np.float64),
+            "mean": total(effect) / some,
+            "use": middle,
+            "use_error": spread(size, middle) / root,
+            "use_low": np.maximum(low, 0.0),
+            "use_high": high,
+            "share": sums / max(float(sums.sum()), 1e-300),
+            "flipped": total(flipped) / some,
+            "concentration": 1 - sums**2 / np.where(squares > 0, some * squares, np.nan),
+            "helps": helping,
+            "helps_low": helping - half,
+            "helps_high": helping + half,
+        }
 
 
 def mean_interval(n: Ints, mean: Floats, spread: Floats, skewness: Floats) -> tuple[Floats, Floats]:

@@ -69,15 +69,30 @@ class Correlation:
     high: float
     error: float
 
-    def above(self, other: Correlation) -> bool:
-        """Whether it is larger at the 5 % level (two-sided), the two taken as independent."""
-        gap = _fisher(self.rho) - _fisher(other.rho)
-        return bool(gap > Z95 * math.hypot(self.error, other.error))
+    @classmethod
+    def of(cls, whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
+        """Of importance, shape (|S|, H), and a measure, shape (|S|, H), or (|S|,) for one that has no sign; of all documents, and
+        without each group.
+        """
+        there = np.isfinite(measure)
+        rho, types = _pearson(whole, measure, there), int(there.sum())
+        parts = zip(left, measures, strict=True)  # a word of one group alone has no number without it
+        z = np.array([_fisher(_pearson(i, m, there & np.isfinite(m))) for i, m in parts])
+        if types < 5 or not np.isfinite(rho) or not np.isfinite(z).all():
+            return cls(rho, math.nan, math.nan, math.nan)
+        variance = 1 / (types - 3) + (len(z) - 1) / len(z) * float(np.sum((z - z.mean()) ** 2))
+        error, centre = math.sqrt(variance), _fisher(rho)
+        return cls(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
 
     def stands_out(self, by_chance: tuple[float, float] | None, untrained: Correlation | None) -> bool:
-        """Whether it is above zero, above what shuffled labels reach, and above the untrained model's."""
-        beyond = self.low > 0 and self.rho > (by_chance or (0.0, 0.0))[1]
-        return beyond and (untrained is None or not math.isfinite(untrained.rho) or self.above(untrained))
+        """Whether it is above zero, above what shuffled labels reach, and above the untrained model's at the 5 % level (two-sided,
+        the two taken as independent).
+        """
+        if self.low <= 0 or self.rho <= (by_chance or (0.0, 0.0))[1]:
+            return False
+        if untrained is None or not math.isfinite(untrained.rho):
+            return True
+        return _fisher(self.rho) - _fisher(untrained.rho) > Z95 * math.hypot(self.error, untrained.error)
 
 
 class Evidence:
@@ -154,7 +169,7 @@ class Evidence:
     def correlations(self, parts: Parts) -> dict[str, Correlation]:
         """Every measure against importance: value, gradient, deletion, attention (rolled out) and attention of each layer."""
         return {
-            f"{name}_importance": correlate(self.whole, self.left, whole, left)
+            f"{name}_importance": Correlation.of(self.whole, self.left, whole, left)
             for name, (whole, left) in parts.items()
             if np.isfinite(whole).any()
         }
@@ -180,7 +195,7 @@ class Evidence:
         flat = documents.astype(np.float64)
         kinds = {"value": np.repeat(flat[:, None], self.whole.shape[1], axis=1), "attention": flat}
         n = len(self.left)
-        return {f"{name}_importance": correlate(self.whole, self.left, x, [x] * n) for name, x in kinds.items()}
+        return {f"{name}_importance": Correlation.of(self.whole, self.left, x, [x] * n) for name, x in kinds.items()}
 
 
 def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -> Floats:
@@ -193,22 +208,6 @@ def _importance(class_count: Floats, squares: Floats, class_documents: Floats) -
     effective = (count[:, 0] ** 2 / np.where(squares > 0, squares, 1.0))[:, None]
     out = balanced * effective / (effective + Z95**2)
     return np.asarray(out[:, 1:] if class_count.shape[1] == 2 else out)
-
-
-def correlate(whole: Floats, left: Sequence[Floats], measure: Floats, measures: Sequence[Floats]) -> Correlation:
-    """ρ with its interval, of importance, shape (|S|, H), and a measure, shape (|S|, H), or (|S|,) for one that has no sign; of all
-    documents and without each group.
-    """
-    there = np.isfinite(measure)
-    rho = _pearson(whole, measure, there)
-    parts = zip(left, measures, strict=True)  # a word of one group alone has no number without it
-    z = np.array([_fisher(_pearson(i, m, there & np.isfinite(m))) for i, m in parts])
-    types = int(there.sum())
-    if types < 5 or not np.isfinite(rho) or not np.isfinite(z).all():
-        return Correlation(rho, math.nan, math.nan, math.nan)
-    variance = 1 / (types - 3) + (len(z) - 1) / len(z) * float(np.sum((z - z.mean()) ** 2))
-    error, centre = math.sqrt(variance), _fisher(rho)
-    return Correlation(rho, math.tanh(centre - Z95 * error), math.tanh(centre + Z95 * error), error)
 
 
 def _pearson(importance: Floats, measure: Floats, there: NDArray[np.bool_]) -> float:
@@ -356,11 +355,3 @@ class Learning(StrEnum):
         if not skill.above_chance or not (passed or skill.removal[1] > 0 or helps):
             return cls.NOT_SHOWN
         return cls.LEARNED if skill.auc > skill.auc_random else cls.BARELY
-
-
-def answers_differ(answers: Floats, untrained: Floats | None) -> bool:
-    """Whether answers differ from document to document by three times as much as those of an untrained model do."""
-    spread = float(answers.std(axis=0).mean())
-    # answers (log-odds) of an untrained model are taken to differ by 0.005 at least
-    usual = 0.05 if untrained is None else max(0.005, float(untrained.std(axis=0).mean()))
-    return spread > 3.0 * usual

@@ -29,15 +29,10 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from tokensieve.blocks import Passage
 from tokensieve.diagnose.effects.confirming import FEWEST, Trials
 from tokensieve.diagnose.effects.measuring import Measured, Use, holm
-from tokensieve.diagnose.subjects.documents import Sample
-from tokensieve.diagnose.subjects.windows import SEPARATOR
-from tokensieve.escape import shown
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.attention import decide
 from tokensieve.text.counts import Floats, Ints
 
 _LEAST = 0.25  # of a typical word: use that is shown is above this
@@ -166,38 +161,3 @@ def _typical_use(measured: Measured, use: Use, found: Importance, words: Ints, m
     typical = float(np.sqrt(np.mean(size**2))) if len(size) else 0.0
     least = 0.1 * float(measured.answers.std(axis=0).mean())
     return max(typical, least, 1e-12), max(slope, 0.0)
-
-
-def passages_of(measured: Measured, sample: Sample, classes: tuple[str, ...], uses: pl.DataFrame) -> list[Passage]:
-    """Documents predicted correctly and wrongly with most confidence, and some that contain the words most used without support,
-    with the effect of each of their words, for people to read.
-    """
-    documents, picked = measured.subject.documents, measured.most_confident(sample.labels)
-    predicted, (whole, confidence) = decide(measured.decisive), measured.confidence()
-    for token in uses.filter(pl.col("status") == str(Status.UNSUPPORTED))["token"][:3]:
-        of_word = measured.windows[measured.types == sample.words.index(token)]
-        of_word = of_word[np.isin(of_word, whole)]
-        first = of_word[np.argsort(-confidence[of_word], kind="stable")][:1]
-        picked |= {int(w): f"contains “{shown(token, 30)}”" for w in first}
-    out = []
-    for w, why in picked.items():
-        here, k = measured.windows == w, int(documents[w])
-        # effects are towards the class predicted; the smallest are not shown
-        sign = -1.0 if measured.answers.shape[1] == 1 and predicted[w] == 0 else 1.0
-        effects = np.nan_to_num(sign * measured.effect[here])
-        effects = np.where(np.abs(effects) > 0.05 * np.abs(effects).max(initial=0.0), effects, 0.0)
-        of_type = {sample.words[s]: float(x) for s, x in zip(measured.types[here], effects, strict=True)}
-        text, at = str(sample.texts[k]), 0
-        pieces: list[tuple[str, float]] = []
-        for start, end, word in sample.splitter.spans(text):
-            if start > 1_600:  # characters
-                text = f"{text[:at]} […]"
-                break
-            pieces += [(text[at:start], 0.0), (text[start:end], of_type.get(word, 0.0))]
-            at = end
-        pieces.append((text[at:], 0.0))
-        note = f"Predicted {shown(classes[int(predicted[w])], 40)}: {why}."
-        joined = [(piece.replace(SEPARATOR, " ⏐ "), effect) for piece, effect in pieces if piece]
-        row = int(sample.corpus.rows[sample.read[k]])
-        out.append(Passage(tuple(joined), classes[int(sample.labels[k])], row, note))
-    return out

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from shlex import quote
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -21,33 +20,26 @@ from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.table import label_name, listed
 from tokensieve.text.tokenizers import Tokenizer
 
+_Kind = Literal["softmax", "sigmoid", "rest", "single"]
 _CERTAIN = 1e-6  # p-value below which another order is taken to be the right one
-
-
-class OutputKind(StrEnum):
-    """How logits z of the classes, in the data's order, become the **answer** f:
-
-        SOFTMAX   z_1 − z_0 for two classes (H = 1), z_k − mean_j z_j for K (H = K)
-        SIGMOID   the same for two classes, z_k for K: each output is a yes or no of its own (multi-label heads)
-        REST      ±z of the one output that is a class, the other class being "not that" (H = 1)
-        SINGLE    z of the only output: a reward, a regression, the margin of a linear classifier (H = 1)
-
-    in every case larger for the class it is about, and with two classes above zero (SINGLE: above a threshold) for the second.
-    """
-
-    SOFTMAX = "softmax"
-    SIGMOID = "sigmoid"
-    REST = "rest"
-    SINGLE = "single"
 
 
 @dataclass(frozen=True)
 class Outputs:
     """Which of the model's `width` outputs is which of so many `classes`, and how answers are made of them.
 
+    The logits z of the classes, in the data's order, become the **answer** f by its kind:
+
+        softmax   z_1 − z_0 for two classes (H = 1), z_k − mean_j z_j for K (H = K)
+        sigmoid   the same for two classes, z_k for K: each output is a yes or no of its own (multi-label heads)
+        rest      ±z of the one output that is a class, the other class being "not that" (H = 1)
+        single    z of the only output: a reward, a regression, the margin of a linear classifier (H = 1)
+
+    It is larger for the class it is about, and with two classes above zero (single: above a threshold) for the second.
+
     Attributes:
-        order: output of each class, shape (K,); of REST and SINGLE the one output; None if only the predictions can tell.
-        sign: −1 if the output of REST is about the first class.
+        order: output of each class, shape (K,); of rest and single the one output; None if only the predictions can tell.
+        sign: −1 if the output of rest is about the first class.
         named: whether the names of outputs and classes are equal: then contradicting predictions are a warning, not an error.
         note: how outputs were matched; empty if names are equal.
         warning: that another order fits the predictions far better.
@@ -56,7 +48,7 @@ class Outputs:
     order: tuple[int, ...] | None
     width: int
     classes: int
-    kind: OutputKind = OutputKind.SOFTMAX
+    kind: _Kind = "softmax"
     sign: int = 1
     names: tuple[str, ...] = ()
     named: bool = False
@@ -71,12 +63,12 @@ class Outputs:
     def answers(self, z: Any) -> Any:
         """Logits, shape (n, M), NumPy or PyTorch → answers, shape (n, H)."""
         order = list(self.order or range(self.classes))
-        if self.kind in (OutputKind.REST, OutputKind.SINGLE):
+        if self.kind in ("rest", "single"):
             return self.sign * z[:, order[:1]]
         z = z[:, order]
         if self.classes == 2:
             return z[:, 1:] - z[:, :1]
-        return z if self.kind is OutputKind.SIGMOID else z - z.mean(axis=1, keepdims=True)
+        return z if self.kind == "sigmoid" else z - z.mean(axis=1, keepdims=True)
 
     @classmethod
     def match(
@@ -84,7 +76,7 @@ class Outputs:
         classes: Sequence[str],
         names: Sequence[str],
         asked: Mapping[str, str] | None = None,
-        kind: OutputKind = OutputKind.SOFTMAX,
+        kind: _Kind = "softmax",
     ) -> Outputs:
         """Match the data's K classes with the model's M outputs: as asked, else by name (without case), else by number.
 
@@ -92,7 +84,7 @@ class Outputs:
             classes: the data's classes.
             names: of the outputs in index order (the model's `id2label`).
             asked: class → output name or number.
-            kind: SIGMOID if each output is a yes or no of its own; a single output is SINGLE.
+            kind: sigmoid if each output is a yes or no of its own; a single output is always single.
 
         Raises:
             InputError: the data has more classes than the model has outputs, or what was asked names no output, or one twice.
@@ -106,14 +98,14 @@ class Outputs:
                     "two with --group NEW=OLD,OLD or --drop OLD"
                 )
             note = f"the model's single output is taken to be larger for {classes[1]!r}"
-            return cls((0,), 1, 2, OutputKind.SINGLE, names=names, named=True, note=note)
+            return cls((0,), 1, 2, "single", names=names, named=True, note=note)
         if asked:
             given = {label_name(name): str(output) for name, output in asked.items()}
             places = {**{str(i): i for i in range(M)}, **{name: i for i, name in enumerate(names)}}
             order = [places.get(given.get(name, "")) for name in classes]
             whole = [place for place in order if place is not None]
-            if K == 2 and len(given) == len(whole) == 1 and kind is OutputKind.SIGMOID:
-                return cls((whole[0],), M, 2, OutputKind.REST, 1 if order[1] is not None else -1, names)
+            if K == 2 and len(given) == len(whole) == 1 and kind == "sigmoid":
+                return cls((whole[0],), M, 2, "rest", 1 if order[1] is not None else -1, names)
             if set(given) != set(classes) or len(set(whole)) != K:
                 raise InputError(
                     f"{have}: --map must name each class once, as CLASS=OUTPUT, and each output at most once"
@@ -126,9 +118,9 @@ class Outputs:
                 unused = listed([name for i, name in enumerate(names) if i not in found]) if M > K else ""
                 note = f"only the outputs for the data's classes are compared; unused: {unused}" if unused else ""
                 return cls(tuple(found), M, K, kind, names=names, named=True, note=note)
-            if len(found) == 1 and K == 2 and kind is OutputKind.SIGMOID:
+            if len(found) == 1 and K == 2 and kind == "sigmoid":
                 note = f"the output {names[found[0]]!r} is read as a yes or no"
-                return cls((found[0],), M, 2, OutputKind.REST, 1 if mine[1] in folded else -1, names, True, note)
+                return cls((found[0],), M, 2, "rest", 1 if mine[1] in folded else -1, names, True, note)
         if M < K:
             raise InputError(f"{have}: bring the data to {M} classes with --group NEW=OLD,OLD or --drop OLD")
         in_order = cls(tuple(range(K)), M, K, kind, names=names)
@@ -152,11 +144,11 @@ class Outputs:
         Raises:
             InputError: names do not tell, or another order is right far more often; with the `--map` that the predictions support.
         """
-        if self.order is not None and self.kind in (OutputKind.REST, OutputKind.SINGLE):
+        if self.order is not None and self.kind in ("rest", "single"):
             f = self.answers(logits)[:, 0]
             if mannwhitneyu(f[labels == 1], f[labels == 0], alternative="less").pvalue >= _CERTAIN:
                 return self
-            if self.kind is OutputKind.SINGLE:
+            if self.kind == "single":
                 note = f"the model's single output is larger for {classes[0]!r}: its sign is turned"
                 return replace(self, sign=-1, note=note)
             return replace(self, note=f"{self.note}; it is larger for the other class".lstrip("; "))
@@ -204,7 +196,7 @@ class RecognisedModel:
 
     family: str
     names: tuple[str, ...]
-    kind: OutputKind = OutputKind.SOFTMAX
+    kind: _Kind = "softmax"
     module: Any = None
     tokenizer: Any = None
     reader: Any = None
@@ -259,7 +251,8 @@ class RecognisedModel:
 def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     import torch
 
-    config, kind, notes = model.config, OutputKind.SOFTMAX, []
+    config, notes = model.config, []
+    kind: _Kind = "softmax"
     names = tuple(str(config.id2label[i]) for i in range(int(config.num_labels)))
     if hasattr(model, "names"):  # LabelWords
         names = tuple(model.names)
@@ -271,7 +264,7 @@ def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
     if tokenizer is None:
         raise InputError(f"{family} needs its tokenizer: give both, diagnose(model, tokenizer, texts, labels)")
     if getattr(config, "problem_type", None) == "multi_label_classification":
-        kind = OutputKind.SIGMOID
+        kind = "sigmoid"
         notes.append("each output is a yes or no of its own (multi_label_classification): answers are read one by one")
     dtype = next(model.parameters()).dtype
     if dtype in (torch.float16, torch.bfloat16):

@@ -1,0 +1,11 @@
+"""Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
+
+from .callback import DiagnoseCallback as DiagnoseCallback
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
+from .diagnosis import Diagnosis as Diagnosis
+from .run import diagnose as diagnose
+from .run import diagnose_corpus as diagnose_corpus
+from .settings import DiagnoseSettings as DiagnoseSettings
+from .subjects.loading import load as load
+from .subjects.reader import LabelWords as LabelWords
