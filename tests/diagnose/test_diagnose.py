@@ -238,7 +238,7 @@ def test_a_trained_model_is_told_from_an_untrained_one(found: Diagnosis, reviews
     assert "This model has learned to predict the label" in DiagnosisReport(found).sentences()[0]
     for name in ("value_importance", "gradient_importance", "attention_importance"):
         one, other = found.correlation[name], found.agreement["untrained"][name]
-        assert one.low > 0 and one.above(other) and other.low < 0.1 < one.rho, name
+        assert one.low > 0 and one.stands_out(None, other) and other.low < 0.1 < one.rho, name
     assert (found.documents["all"], found.documents["read"]) == (400, 400) and found.reading["truncated_documents"] == 0
     strong = found.tokens.filter(pl.col("token").is_in(["wonderful", "terrible"]), pl.col("class") == "1")
     assert set(strong["quadrant"]) == {"carries the label, attended"}
