@@ -357,6 +357,32 @@ def test_data_whose_selection_kept_changing_in_the_prediction_of_0_2() -> None:
         assert scores[-1] - scores[-2] >= 1 - 1e-6
 
 
+def test_a_prediction_begins_later_on_a_long_curve_whose_gaps_settle_late() -> None:
+    """Large values leave weak forces: at log t = 36 a gap still grows at its own pace, and only later starts decide."""
+    held = [[0, 1, 0, 0, 0], [1, 0, 1, 1, 0], [0, 1, 1, 1, 1], [0, 0, 1, 0, 0]]
+    E = np.array(
+        [
+            [-0.4, -0.4, -0.1, 0.4],
+            [-0.8, 1.4, -0.5, 0.6],
+            [-0.1, -1.5, -0.3, 0.1],
+            [2.1, 2.0, 0.3, 0.2],
+            [0, 0.6, -0.5, -1],
+        ]
+    )
+    w = np.array([48.8, -16.2, -42.5, 8.5, 12.4])
+    limit = limit_of(Counts.from_matrix(held, [0, 1, 0, 1]), E, w, np.zeros(4), max_norm=1e4)
+    assert limit.fate == "diverges, Theorem 4.3" and limit.flow.log_time[-1] > 1000
+    assert limit.compared[0] > 60 and limit.compared[2] < 1e-3
+
+
+def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> None:
+    """Without ties, a step multiplies log t: the next point of the curve was beyond where the comparison ended."""
+    held = [[0, 1, 0, 1], [1, 1, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
+    E, w = np.array([[-0.8, 2.0], [0.0, -0.3], [0.4, -0.1], [-1.1, -0.5]]), np.array([1.0, 9.5, 1.6, 2.9])
+    limit = limit_of(Counts.from_matrix(held, [1, 0, 0, 0]), E, w, np.zeros(2), max_norm=1e4)
+    assert limit.fate == "diverges, Theorem 4.3" and limit.compared[2] < 1e-3
+
+
 @pytest.mark.slow
 def test_most_random_data_are_decided() -> None:
     fates = []

@@ -318,7 +318,8 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
         start = min(last - _KEPT, latest)
         row = min(max(int(np.searchsorted(flow.log_time, start)), 1), len(flow.log_time) - 2)
         prediction = _Prediction(land, flow.coordinates[row], float(flow.log_time[row]))
-        until = min(last, 4 * start)
+        # Steps of a flow without ties grow with log t, so that the next few may lie beyond that.
+        until = min(last, max(4 * start, float(flow.log_time[min(row + 5, len(flow.log_time) - 1)])))
         prediction.extend(until, deadline)
         error = math.inf
         if prediction.phases:
@@ -327,9 +328,13 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
             error = float(np.max(prediction.distance(there) / np.linalg.norm(there, axis=1), initial=-1.0))
             error = error if len(there) else math.inf
         compared = (float(flow.log_time[row]), last, error)
+        if (prediction.phases and error <= _ALLOWED) or time.monotonic() > deadline:
+            break
+        if last - _KEPT > start:  # the curve is long enough to begin later
+            latest = 2 * start
+            continue
         # Following the curve further makes sense where it ended because its ties had settled, and not too late.
-        can_go_on = flow.settings.max_log_time <= last < _LONGEST
-        if (prediction.phases and error <= _ALLOWED) or time.monotonic() > deadline or not can_go_on:
+        if not flow.settings.max_log_time <= last < _LONGEST:
             break
         left = max(deadline - time.monotonic(), 0.0)
         settings = replace(flow.settings, max_log_time=last + _KEPT, max_seconds=left)
