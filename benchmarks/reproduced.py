@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from machine import DATA, described, store
 from table_a import best, factor, settings_searched
 from tokensieve import __version__
@@ -163,13 +165,29 @@ def table(studies: list[Reproduction]) -> str:
     return "\n".join(lines)
 
 
+class Spread:
+    """The median of a figure over seeds, with the least and the largest in brackets if they look different."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = values
+
+    def __format__(self, how: str) -> str:
+        middle, low, high = (format(float(of(self.values)), how).replace("-", "−") for of in (np.median, min, max))
+        return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def in_words(result: ExperimentResult, reading: str) -> str:
+    """`PLAIN` with the figures of a reading."""
+    shown = [Spread(values) for one, values, _ in result.over_seeds(reading) if one.judged or one.prominent]
+    return PLAIN[result.id][1].format(*shown)
+
+
 def plainly(result: ExperimentResult) -> str:
     """What we find by the default reading, and what changes under the reading that the verdict rests on."""
-    said = replace(result, experiment=replace(result.experiment, sees=PLAIN[result.id][1]))
-    first, name = said.in_words(), said.explained_by
+    first, name = in_words(result, DEFAULT), result.explained_by
     if result.verdict != EXPLAINED or name is None:
         return first
-    other = ". ".join(one for one in said.in_words(name).split(". ") if one not in first.split(". "))
+    other = ". ".join(one for one in in_words(result, name).split(". ") if one not in first.split(". "))
     return f"{first} Under the reading, {other[0].lower()}{other[1:]}" if other else first
 
 
@@ -203,9 +221,10 @@ def tally(study: Reproduction) -> str:
     parts = ", ".join(f"{n} {words[verdict]}" for verdict, n in counts.items())
     seeds = study.settings["seeds"].split()
     over = f"seeds {', '.join(seeds)}" if len(seeds) > 1 else f"seed {seeds[0]} only"
+    ranges = " Figures are medians over seeds, with the least and the largest in brackets." if len(seeds) > 1 else ""
     return (
-        f"At {study.settings['scale']} scale, with {over}: of {sum(counts.values())} experiments, {parts}. The terms are explained "
-        "below the table."
+        f"At {study.settings['scale']} scale, with {over}: of {sum(counts.values())} experiments, {parts}.{ranges} The terms are "
+        "explained below the table."
     )
 
 
@@ -292,7 +311,9 @@ def scale_of_table_a() -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
-    studies = [finished(folder) for folder in parser.parse_args().folders]
+    parser.add_argument("--note", default="", help="a sentence on how the runs were made, for the end of the page")
+    options = parser.parse_args()
+    studies = [finished(folder) for folder in options.folders]
     machine = described("torch", "numba")
     made = []
     for study in studies:
@@ -314,6 +335,7 @@ def main() -> None:
         TERMS,
         text.strip(),
         *made,
+        *([options.note] if options.note else []),
         f"Made with {machine}.",
         "",
     ]

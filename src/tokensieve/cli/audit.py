@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokensieve.auditing.settings import Settings
-from tokensieve.cli.command import SOURCES, Splitting, command, one_source, out_option, progress, quiet_option, say
+from tokensieve.cli.command import QUIET, SOURCES, Splitting, command, one_source, out_option, progress, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
 
@@ -33,7 +33,7 @@ def _audit(
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
     card: bool = option(False, "Write card.md: the findings as a section of a dataset card."),
     out: Path = out_option("tokensieve-audit"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> int:
     """Audit one source, or each of its labels."""
     from tokensieve import __version__

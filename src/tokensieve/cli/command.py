@@ -34,6 +34,7 @@ SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `y
 SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 IGNORED = "label label_separator group drop"  # options of reading that commands without labels do not have
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
+QUIET: Any = option(False, "Show neither progress nor results.", flag="--quiet,-q")
 _SECTIONS = {
     "Commands": "audit compare mask train predict explain diagnose demo".split(),
     "Research": "verify reproduce".split(),
@@ -221,11 +222,6 @@ def run(arguments: list[str]) -> int:
 def out_option(default: str) -> Any:
     """The folder for the results."""
     return option(Path(default), "Folder for the results.", metavar="FOLDER")
-
-
-def quiet_option() -> Any:
-    """--quiet."""
-    return option(False, "Show neither progress nor results.", flag="--quiet,-q")
 
 
 @contextmanager

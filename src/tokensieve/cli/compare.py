@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tokensieve.auditing.settings import CompareSettings
-from tokensieve.cli.command import command, out_option, quiet_option
+from tokensieve.cli.command import QUIET, command, out_option
 from tokensieve.escape import printable
 
 
@@ -17,7 +17,7 @@ def _compare(
     after: Path,
     settings: CompareSettings,
     out: Path = out_option("tokensieve-compare"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> int:
     """Compare the audits in two folders."""
     from tokensieve.auditing.compare import compare_audits

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokensieve.auditing.settings import Settings
 from tokensieve.cli.audit import run_audit
-from tokensieve.cli.command import Splitting, command, out_option, quiet_option
+from tokensieve.cli.command import QUIET, Splitting, command, out_option
 from tokensieve.options import option
 
 
@@ -15,7 +15,7 @@ def _demo(
     seed: int = option(0, "Seed of every random draw.", low=0, high=2**32 - 1),
     ngrams: int = option(1, "Longest run of words that is one token.", low=1, high=5),
     out: Path = out_option("tokensieve-demo"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> None:
     """Audit reviews whose truth is known, and compare."""
     from tokensieve.auditing.demo import demo_reviews, planted_truth

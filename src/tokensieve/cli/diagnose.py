@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tokensieve.cli.command import SOURCE, command, out_option, progress, quiet_option, say
+from tokensieve.cli.command import QUIET, SOURCE, command, out_option, progress, say
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
@@ -42,7 +42,7 @@ def _diagnose(
     ),
     resume: Path | None = option(None, "Keep unfinished work in this file, and continue from it."),
     out: Path = out_option("tokensieve-diagnose"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> int:
     """Diagnose one model, or compare several; write everything or nothing."""
     from tokensieve.diagnose.comparison import Comparison, compare
@@ -68,17 +68,15 @@ def _diagnose(
     check_writable(out)
     result: Diagnosis | Comparison
     with progress(quiet, lines=True) as tell:
-        if len(names) > 1:
-            tell("reading", 0.0)
-            corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
+        tell("loading the model" if len(names) == 1 else "reading", 0.0)
+        loaded = loaders[names[0]]() if len(names) == 1 else None
+        loading = time.perf_counter() - start
+        tell("reading", 0.0)
+        corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
+        if loaded is None:
             result = compare(loaders, corpus, settings, mapping=mapping, prompted=prompted, progress=tell)
             judged = result.diagnoses[-1]
         else:
-            tell("loading the model", 0.0)
-            loaded = loaders[names[0]]()
-            loading = time.perf_counter() - start
-            tell("reading", 0.0)
-            corpus = (read_pairs if settings.pairs else read_corpus)(source, reading)
             seconds = {"loading": loading, "reading": time.perf_counter() - start - loading}
             result = judged = diagnose_corpus(
                 *loaded,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tokensieve.cli.command import (
     IGNORED,
+    QUIET,
     SOURCE,
     Splitting,
     TwoColumns,
@@ -22,7 +23,6 @@ from tokensieve.cli.command import (
     out_option,
     pair_columns,
     pairs_option,
-    quiet_option,
     say,
 )
 from tokensieve.errors import InputError
@@ -32,8 +32,7 @@ from tokensieve.text.settings import SourceSettings
 if TYPE_CHECKING:
     import polars as pl
 
-_Row = tuple[str, int, dict[str, Any]]
-"""Its part ("" where the source has none), number and fields."""
+    from tokensieve.text.table import SourceTable
 
 
 @command(without=IGNORED, source=SOURCE)
@@ -51,13 +50,14 @@ def _mask(
     ),
     pairs: TwoColumns | None = pairs_option("Columns of two answers; tokens are removed from both.", "CHOSEN,REJECTED"),
     out: Path = out_option("tokensieve-mask"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> None:
     """Write a copy of one source."""
     from tokensieve.auditing.masking import Decisions, mask_fields, remnants
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.text.formatting import is_formatting
+    from tokensieve.text.sources import open_source
 
     folder, name = _target(out, source)
     check_writable(folder)
@@ -73,34 +73,41 @@ def _mask(
             tokenizer = model.vocabulary.tokenizer
     formatting = [one for one in dict.fromkeys(tokens) if one not in asked and is_formatting(one)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in formatting]
+    opened = open_source(source, reading)
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     wanted = list(pairs or text or getattr(tokenizer, "fields", []) or likely)
-    rows, columns = _rows(source, reading, wanted, must=bool(text or pairs))
-    wrong = _wrong(source, rows, decided.wrong, part)
-    changed, left = 0, list[str]()
-    if tokens or not any(wrong):
+    there = wanted and (text or pairs or set(wanted) <= set(opened.train.columns))
+    columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
+    parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
+    rows, wrong = _rows(source, parts, decided.wrong, part)
+    changed, said = 0, [f"not removed: {one} is formatting, not a word of the text" for one in formatting]
+    if tokens or not wrong:
         texts = {column: _texts(source, rows, column) for column in columns}
         masked, changed = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
+        if tokens and not changed:
+            said.append("no document contains any of the tokens; the data is a copy")
         for column, shorter in masked.items():
             differ = (shorter != texts[column]).fill_null(False).arg_true().to_numpy()
-            left += remnants(shorter.fill_null(""), differ)
-            for (_, _, row), value in zip(rows, shorter, strict=True):
+            said += remnants(shorter.fill_null(""), differ)
+            for row, value in zip(rows, shorter, strict=True):
                 if value is not None:
                     row[column] = value
-    kept = [row for (_, _, row), gone in zip(rows, wrong, strict=True) if not gone]
-    removed = [row for (_, _, row), gone in zip(rows, wrong, strict=True) if gone]
-    summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
-    files, ours = _files(name, kept, removed, source, summary if folder == out else None)
+    kept = [row for place, row in enumerate(rows) if place not in wrong]
+    removed = [rows[place] for place in sorted(wrong)]
+    files: dict[str, str | bytes] = {name: _written(kept, name, source)}
+    review = f"{Path(name).stem}-wrong-label{Path(name).suffix}"
+    ours = re.escape(review)  # what an earlier run may have left
+    if folder == out:
+        review, ours = name.replace("masked", "wrong-label", 1), r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
+        summary = {"documents": len(kept), "changed": changed, "left_out": len(removed), "tokens": tokens}
+        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+    if removed:
+        files[review] = _written(removed, review, source)
     write_all(folder, files, ours=ours)
-    for one in formatting:
-        say(quiet, f"not removed: {one} is formatting, not a word of the text")
-    if tokens and not changed:
-        say(quiet, "no document contains any of the tokens; the data is a copy")
-    for line in left:
-        say(quiet, line)
     gone = f", {len(removed):,} mislabelled row{'s' * (len(removed) != 1)} left out" if removed else ""
     what = f"{len(tokens)} token{'s' * (len(tokens) != 1)} removed"
-    say(quiet, f"{changed:,} of {len(rows):,} documents changed, {what}{gone}: {folder / name}")
+    for line in (*said, f"{changed:,} of {len(rows):,} documents changed, {what}{gone}: {folder / name}"):
+        say(quiet, line)
 
 
 def _target(out: Path, source: str) -> tuple[Path, str]:
@@ -113,24 +120,6 @@ def _target(out: Path, source: str) -> tuple[Path, str]:
     suffix = Path(re.sub(r"\.(gz|zst)$", "", source.lower())).suffix
     suffix = {".ndjson": ".jsonl", ".json": ".jsonl"}.get(suffix, suffix)
     return out, f"masked{suffix if suffix in suffixes else '.csv'}"
-
-
-def _files(
-    name: str,
-    kept: list[dict[str, Any]],
-    removed: list[dict[str, Any]],
-    source: str,
-    summary: Mapping[str, object] | None,
-) -> tuple[dict[str, str | bytes], str]:
-    """What is written, and a pattern of names that an earlier run may have left; the summary is None where --out names a file."""
-    review = f"{Path(name).stem}-wrong-label{Path(name).suffix}"
-    ours, files = re.escape(review), dict[str, str | bytes]({name: _written(kept, name, source)})
-    if summary is not None:
-        review, ours = name.replace("masked", "wrong-label", 1), r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-    if removed:
-        files[review] = _written(removed, review, source)
-    return files, ours
 
 
 def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
@@ -158,43 +147,30 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(over)), [column]
 
 
-def _rows(source: str, reading: SourceSettings, wanted: list[str], must: bool) -> tuple[list[_Row], list[str]]:
-    """All rows, and the names of the text columns: those wanted, if they must be there or are, else one that is found."""
-    from tokensieve.text.sources import open_source
-
-    opened = open_source(source, reading)
-    there = wanted and (must or set(wanted) <= set(opened.train.columns))
-    chosen = [opened.train.text_columns(name)[0] for name in (wanted if there else [None])]
-    if opened.test is None:
-        return [("", number, row) for number, row in enumerate(opened.train.records(), 1)], list(dict.fromkeys(chosen))
-    rows = [
-        (part, number, row | {"split": part})
-        for part, table in (("train", opened.train), ("test", opened.test))
-        for number, row in enumerate(table.records(), 1)
-    ]
-    return rows, list(dict.fromkeys(chosen))
-
-
-def _wrong(source: str, rows: list[_Row], wrong: Mapping[str, frozenset[int]], part: str | None) -> list[bool]:
-    """Which rows have a wrong label. A source with training and test documents of its own has rows of both parts; any other is the
-    part named, or has the documents of both."""
-    if {side for side, _, _ in rows} <= {""}:
-        wrong = {"": wrong.get(part, frozenset()) if part else frozenset().union(*wrong.values())}
-    for side, numbers in wrong.items():
-        missing = sorted(numbers - {number for own, number, _ in rows if own == side})
-        if missing:
+def _rows(
+    source: str, parts: Mapping[str, SourceTable], wrong: Mapping[str, frozenset[int]], part: str | None
+) -> tuple[list[dict[str, Any]], set[int]]:
+    """All rows, and the places of those whose label is wrong; a source of one part is `part` or has the documents of both."""
+    rows, places = list[dict[str, Any]](), set[int]()
+    for side, table in parts.items():
+        mine = list(table.records())
+        named = [side or part] if side or part else list(wrong)
+        numbers = {number for one in named for number in wrong.get(str(one), ())}
+        if beyond := [number for number in numbers if number > len(mine)]:
             raise InputError(
-                f"{source}: there is no {side + ' ' if side else ''}row {missing[0]}, which --decisions names; give the source of "
+                f"{source}: there is no {side + ' ' if side else ''}row {min(beyond)}, which --decisions names; give the source of "
                 "the audit, and --part train or --part test if the audit had --test"
             )
-    return [number in wrong.get(side, ()) for side, number, _ in rows]
+        places |= {len(rows) + number - 1 for number in numbers}
+        rows += [row | {"split": side} for row in mine] if side else mine
+    return rows, places
 
 
-def _texts(source: str, rows: list[_Row], column: str) -> pl.Series:
+def _texts(source: str, rows: list[dict[str, Any]], column: str) -> pl.Series:
     """The texts of a column, null where a row has none."""
     from tokensieve.text.table import text_series
 
-    values = [row.get(column) for _, _, row in rows]
+    values = [row.get(column) for row in rows]
     for i, value in enumerate(values, 1):
         if not (value is None or isinstance(value, str)):
             raise InputError(

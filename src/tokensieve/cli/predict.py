@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import IGNORED, TwoColumns, command, pair_columns, pairs_option, quiet_option, say
+from tokensieve.cli.command import IGNORED, QUIET, TwoColumns, command, pair_columns, pairs_option, say
 from tokensieve.errors import InputError
 from tokensieve.escape import printable, shown
 from tokensieve.options import option
@@ -38,7 +38,7 @@ def _predict(
         None, "Column to copy to the output (repeatable).", metavar="COLUMN", default_text="id, if present", parse=list
     ),
     out: Path | None = option(None, "Folder for the results.", metavar="FOLDER", default_text="standard output"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> None:
     """Classify one source, or say which of two answers is preferred."""
     import polars as pl

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import command, out_option, progress, quiet_option, say
+from tokensieve.cli.command import QUIET, command, out_option, progress, say
 from tokensieve.options import option
 from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
 
@@ -22,7 +22,7 @@ def _reproduce(
     experiments: tuple[str, ...] = (),
     listing: bool = option(False, "Describe the experiments and stop.", flag="--list"),
     out: Path = out_option("tokensieve-reproduce"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> None:
     """Run experiments and write their results."""
     from tokensieve.files import check_writable

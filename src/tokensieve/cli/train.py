@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokensieve.cli.command import SOURCES, Splitting, command, one_source, out_option, progress, quiet_option, say
+from tokensieve.cli.command import QUIET, SOURCES, Splitting, command, one_source, out_option, progress, say
 from tokensieve.errors import InputError
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
@@ -27,7 +27,7 @@ def _train(
     ),
     table: bool = option(False, "Write tokens.csv, the token table of an audit.", flag="--tokens"),
     out: Path = out_option("tokensieve-model"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> None:
     """Train on a source and write the model."""
     from tokensieve.files import check_writable, csv_table, write_all

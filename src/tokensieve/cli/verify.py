@@ -9,7 +9,7 @@ import time
 from dataclasses import fields
 from pathlib import Path
 
-from tokensieve.cli.command import command, out_option, progress, quiet_option
+from tokensieve.cli.command import QUIET, command, out_option, progress
 from tokensieve.errors import InputError
 from tokensieve.escape import printable
 from tokensieve.text.settings import ReadSettings, SourceSettings
@@ -21,7 +21,7 @@ def _verify(
     settings: VerifySettings,
     source: str | None = None,
     out: Path = out_option("tokensieve-verify"),
-    quiet: bool = quiet_option(),
+    quiet: bool = QUIET,
 ) -> None:
     """Verify the claims on one source."""
     from tokensieve.files import check_writable

@@ -64,7 +64,8 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
     context |= {"whole": True, "style": Markup(style), "script": Markup(code), "policy": Markup(policy)}
     template = _environment().get_template("page.jinja")
     if interactive:
-        context |= {"live": live.html(interactive.result)}
+        parts = _environment().get_template("live/audit.jinja").make_module(live.context(interactive.result))
+        context |= {"live": {name: Markup(getattr(parts, name)()) for name in ("controls", "panel", "sections")}}
         room = PAGE_BYTES - len(template.render(context).encode())
         context |= {"live_blocks": live.data_blocks(interactive.result, room)}
     return template.render(context)

@@ -27,16 +27,7 @@ FIXED = "2026-11-21"  # when the criteria and readings were written down: 0.1's 
 class ReproduceSettings:
     """Runs.
 
-    How the paper's experiments are run.
-
-    Attributes:
-        data: folder of imdb_train.parquet, imdb_test.parquet and yelp.parquet; None takes TOKENSIEVE_DATA.
-        scale: "quick" or "paper".
-        seed: the first seed.
-        seeds: how many; None for five, or three at the paper's scale.
-        readings: names of readings to run beside the default one; "all" for every one that an experiment has.
-        documents: at most this many documents of each data set, for trials; None for all.
-        jobs: runs at a time, which share the cores; None for one per core.
+    How the paper's experiments are run; each option is explained beside it.
 
     Raises:
         InputError: a value out of its range, or a data folder that does not exist.

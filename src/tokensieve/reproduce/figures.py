@@ -147,15 +147,10 @@ def _multi_class(bench: Bench) -> SeedRun:
 def _by_importance(
     counts: Counts, k: int, value: Floats, theirs: pl.DataFrame, importance: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Tokens, and bins of their importance for class k (from 1), both in the units of the comparison.
+    """Tokens, and bins of their importance for class k (from 1), in the units of the paper's row `theirs`.
 
-    Args:
-        counts: training documents.
-        k: class.
-        value: E_sᵀv_k, shape (|S|,).
-        theirs: the paper's row.
-        importance: "relative", as fractions of the largest importance on each side of zero, or "without 1/T",
-            mean_X (1[y = k] − 1/K) c_{X,s}, of the types within the paper's bins.
+    Importance is "relative", as fractions of the largest on each side of zero, or "without 1/T", mean_X (1[y = k] − 1/K) c_{X,s},
+    of the types within the paper's bins. `value` is E_sᵀv_k, shape (|S|,).
     """
     relative = importance == "relative"
     if relative:
@@ -173,13 +168,10 @@ def _relative(x: Floats) -> Floats:
 
 
 def _rank_under_noise(table: pl.DataFrame) -> tuple[float, float]:
-    """Spearman over bins that a curve which truly rises would show, given how far our own types spread within bins.
+    """The 5% quantile and the median of Spearman over bins that a truly rising curve would show; nan where no bin has three types.
 
     The truth is taken to be the rising curve nearest to our bin means (isotonic regression weighted by types); a bin's mean gets
     a normal error of σ/√types, with σ pooled over the bins of at least three types, the fullest one (around zero) left out.
-
-    Returns:
-        The 5% quantile and the median; nan where no bin has three types.
     """
     types, means = table["types"].to_numpy(), table["value_mean"].to_numpy()
     outer = (types >= FEWEST) & (types < types.max())

@@ -84,12 +84,9 @@ def _nearest(path: pl.DataFrame, of: str, theirs: Mapping[str, float]) -> Values
 def _nearer(table: pl.DataFrame, figures: str) -> tuple[Measurement, ...]:
     """The nearer of the two data sets counts for each of the paper's four figures, since the paper does not name one.
 
-    Args:
-        table: the rows of `_frozen`.
-        figures: "test", all four are test figures at the least validation loss; or "training", those of the trained
-            embeddings are training figures there, and those of the frozen ones test figures where the test loss is nearest to
-            0.6; or "training, stopped", where accuracy and loss together are nearest to 72% and 0.6; or "training, both
-            stopped", where the trained ones' are read where their training accuracy and loss are nearest to 95% and 0.1.
+    `table` has the rows of `_frozen`. `figures` says where they are read: "test", on test documents at the least validation loss;
+    "training", of trained embeddings on training documents, and of frozen ones where the test loss is nearest to 0.6; "training,
+    stopped", of frozen ones where accuracy and loss are nearest to 72% and 0.6; "training, both stopped", of trained ones, too.
     """
     stop = {"test": "best", "training": "test loss nearest to 0.6"}.get(figures, "nearest to 72% and 0.6")
     end = "training nearest to 95% and 0.1" if figures == "training, both stopped" else "best"

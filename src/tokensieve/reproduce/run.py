@@ -156,7 +156,7 @@ def _work_through(
 
 
 class _SeedClock:
-    """Where the whole stands: the fraction of it that is done, and the time left, by what each run is expected to take."""
+    """The time left and the fraction that is done of all runs, by what each is expected to take."""
 
     def __init__(self, missing: list[_Task], scale: str, tell: Progress) -> None:
         self.missing, self.expected = missing, [task.experiment.seconds[scale] for task in missing]
@@ -164,15 +164,16 @@ class _SeedClock:
 
     def __call__(self, stage: str, share: float) -> None:
         task = self.missing[self.done]
-        self._show(f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}", share)
+        stage = f"{self.done + 1} of {len(self.missing)} {task.experiment.id}, seed {task.seed}: {stage}"
+        self._show(stage, share * self.expected[self.done])
 
     def finished(self) -> None:
         self.done += 1
         self._show(f"{self.done} of {len(self.missing)} runs done", 0.0)
 
-    def _show(self, stage: str, share: float) -> None:
+    def _show(self, stage: str, more: float) -> None:
         spent, total = time.perf_counter() - self.start, sum(self.expected)
-        worked = sum(self.expected[: self.done]) + (share * self.expected[self.done] if share else 0.0)
+        worked = sum(self.expected[: self.done]) + more
         left = spent * (total - worked) / worked if worked > 0.05 * total else max(0.0, total - spent)
         shown = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
         self.tell(f"{stage}, about {shown} left", worked / total)

@@ -16,17 +16,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import polars as pl
-from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Excerpt, holders
 from tokensieve.auditing.result import Audit, Kind
-from tokensieve.escape import shown
 from tokensieve.report.pictures.audit import (
     BLUE,
     CATEGORIES,
@@ -58,24 +55,15 @@ Json = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 
-def html(audit: Audit) -> dict[str, Markup]:
-    """The parts of the page that the script fills: `controls` for the bar, `panel`, and `sections`."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    environment.filters["shown"] = shown
+def context(audit: Audit) -> Json:
+    """What the template of this folder needs."""
     types, rows = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
-    context = {
-        "classes": audit.classes,
-        "label": _first_class(audit),
-        "pairs": audit.pairs is not None,
-        "thinned": f"{rows:,} of {types:,} token types are in this table: those named elsewhere on this page, the extremes, "
+    thinned = (
+        f"{rows:,} of {types:,} token types are in this table: those named elsewhere on this page, the extremes, "
         "and a sample of the rest. tokens.csv holds all of them."
-        if types > rows
-        else "",
-    }
-    module = environment.get_template("audit.jinja").make_module(context)
-    return {name: Markup(getattr(module, name)()) for name in ("controls", "panel", "sections")}
+    )
+    classes = {"classes": audit.classes, "label": _first_class(audit), "pairs": audit.pairs is not None}
+    return classes | {"thinned": thinned if types > rows else ""}
 
 
 def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
@@ -227,14 +215,10 @@ def _held(token: str) -> str:
     return token if len(token) <= _LONGEST else token[:200]
 
 
-def _viewed_classes(audit: Audit) -> tuple[int, ...]:
-    """The classes whose rows the page needs: the first of two is the mirror of the second."""
-    return (1,) if len(audit.classes) == 2 else tuple(range(len(audit.classes)))
-
-
 def _rows_per_class(audit: Audit) -> int:
-    """How many rows of each class the page's table holds: 20,000 for all classes together."""
-    return min(20_000 // len(_viewed_classes(audit)), audit.tokens.height // len(audit.classes))
+    """How many rows of each class the page's table holds: 20,000 for all classes together, of two the second only."""
+    classes = len(audit.classes)
+    return min(20_000 // (classes if classes > 2 else 1), audit.tokens.height // classes)
 
 
 def _first_class(audit: Audit) -> int:
@@ -250,7 +234,8 @@ def _codes(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
 def _table_block(audit: Audit) -> tuple[str, Ints]:
     """The page's part of the token table (all types of class 0 come first there), and the types in it, sorted."""
     n, limit = audit.tokens.height // len(audit.classes), _rows_per_class(audit)
-    sides = {k: audit.tokens[k * n : (k + 1) * n].with_row_index("type") for k in _viewed_classes(audit)}
+    viewed = range(len(audit.classes) == 2, len(audit.classes))  # the first of two classes is the mirror of the second
+    sides = {k: audit.tokens[k * n : (k + 1) * n].with_row_index("type") for k in viewed}
     rows = {k: _chosen(audit, side, audit.classes[k], limit) for k, side in sides.items()}
     types = np.unique(np.concatenate([chosen["type"].to_numpy() for chosen in rows.values()])).astype(np.int64)
     shared = audit.tokens[:n][types]
@@ -337,14 +322,14 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
     arrays: Arrays = {"score": model.scores_[kept].astype("<f4"), "place": place[tabled].astype("<u4")}
     arrays |= {f"value{k}": column.astype("<f4") for k, column in enumerate(model.values_[kept].T)}
     base, size = 0, len(vocabulary.words)
-    words = above = _numbered(kept[kept < size], size)
+    words = above = kept[kept < size]
     for n, keys in enumerate(vocabulary.grams, start=2):
         base, size = base + size, len(keys)
         level = kept[(kept >= base) & (kept < base + size)] - base
         first, last = np.divmod(keys[level], max(len(vocabulary.words), 1))
-        arrays[f"first{n}"] = np.diff(above[first], prepend=0).astype("<u4")
-        arrays[f"last{n}"] = words[last].astype("<u4")
-        above = _numbered(level, size)
+        arrays[f"first{n}"] = np.diff(np.searchsorted(above, first), prepend=0).astype("<u4")
+        arrays[f"last{n}"] = np.searchsorted(words, last).astype("<u4")
+        above = level
     features = Formatting.described(
         [vocabulary.formatting[i] for i in kept[kept >= vocabulary.n_words] - vocabulary.n_words]
     )
@@ -364,13 +349,6 @@ def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints)
         "features": features,
     }
     return _pack(meta, arrays)
-
-
-def _numbered(level: Ints, size: int) -> Ints:
-    """Place of each of `size` things among those of `level`."""
-    number = np.zeros(max(size, 1), dtype=np.int64)
-    number[level] = np.arange(len(level))
-    return number
 
 
 def _portable(vocabulary: Vocabulary) -> Json | None:
