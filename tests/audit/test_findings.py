@@ -338,6 +338,25 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
     assert first.tokens[0] == "tkt" and first.label == "parcel"
 
 
+def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_finding() -> None:
+    """Both are in about 8% of one class and nowhere else; the first is the subject of its documents."""
+    rng = np.random.default_rng(3)
+    plain, port = [f"plain{i}" for i in range(60)], "ship crane dock cargo captain anchor".split()
+    labels = ["north" if north else "south" for north in rng.random(2000) < 0.5]
+    texts = []
+    for label in labels:
+        words = list(rng.choice(plain, 12))
+        if rng.random() < (0.08 if label == "north" else 0.0):
+            words = [*words[:8], "harbour", *rng.choice(port, 3)]
+        elif rng.random() < 0.1:  # these are no sign of a class
+            words = [*words[:8], *rng.choice(port, 4)]
+        if label == "north" and rng.random() < 0.08:
+            words.append("zebra")
+        texts.append(" ".join(rng.permutation(words)))
+    found = [finding.tokens for finding in audited(texts, labels).findings if finding.kind == "shortcut"]
+    assert found == [("zebra",)]
+
+
 def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     texts, labels = reviews(1200, 3)
     rng = np.random.default_rng(0)

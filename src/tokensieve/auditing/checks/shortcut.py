@@ -4,13 +4,13 @@ A token is a candidate for a class if it is in at least 1% of the class's docume
 *pure* (the conservative bound of its posterior difference lies more than half of the way from neutral to certain) or *informative*
 (among the thirty of most information about the class, at least 0.02 bits, and a fifth of that way). Most candidates are what the
 labels are about ("awful" in bad reviews, "alarm" in requests to set one). They are strong predictors, no findings. What makes a
-candidate suspicious is a sign that no writer chose it for its meaning (`signs`):
+candidate suspicious is a sign that no writer chose it for its meaning (`Sign`):
 
 - one of the strong signs, formatting or markup;
-- a weak one (a number, a fixed place or phrase at the edge of the text), where the model predicts the class as well without it, so
-  that it is no part of what these documents are about. In a class with a vocabulary, many words that occur nowhere else, a number
-  alone says nothing;
-- in a class without a vocabulary also being all but certain, as no other word of the class is, under the same condition.
+- a weak one (a number, a fixed place), or being all but certain, as almost no other word of the class is, where the token is
+  *apart*: the rest of its documents reads like the other documents of the class. Words that belong to the subject keep company:
+  "ashamed" comes with "feel", "coin" with "heads". What was put there comes with anything (`_company`);
+- a fixed phrase at the edge of the text, which is apart, or without which the model predicts the class as well.
 
 Words of the class's name are never suspicious by a weak sign.
 """
@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from tokensieve.auditing.agreement import FLOOR
@@ -46,7 +47,7 @@ from tokensieve.text.vocabulary import count_texts
 from tokensieve.wording import percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
-_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=&@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=&@#?%:.]\w|-\d|\])")
+_GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
 TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
 
 
@@ -86,8 +87,10 @@ class Sign(StrEnum):
                 places[0][at] += 1
                 places[1][words - at] += 1
         mostly = 0.8 * seen
-        # within four words from either end a place that is always the same is a fixed one
-        at_edge = any(most > mostly for side in places for place, most in side.most_common(1) if place <= 4)
+        # within four words from either end a place that is always the same is a fixed one; in a few documents any word's may be
+        at_edge = seen >= 8 and any(
+            most > mostly for side in places for place, most in side.most_common(1) if place <= 4
+        )
         same = any(most > mostly for side in neighbours for name, most in side.most_common(1) if name)
         borne = {
             Sign.MARKUP: bool(_CODE.search(token)) or glued > mostly,
@@ -129,9 +132,10 @@ class Shortcut(Check):
     title = "Shortcut"
     about = (
         "Tokens or formatting in at least 1% of a class (q < 0.05) whose conservative bound on the class association is more than "
-        "halfway to certainty, or that are among the most informative, and that look like an artefact. Formatting, markup and "
-        "fixed phrases always do. Numbers, tokens in a fixed place and tokens of unusual certainty do if the model predicts the "
-        "class as well without them. Other strong predictors are usually what the labels are about; they are listed separately."
+        "halfway to certainty, or that are among the most informative, and that look like an artefact. Formatting and markup "
+        "always do. Numbers, tokens in a fixed place and tokens of unusual certainty do if the rest of their documents reads like "
+        "the other documents of the class; fixed phrases also if the model predicts the class as well without them. Other strong "
+        "predictors are usually what the labels are about; they are listed separately."
     )
     action = (
         "Ask whether these will be there when the model is used. If not, mask them and audit again to see what accuracy "
@@ -146,19 +150,25 @@ class Shortcut(Check):
     common = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
     pure, certain, certain_phrase = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
     informative, bits, less_pure = 30, 0.02, 0.2  # types, of how much information, and how far on that way
-    vocabulary = 3  # a class with more words than that which occur (nearly) nowhere else has a vocabulary
-    exclusive = 0.98  # of the documents with such a word are of the class
-    enough = 35  # documents that make a word without exceptions certain; in fewer, many ordinary words have none
-    # recall may fall by so much without a token that is no part of the subject, in so many documents
+    # a word without exceptions in so many documents is certain; one in more of a class than that is what the class is about
+    enough, most_of_class = 20, 0.5
+    # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
+    # are, is apart if these are far from it
+    near, far = 2.0, 3.0
+    drawn, words_drawn = 1000, 12  # documents of the class, and words as frequent, for that comparison
+    nearly, alike = 0.1, 3  # on the way to certain; so many other words as reliable are almost none
+    # in a fixed phrase: recall may fall by so much without a token that is no part of the subject, in so many documents
     as_well, asked = 0.15, 200
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
-    usual, habit = 0.01, 0.1  # formatting in more of the other classes is a habit of writers, which weighs a tenth
+    # formatting in more of the other classes is a habit of writers, and what keeps company with words may belong to the subject:
+    # both weigh a tenth
+    usual, habit = 0.01, 0.1
     # of a shortcut's documents in one environment, which holds no more of all documents
     one_place, elsewhere = 0.9, 0.7
     # of the documents with a phrase; of the film reviews with "well worth", no artefact, 0.96 are good ones
     decided = 0.985
-    looked_into = 160  # candidates whose documents are read
+    looked_into, least_looked_into = 160, 8  # candidates whose documents are read, and of each class
     most = 12  # findings
 
     def find(self, data: AuditData) -> list[Finding]:
@@ -168,8 +178,10 @@ class Shortcut(Check):
         candidates += self._candidates(data.tokens, train, data.words, train.n_types)
         if not vocabulary.grams:
             candidates += self._phrases(data)
-        rich = [self._has_vocabulary(k, data) for k in range(train.n_classes)]
-        suspects = [replace(c, signs=signs) for c in candidates if (signs := self._signs(c, data, rich[c.label]))]
+        corpus, tokenizer = data.train.corpus, data.tokenizer
+        candidates = [replace(c, signs=Sign.of(c.token, c.documents, corpus, tokenizer)) for c in candidates]
+        plain = [c for c in candidates if not c.signs]
+        suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]
         # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes
         groups: list[list[_Candidate]] = []
         for c in sorted(suspects, key=lambda c: -c.way * len(c.documents)):
@@ -204,8 +216,10 @@ class Shortcut(Check):
         signs = tuple(dict.fromkeys(sign for c in order for sign in c.signs))
         weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
         others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
-        if all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual:
-            weight = self.habit
+        company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
+        subject = company >= max(self.far, usual / 2)
+        if subject or (all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual):
+            weight *= self.habit
         decides = evidence["decides"]
         predicted = f"are {shown(label, 40)}" if label else "have the class it predicts"
         where = f"{shown(label, 40)} documents" if label else "the documents of their classes"
@@ -213,6 +227,7 @@ class Shortcut(Check):
             f"{decides.counted} training documents containing it {predicted}: {decides}",
             f"it appears in {evidence['class']} of {where}",
             *(_MEANING[sign] for sign in signs),
+            *(["it comes with other words of the class, so it may belong to the subject"] if subject else []),
         ]
         if data.environments is not None:  # names the one in which nearly all of these documents are, if there is one
             found, of = data.environments
@@ -257,7 +272,9 @@ class Shortcut(Check):
             told[np.argsort(-np.where(fits, bits, 0.0), kind="stable")[: self.informative]] = True
             told &= (bits >= self.bits) & (way > self.less_pure)
             chosen = np.flatnonzero(fits & ((way > self.pure) | told))
-            chosen = chosen[np.argsort(-way[chosen], kind="stable")][: math.ceil(self.looked_into / train.n_classes)]
+            chosen = chosen[np.argsort(-way[chosen], kind="stable")][
+                : max(self.least_looked_into, math.ceil(self.looked_into / train.n_classes))
+            ]
             out += [
                 _Candidate(rows["token"][s], start + s, k, float(way[s]), held)
                 for s, held in zip(chosen.tolist(), holders(train, start + chosen), strict=True)
@@ -304,45 +321,62 @@ class Shortcut(Check):
         columns = np.array([size, n - size, size, n - size])[:, None] / n
         return np.asarray(rel_entr(both, rows * columns).sum(axis=0) / np.log(2))
 
-    def _has_vocabulary(self, k: int, data: AuditData) -> bool:
-        """Whether many words of a class, bearing no strong sign, occur (nearly) nowhere else."""
+    def _suspicious(self, c: _Candidate, plain: list[_Candidate], data: AuditData) -> tuple[Sign, ...]:
+        """Why a candidate is suspicious (module docstring); nothing if it is not. `plain`: the candidates without a sign."""
         train = data.train.counts
-        own = data.tokens[k * train.n_types : k * train.n_types + data.words].filter(
-            pl.col("class_documents") >= max(FLOOR, self.coverage * train.class_sizes[k]),
-            pl.col("class_documents") >= self.exclusive * pl.col("documents"),
-            pl.col("q_value") < LEVEL,
-            ~pl.col("token").str.contains(r"[0-9 ]"),
-        )
-        many = own.sort("class_documents", descending=True).head(10 * self.vocabulary)
-        places = np.flatnonzero(np.isin(train.tokens[: data.words], many["token"].to_numpy()))
-        groups: list[Ints] = []  # words of the same documents count once: a planted line is no vocabulary
-        for token, held in zip(train.tokens[places], holders(train, places), strict=True):
-            strong = STRONG & set(Sign.of(str(token), held, data.train.corpus, data.tokenizer))
-            if not strong and all(_jaccard(held, other) < TOGETHER for other in groups):
-                groups.append(held)
-        return len(groups) > self.vocabulary
-
-    def _signs(self, c: _Candidate, data: AuditData, rich: bool) -> tuple[Sign, ...]:
-        """Why a candidate is suspicious (module docstring); nothing if it is not. `rich`: its class has a vocabulary."""
-        train = data.train.counts
-        signs = Sign.of(c.token, c.documents, data.train.corpus, data.tokenizer)
-        if not signs and not rich:
-            certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
-            exact = (train.labels[c.documents] == c.label).all() and len(c.documents) >= self.enough
-            signs = (Sign.ALONE,) if certain or (exact and " " not in c.token) else ()
-        if c.type < 0 and c.way < self.certain and Sign.MARKUP not in signs:
+        if c.type < 0 and c.way < self.certain and Sign.MARKUP not in c.signs:
             return ()  # a phrase begins or ends texts more easily than it decides them
-        if not signs or set(signs) & STRONG:
-            return signs
+        if set(c.signs) & STRONG:
+            return c.signs
         # words of the class's name, or that begin as one of them does, are what the class is about
         name = re.findall(r"\w{4,}", train.classes[c.label].lower().replace("_", " "))
-        own = {word[:4] for word in name} & {word[:4] for word in re.findall(r"\w{4,}", c.token.lower())}
-        if own or (rich and Sign.EDGE not in signs):
+        if {word[:4] for word in name} & {word[:4] for word in re.findall(r"\w{4,}", c.token.lower())}:
             return ()
-        return signs if c.type < 0 or self._beside_the_point(c, data) else ()
+        if c.signs:
+            apart = self._company(c, data)[0] < self.near
+            return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._beside_the_point(c, data)) else ()
+        certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
+        exact = len(c.documents) >= self.enough and (train.labels[c.documents] == c.label).all() and " " not in c.token
+        inside = np.count_nonzero(train.labels[c.documents] == c.label)
+        if not (certain or exact) or inside > self.most_of_class * train.class_sizes[c.label]:
+            return ()
+        others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o)]
+        if len(others) > self.alike:
+            return ()
+        company, usual = self._company(c, data)
+        # where ordinary words keep no company either, nothing but the word's being alone tells it from them
+        apart = company < min(self.near, usual / 4) if usual >= self.far else company < self.far and not others
+        return (Sign.ALONE,) if apart else ()
+
+    def _company(self, c: _Candidate, data: AuditData) -> tuple[float, float]:
+        """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
+        of documents drawn at random; and the median of a dozen words that are about as frequent.
+
+        A document is the unit vector of its words, each weighing log(documents / documents with it). What comes with the candidate
+        nearly always, as the rest of a planted line does, is left out.
+        """
+        train, rng = data.train.counts, np.random.default_rng(0)
+        inside = train.labels[c.documents] == c.label
+        mine = rng.permutation(c.documents[inside])[: self.drawn // 3]
+        rest = np.setdiff1d(np.flatnonzero(train.labels == c.label), c.documents)
+        rest = rng.permutation(rest)[: self.drawn - len(mine)]
+        held, n = np.arange(len(mine) + len(rest)) < len(mine), len(mine) + len(rest)
+        present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
+        present.data[:] = 1
+        both, documents = np.asarray(held @ present), np.asarray(present.sum(axis=0))
+        with_it = (both >= 0.8 * len(mine)) | (both >= TOGETHER * (len(mine) + documents - both))
+        weight = np.where(with_it | (documents < 2), 0.0, np.log(n / np.maximum(documents, 1)))
+        vectors = sp.csr_array(present * weight)
+        length = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)))
+        vectors = sp.csr_array(sp.diags_array(1 / np.maximum(length, 1e-12)) @ vectors)
+        near = (vectors @ vectors.T).toarray()
+        ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
+        alike = sp.csc_array(vectors)[:, np.argsort(ratio, kind="stable")[: self.words_drawn]].toarray().T
+        usual = [_away(near - np.outer(own, own), own > 0, rng) for own in alike]
+        return _away(near, held, rng), float(np.median(usual))
 
     def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
-        """Whether the model predicts the class of the token's documents without it about as often as that of the class's others."""
+        """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
         train, model = data.train.counts, data.learned.model
         keep = types_without(train, {c.token})
         if keep is None:
@@ -358,8 +392,20 @@ class Shortcut(Check):
         matrix = sp.csr_array(train.rows(mine).matrix.copy())
         matrix.data[gone[matrix.indices]] = 0
         matrix.eliminate_zeros()
-        recall = [np.mean(decide(model.decide(m)) == c.label) for m in (matrix, train.rows(others).matrix)]
-        return bool(recall[0] >= recall[1] - self.as_well)
+        right = [int(np.sum(decide(model.decide(m)) == c.label)) for m in (matrix, train.rows(others).matrix)]
+        return Share.count(right[0], len(mine)).low >= right[1] / len(others) - self.as_well
+
+
+def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator) -> float:
+    """Squared distance between the mean vector of chosen documents and that of the others, in standard deviations of as many drawn
+    at random, from their inner products."""
+    m, n = int(chosen.sum()), len(chosen)
+    if min(m, n - m) < 3:
+        return 0.0
+    sets = np.vstack([chosen, rng.permuted(np.tile(chosen, (60, 1)), axis=1)])
+    weights = sets / m - ~sets / (n - m)
+    distance = ((weights @ near) * weights).sum(axis=1)
+    return float((distance[0] - distance[1:].mean()) / max(distance[1:].std(), 1e-12))
 
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
