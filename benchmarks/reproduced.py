@@ -173,7 +173,7 @@ class Spread:
 
     def __format__(self, how: str) -> str:
         middle, low, high = (format(float(of(self.values)), how).replace("-", "−") for of in (np.median, min, max))
-        return middle if low == high else f"{middle} ({low} to {high})"
+        return middle if low == high else f"{middle} [{low} to {high}]"
 
 
 def in_words(result: ExperimentResult, reading: str) -> str:
@@ -200,25 +200,25 @@ def holds(result: ExperimentResult) -> str:
 
     name = result.explained_by
     if result.verdict != EXPLAINED or name is None:
-        words = {REPRODUCED: "holds", NOT_REPRODUCED: "does not hold"}
-        return f"**{words[result.verdict]}** ({seeds()})" if result.verdict in words else result.verdict
+        words = {REPRODUCED: "**holds** (in {})", NOT_REPRODUCED: "**does not hold** (criteria met in {})"}
+        return words[result.verdict].format(seeds()) if result.verdict in words else result.verdict
     e = result.experiment
     why = READINGS.get((e.id, name)) or e.why(name)
     later = any("later" in one for one in e.readings if one["name"] == name)
     late = " This reading was added after the first results." if later else ""
-    return f"**holds under a reading** ({seeds(name)}; {seeds()} as first read): {why}.{late}"
+    return f"**holds under a reading** (in {seeds(name)}; in {seeds()} as first read): {why}.{late}"
 
 
 def tally(study: Reproduction) -> str:
     """How many experiments hold, and on how many seeds that rests."""
     counts = {verdict: n for verdict, n in study.tally().items() if n}
     words = {
-        REPRODUCED: "hold",
-        EXPLAINED: "hold under a reading",
-        NOT_REPRODUCED: "do not hold",
-        NOT_RUN: "were not run",
+        REPRODUCED: ("hold", "holds"),
+        EXPLAINED: ("hold under a reading", "holds under a reading"),
+        NOT_REPRODUCED: ("do not hold", "does not hold"),
+        NOT_RUN: ("were not run", "was not run"),
     }
-    parts = ", ".join(f"{n} {words[verdict]}" for verdict, n in counts.items())
+    parts = ", ".join(f"{n} {words[verdict][n == 1]}" for verdict, n in counts.items())
     seeds = study.settings["seeds"].split()
     over = f"seeds {', '.join(seeds)}" if len(seeds) > 1 else f"seed {seeds[0]} only"
     ranges = " Figures are medians over seeds, with the least and the largest in brackets." if len(seeds) > 1 else ""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tokensieve.errors import InputError
-from tokensieve.reproduce import figures, measures, reviews
+from tokensieve.reproduce import experiments, measures
 from tokensieve.reproduce.bench import Data
 from tokensieve.reproduce.experiment import Experiment, ReproduceSettings
 from tokensieve.reproduce.measures import PAPER, Measurement
@@ -166,20 +166,20 @@ def test_ceilings_are_what_smooth_curves_reach() -> None:
 def test_rank_under_noise_is_one_without_noise_and_falls_with_it() -> None:
     quiet = table_of(np.tanh, np.abs, types=50).with_columns(value_sd=pl.lit(1e-9))
     quiet = quiet.with_columns(types=pl.when(pl.col("x").abs() < 0.1).then(60).otherwise(pl.col("types")))
-    assert figures._rank_under_noise(quiet) == (pytest.approx(1), pytest.approx(1))
-    low, middle = figures._rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)))
+    assert experiments._rank_under_noise(quiet) == (pytest.approx(1), pytest.approx(1))
+    low, middle = experiments._rank_under_noise(quiet.with_columns(value_sd=pl.lit(3.0)))
     assert 0.5 < low < middle < 0.98
     rng, x = np.random.default_rng(9), quiet["x"].to_numpy()
     error = rng.standard_normal((2000, 20)) * 3 * np.sqrt(50 / 49) / np.sqrt(quiet["types"].to_numpy())
     assert np.median([stats.spearmanr(x, np.tanh(x) + e).statistic for e in error]) == pytest.approx(middle, abs=0.02)
-    assert np.isnan(figures._rank_under_noise(table_of(np.tanh, np.abs, types=2))[0])
+    assert np.isnan(experiments._rank_under_noise(table_of(np.tanh, np.abs, types=2))[0])
 
 
 def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
-    relative = figures._relative(np.array([-0.5, 0.0, 2.0, 4.0]))
+    relative = experiments._relative(np.array([-0.5, 0.0, 2.0, 4.0]))
     assert relative.tolist() == [-1.0, 0.0, 0.5, 1.0]
     counts = Counts.from_matrix(np.eye(4)[[0, 1, 2, 3, 0, 1, 2, 3]], [0, 1, 2, 3, 0, 1, 2, 2], classes=list("abcd"))
-    tokens, table = figures._by_importance(counts, 2, np.arange(4.0), PAPER["multi-class-2"], "relative")
+    tokens, table = experiments._by_importance(counts, 2, np.arange(4.0), PAPER["multi-class-2"], "relative")
     assert tokens["importance"].max() == 1 and table["x"].max() == pytest.approx(1)
     assert table["paper_value"][-1] == PAPER["multi-class-2"]["value"][-1]
     assert table.row(-1, named=True)["value_mean"] == 1.0, "type 1 is the one of class b, the second"
@@ -187,15 +187,15 @@ def test_multi_class_bins_are_relative_to_the_largest_importance() -> None:
 
 def test_the_sign_of_mlp_values_follows_our_own_types() -> None:
     tokens = pl.DataFrame({"posterior_difference": [-1.0, 0.0, 1.0], "value": [3.0, 1.0, 0.0]})
-    assert figures._with_sign(tokens)["value"].to_list() == [-3.0, -1.0, 0.0]
-    assert figures._with_sign(figures._with_sign(tokens)).equals(figures._with_sign(tokens))
+    assert experiments._with_sign(tokens)["value"].to_list() == [-3.0, -1.0, 0.0]
+    assert experiments._with_sign(experiments._with_sign(tokens)).equals(experiments._with_sign(tokens))
 
 
 def test_an_equal_correlation_is_not_a_lower_one() -> None:
     order = np.arange(20.0)
     swapped = measures.spearman(order, np.r_[1.0, 0.0, order[2:]])
-    assert figures._less_monotone(-swapped, 1.0).passed and figures._less_monotone(0.5, -0.6).passed
-    assert not figures._less_monotone(1.0, 1.0).passed and not figures._less_monotone(-0.7, 0.6).passed
+    assert experiments._less_monotone(-swapped, 1.0).passed and experiments._less_monotone(0.5, -0.6).passed
+    assert not experiments._less_monotone(1.0, 1.0).passed and not experiments._less_monotone(-0.7, 0.6).passed
 
 
 def test_spearman_against_ranks_by_hand() -> None:
@@ -285,7 +285,7 @@ def test_pairs_are_products_of_counts() -> None:
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 3, (7, 4))
     counts = Counts.from_matrix(dense, [0, 1] * 3 + [0], tokens=["a", "b", "c", "d"])
-    paired = reviews._with_pairs(counts)
+    paired = experiments._with_pairs(counts)
     assert paired.n_types == 4 + 6 and np.array_equal(paired.matrix.toarray()[:, :4], dense)
     names = paired.tokens.tolist()
     for i in range(4):
@@ -304,7 +304,7 @@ def test_no_linear_sign_gets_four_combinations() -> None:
     xor = ((ab @ weights.T > 0) == (np.array([1, 0, 0, 1])[:, None] > 0)).mean(axis=0).max()
     share = np.array([3, 3, 1, 1]) / 8
     right = (negated @ weights[:, :3].T > 0) == (np.array([1, 0, 0, 1])[:, None] > 0)
-    assert xor == reviews._CEILING["xor"] and (share @ right).max() == reviews._CEILING["negation"]
+    assert xor == experiments._CEILING["xor"] and (share @ right).max() == experiments._CEILING["negation"]
 
 
 def test_frozen_takes_the_nearer_data_set() -> None:
@@ -317,24 +317,26 @@ def test_frozen_takes_the_nearer_data_set() -> None:
             ("A", "frozen", "test loss nearest to 0.6", 0.6, 0.65), ("B", "frozen", "test loss nearest to 0.6", 0.73, 0.61),
         )
     ]  # fmt: skip
-    test = reviews._nearer(pl.DataFrame(rows), "test")
+    test = experiments._nearer(pl.DataFrame(rows), "test")
     assert [check.value for check in test[:4]] == [0.77, 0.58, 0.87, 0.22]
     assert test[4].value == pytest.approx(0.1) and not test[0].passed
-    training = reviews._nearer(pl.DataFrame(rows), "training")
+    training = experiments._nearer(pl.DataFrame(rows), "training")
     assert [check.value for check in training[:4]] == [0.73, 0.61, 0.97, 0.11]
     assert training[4].value == pytest.approx(0.14) and all(check.passed for check in training)
     stopped = pl.DataFrame(
         [row | {"when": row["when"].replace("test loss nearest to 0.6", "nearest to 72% and 0.6")} for row in rows]
     )
-    assert reviews._nearer(stopped, "training, stopped") == training
+    assert experiments._nearer(stopped, "training, stopped") == training
     both = [
         row | {"when": row["when"].replace("best", "training nearest to 95% and 0.1")}
         for row in stopped.to_dicts()
         if row["embeddings"] == "trained"
     ]
     assert (
-        reviews._nearer(pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), "training, both stopped")
+        experiments._nearer(
+            pl.concat([stopped.filter(embeddings="frozen"), pl.DataFrame(both)]), "training, both stopped"
+        )
         == training
     )
     near = pl.DataFrame({"test_accuracy": [None, 0.68, 0.70, 0.76], "test_loss": [None, 0.6, 0.57, 0.55]})
-    assert reviews._nearest(near, "test", reviews._THEIRS["frozen"]) == near.row(2, named=True)
+    assert experiments._nearest(near, "test", experiments._THEIRS["frozen"]) == near.row(2, named=True)

@@ -128,13 +128,13 @@ class Experiment:
         Raises:
             InputError: there is no such experiment, or no reading of this name among them.
         """
-        from tokensieve.reproduce import figures, reviews
+        from tokensieve.reproduce.experiments import RUNS
 
         known: dict[str, Experiment] = {}
         described = files("tokensieve.reproduce").joinpath("experiments.toml").read_text("utf-8")
         for id, said in tomllib.loads(described).items():
             said |= {name: tuple(said.get(name, ())) for name in ("needs", "readings", "notes")}
-            known[id] = cls(id=id, run=(figures.RUNS | reviews.RUNS)[id], **said)
+            known[id] = cls(id=id, run=RUNS[id], **said)
         for name in names:
             if name not in known:
                 near = difflib.get_close_matches(name.lower(), known, 1, 0.4)

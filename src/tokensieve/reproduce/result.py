@@ -131,6 +131,8 @@ class ExperimentResult:
             name = str(self.explained_by)
             why = self.experiment.why(name)
             return f"reproduced under reading “{name}” ({why}) {seeds(name)}; as first read {seeds(DEFAULT)}"
+        if self.verdict == NOT_REPRODUCED:
+            return f"{NOT_REPRODUCED}: every criterion is met {seeds(DEFAULT)}"
         return f"{self.verdict} {seeds(DEFAULT)}" if self.finished() else NOT_RUN
 
     def over_seeds(self, reading: str = DEFAULT, accuracy: bool = False) -> list[tuple[Measurement, list[float], int]]:
