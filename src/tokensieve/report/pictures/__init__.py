@@ -1,6 +1,6 @@
 """Pictures: which chart draws which, and SVG and PNG files of them without a browser or a network.
 
-The name of a chart begins with the module that holds it (`audit-map` is in `pictures/audit.py`, in its table `CHARTS`).
+`CHARTS` in `audit.py` and `studies.py` name them; Altair is imported when something is drawn.
 Drawing happens in a process of its own: where memory or file handles run out, the pictures are lost and nothing else.
 """
 
@@ -13,7 +13,6 @@ import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,9 @@ _CIRCLE = re.compile(
 
 def specification(picture: Picture) -> Specification:
     """What Vega-Lite draws, its data included."""
-    module = import_module(f"{__name__}.{picture.chart.partition('-')[0]}")
-    found: Specification = module.CHARTS[picture.chart](picture)
-    return found
+    from tokensieve.report.pictures import audit, studies
+
+    return (audit.CHARTS | studies.CHARTS)[picture.chart](picture)
 
 
 def draw(blocks: Sequence[Block], *also: str) -> Drawings:
