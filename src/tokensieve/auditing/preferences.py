@@ -95,7 +95,7 @@ class PreferenceFacts:
             pl.col("pairs") >= max(10, 0.005 * self.pairs["train"]),
             pl.col("equal_length_q_value") < LEVEL,
             pl.col("equal_length_low") >= rate if wins else pl.col("equal_length_high") <= 1 - rate,
-            ~pl.col("token").str.starts_with("⟨length "),
+            ~pl.col("token").str.contains("⟨length ", literal=True),
         )
         found = kept.sort(pl.col("pairs") * (2 * bound - 1) ** 2, "token", descending=[True, False])
         return found if rows is None else found.head(rows)

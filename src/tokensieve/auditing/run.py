@@ -86,7 +86,7 @@ def audit(
         shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
         gone = {token for finding in shortcuts for token in finding.tokens}
         if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
-            gone |= {str(token) for token in train.counts.tokens if str(token).startswith("⟨length ")}
+            gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
         if task.single:
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)

@@ -62,8 +62,10 @@ def _predict(
     fields, known, final = _training(model, classifier)
     likely = [*(sides or text or fields), *(keep or []), label or "", *TEXT_NAMES]
     table = open_source(source, reading, labelled=False, columns=likely).held_out
-    if not text and set(fields) <= set(table.columns):
-        text = fields
+    others = dict(getattr(classifier.vocabulary and classifier.vocabulary.tokenizer, "columns", ()))
+    own = [name for name in fields if name not in others]
+    if not text and set(own) <= set(table.columns):
+        text = own
     given = label is not None
     if not given and known in table.columns and known not in text:
         label = known
@@ -76,7 +78,7 @@ def _predict(
         lines, score = _preferred(frame, sides)
         summary: dict[str, object] = {"pairs": len(frame), "columns": list(sides), "score": score}
     else:
-        rows = read_rows(table, text or None, label, kept)
+        rows = read_rows(table, text or None, label, kept, others)
         frame, found = _classified(classifier, rows, final if label is not None else None)
         if given and found is None:
             raise InputError(

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, importance_of, token_sums
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
+from tokensieve.evidence.pairs import differences, pair_importance
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -100,6 +102,66 @@ class Environments:
         kept = [pair for pair, ok in zip(sums, usable, strict=True) if ok]
         parts = [_heterogeneity([pair[i] for pair in kept]) for i in range(2 if features else 1)]
         ratio, statistic, degrees = (np.concatenate(x) for x in zip(*parts, strict=True))
+        return cls._judged(names, within, ratio, statistic, degrees, overall)
+
+    @classmethod
+    def compare_pairs(
+        cls, counts: Counts, of: Ints, names: tuple[str, ...], overall: Importance, features: int, units: Ints
+    ) -> Environments:
+        """Whether each type wins as often in every environment: do two judges reward the same?
+
+        Of N_e pairs of environment e that have a type on one side alone, T_e is wins less losses, and μ = Σ T/Σ N:
+
+            Q = Σ_e (T_e − μ N_e)² / (φ N_e (1 − μ²)),     φ ≥ 1: the dispersion within environments, by units
+
+        The ratio is that of wins to losses.
+
+        Args:
+            counts: 2n documents, preferred side first.
+            of, names, overall, features: as for `compare`.
+            units: the unit of each pair, shape (n,).
+        """
+        present = sp.csr_array(
+            (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
+        )
+        delta, places, size = differences(present), of[::2], len(names)
+        sides = [delta[places == e] for e in range(size)]
+        n = np.stack([abs(side).sum(axis=0) for side in sides]).astype(np.float64)
+        t = np.stack([side.sum(axis=0) for side in sides]).astype(np.float64)
+        usable = [np.count_nonzero(places == e) >= 10 for e in range(size)]
+        if sum(usable) < 2:
+            raise InputError("fewer than two environments have ten pairs; check --environments")
+        own, mean = t / np.maximum(n, 1.0), t.sum(axis=0) / np.maximum(n.sum(axis=0), 1.0)
+        kept = np.flatnonzero(places >= 0)
+        rows = sp.csr_array(delta[kept])
+        rows.data -= own[np.repeat(places[kept], np.diff(rows.indptr)), rows.indices]
+        _, group = np.unique(units[kept] * size + places[kept], return_inverse=True)
+        member = sp.csr_array((np.ones(len(kept)), (group, np.arange(len(kept)))))
+        spread = np.asarray((member @ rows).power(2).sum(axis=0)).ravel()
+        chance = (n * (1 - own**2)).sum(axis=0)
+        phi = np.maximum(spread / np.where(chance > 0, chance, np.inf), 1.0)
+        variance = phi * n * (1 - mean**2)
+        terms = (t - mean * n) ** 2 / np.where(variance > 0, variance, np.inf)
+        within = tuple(
+            pair_importance(counts.rows(of == e), units[places == e], features) if usable[e] else None
+            for e in range(size)
+        )
+        with np.errstate(divide="ignore"):
+            odds = np.stack([(1 - mean) / (1 + mean), (1 + mean) / (1 - mean)], axis=1)
+        statistic = np.repeat(terms.sum(axis=0)[:, None], 2, axis=1)
+        return cls._judged(names, within, odds, statistic, np.maximum((n > 0).sum(axis=0) - 1, 0), overall)
+
+    @classmethod
+    def _judged(
+        cls,
+        names: tuple[str, ...],
+        within: tuple[Importance | None, ...],
+        ratio: Floats,
+        statistic: Floats,
+        degrees: Ints,
+        overall: Importance,
+    ) -> Environments:
+        """Which types are stable, by Q and its degrees of freedom."""
         p = np.where(degrees[:, None] > 0, gammaincc(np.maximum(degrees, 1)[:, None] / 2, statistic / 2), 1.0)
         # fewer than five documents over all environments say nothing about stability
         known = (overall.documents >= 5) & (degrees > 0)

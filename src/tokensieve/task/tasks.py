@@ -283,7 +283,7 @@ class Preferences(Task):
     """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
 
     size = 2
-    checks = ("shortcut", "leak", "contradiction", "labels", "drift")
+    checks = ("shortcut", "leak", "contradiction", "labels", "drift", "unstable")
     single = False
     strengths = 0.3, 1.0, 3.0  # of differences, which are longer than a text and say less
 

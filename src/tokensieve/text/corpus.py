@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.table import listed
+from tokensieve.text.tokenizers import ColumnKind
 
 _NOTES = {  # of documents (False) and of pairs (True)
     False: {
@@ -147,7 +149,7 @@ class Corpus:
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
         fields: the fields that each text was joined from (`tokensieve.text.formatting`); empty where it is one column.
-        columns: those of the fields that are values of other columns (`--columns`).
+        columns: those of the fields that are values of other columns (`--columns`), and how these become words.
         pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
         stored: the texts, where they were read as a stream and lie in a file.
     """
@@ -158,7 +160,7 @@ class Corpus:
     intake: Intake
     test: Corpus | None = None
     fields: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    columns: Mapping[str, ColumnKind] = field(default_factory=dict)
     pairs: Pairing | None = None
     stored: StoredTexts | None = None
 
@@ -178,8 +180,11 @@ class Corpus:
 
     @property
     def characters(self) -> Ints:
-        """Length of each text, shape (n,)."""
+        """Length of each text without the values of other columns, shape (n,)."""
         parts = self.stored.batches() if self.stored is not None else [self.frame["text"]]
+        if self.columns and len(self.fields) - len(self.columns) == 1:
+            first, other = (re.escape(f"⟦{self.fields[i]}⟧") for i in (0, 1))
+            parts = (part.str.replace(rf"(?s)\n{other} .*", "").str.replace(f"^{first} ", "") for part in parts)
         return np.concatenate([np.empty(0, np.int64), *(part.str.len_chars().to_numpy() for part in parts)]).astype(
             np.int64
         )
@@ -221,7 +226,7 @@ class Corpus:
 
     def with_texts(self, texts: pl.Series) -> Corpus:
         """The same documents with other texts, read as one column."""
-        return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=(), columns=())
+        return replace(self, frame=self.frame.with_columns(text=texts), stored=None, fields=(), columns={})
 
     def filter(self, mask: NDArray[np.bool_]) -> Corpus:
         """Some of the documents; of pairs, both sides or none."""
@@ -321,7 +326,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     named["weight"] = how.sample_weight if isinstance(how.sample_weight, str) else None, "weight"
     more = {kind: table.position(name, flag) for kind, (name, flag) in named.items() if name is not None}
     part = None if how.split is None else table.position(how.split, "split")
-    others = ColumnTokens(table, how.columns)
+    others = ColumnTokens(table, {name: (name,) for name in how.columns})
     texts, label = table.labelled_columns(how.text, label, [*more.values(), *others.names, *([part] if part else [])])
     if {*texts, label} & {*others.names, part}:
         raise InputError(f"{table.name}: text, label and split must be different columns, and none of --columns")
@@ -349,7 +354,7 @@ def read_corpus(source: Source, settings: ReadSettings | None = None, **options:
     for name, usable in sides:
         classes = corpora[0].classes if corpora else None
         one = _assemble(name, usable, final, how, columns, classes)
-        corpora.append(replace(one, fields=fields, columns=others.names))
+        corpora.append(replace(one, fields=fields, columns=others.kinds))
     corpus = corpora[0]
     if how.sample_weight is not None and "weight" not in more:
         weights = Counts.checked_weights(how.sample_weight, train[2]["rows"] + test[2]["rows"])[corpus.rows - 1]

@@ -27,7 +27,7 @@ from tokensieve.text.table import (
     missing,
     text_series,
 )
-from tokensieve.text.tokenizers import BLANK, FieldTokenizer
+from tokensieve.text.tokenizers import BLANK, ColumnKind, FieldTokenizer
 
 R = TypeVar("R", bound=ReadSettings)
 _DATE = r"^\s*(\d{4})-(\d{1,2})-\d{1,2}([T ].*)?\s*$"
@@ -155,9 +155,20 @@ def _joined(
 
 
 def read_rows(
-    table: SourceTable, text: str | Sequence[str] | None = None, label: str | None = None, keep: Sequence[str] = ()
+    table: SourceTable,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    keep: Sequence[str] = (),
+    columns: Mapping[str, ColumnKind] | None = None,
 ) -> pl.DataFrame:
     """Every row of a table in its order, for prediction.
+
+    Args:
+        table: of any source.
+        text: the text column, or several fields; None for the one that it can only be.
+        label: the label column.
+        keep: columns carried along.
+        columns: other columns that the model reads as tokens, and how (`ColumnTokens`); those that are not there are left out.
 
     Returns:
         Columns "row", from 1; "text", null where a row has none; "label", null where a row has none, if a label column is given;
@@ -172,15 +183,17 @@ def read_rows(
             raise InputError(f"{table.name}: {name!r} is a field of the text and cannot be kept beside it")
     labels = [] if label is None else [table.position(label, "label")]
     kept = [table.position(name, "results") for name in keep]
+    found = {name: (name,) for name in columns or {} if name in table.columns}
+    others = ColumnTokens(table, found, columns) if found else None
     frames, row = [], 1
-    for batch in table.read([*names, *labels, *kept]):
-        columns = {"text": _joined(table, batch, names, row, None)[0]}
+    for batch in table.read(list(dict.fromkeys([*names, *labels, *kept, *found]))):
+        values = {"text": _joined(table, batch, names, row, None, others)[0]}
         if labels:
             advice = "choose another column with --label COLUMN"
-            columns["label"] = table.as_names(batch[labels[0]], row, "the label is", advice)
+            values["label"] = table.as_names(batch[labels[0]], row, "the label is", advice)
         if kept:
-            columns["kept"] = pl.DataFrame({name: _written(batch[name]) for name in kept}).to_struct("kept")
-        frames.append(pl.DataFrame(columns).with_row_index("row", row))
+            values["kept"] = pl.DataFrame({name: _written(batch[name]) for name in kept}).to_struct("kept")
+        frames.append(pl.DataFrame(values).with_row_index("row", row))
         row += len(frames[-1])
     if row == 1:
         raise InputError(f"{table.name}: has no rows")
@@ -207,38 +220,48 @@ class ColumnTokens:
     Each value becomes one word in a field of the column's name, such as `source:twitter`. Numbers with more than 20 values are
     divided into quarters, dates into months.
 
+    Args:
+        table: whose columns they are.
+        fields: name of each field → the columns that hold its values: of documents the column itself, of pairs one per answer.
+        kinds: how the values of each field become words, where other documents have shown that.
+
     Attributes:
-        names: the columns.
+        names: the fields.
+        kinds: field → "month", the ends of the first three quarters, or None where each value is a word.
         notes: which were divided, and where.
 
     Raises:
         InputError: a column is not there, or holds lists or the like.
     """
 
-    def __init__(self, table: SourceTable, names: Sequence[str]) -> None:
-        self.names = tuple(table.position(name, "columns") for name in names)
-        self._table, self._ends, self._dates = table, dict[str, list[float]](), set[str]()
-        self.notes: list[str] = []
-        batches = list(table.read(self.names)) if self.names else []
-        for name in self.names:
-            values = pl.concat([self._as_text(name, batch[name]) for batch in batches]).drop_nulls()
+    def __init__(
+        self, table: SourceTable, fields: Mapping[str, Sequence[str]], kinds: Mapping[str, ColumnKind] | None = None
+    ) -> None:
+        self.names, self._table, self.kinds, self.notes = tuple(fields), table, dict(kinds or {}), list[str]()
+        read = [table.position(column, "columns") for columns in fields.values() for column in columns]
+        batches = list(table.read(read)) if read and kinds is None else []
+        for name in fields if batches else ():
+            parts = [self._as_text(column, batch[column]) for batch in batches for column in fields[name]]
+            values = pl.concat(parts).drop_nulls()
             numbers = values.cast(pl.Float64, strict=False)
+            self.kinds[name] = None
             if len(values) and values.str.contains(_DATE).mean() == 1:
-                self._dates.add(name)
+                self.kinds[name] = "month"
                 self.notes.append(f"column {name!r}: by month")
             elif numbers.null_count() == 0 and numbers.n_unique() > 20:
-                self._ends[name] = [float(numbers.quantile(q, "lower") or 0.0) for q in (0.25, 0.5, 0.75)]
-                shown = ", ".join(f"q{i} up to {end:g}" for i, end in enumerate(self._ends[name], 1))
+                one, two, three = (float(numbers.quantile(q, "lower") or 0.0) for q in (0.25, 0.5, 0.75))
+                self.kinds[name] = ends = (one, two, three)
+                shown = ", ".join(f"q{i} up to {end:g}" for i, end in enumerate(ends, 1))
                 self.notes.append(f"column {name!r}: in quarters, {shown}")
 
     def words(self, name: str, values: Values) -> pl.Series:
-        """One word for each value; null where there is none."""
-        text = self._as_text(name, values)
-        if name in self._dates:
+        """One word for each value of a field; null where there is none."""
+        text, kind = self._as_text(name, values), self.kinds.get(name)
+        if kind == "month":
             return text.str.replace(_DATE, "${1}_${2}")
-        if name in self._ends:
+        if kind is not None:
             number = text.cast(pl.Float64, strict=False).to_numpy()
-            quarter = np.searchsorted(self._ends[name], number) + 1  # the first end that is not below it
+            quarter = np.searchsorted(kind, number) + 1  # the first end that is not below it
             return ("q" + pl.Series(quarter).cast(pl.String)).zip_with(text.is_not_null(), _NULL)
         return text.str.replace_all(r"[^\w]+", "_").str.strip_chars("_")
 

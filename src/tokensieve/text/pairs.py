@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -23,11 +23,12 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus, Intake, Pairing
-from tokensieve.text.documents import digests
+from tokensieve.text.documents import ColumnTokens, digests
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import Source, open_source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.table import BATCH, TEST_NAMES, SourceTable, label_name, listed, missing
+from tokensieve.text.tokenizers import ColumnKind, FieldTokenizer
 
 FIRST, SECOND, TIE = 0, 1, 2  # which of two answers won
 _Result = tuple[int, int, bool]  # the better of two answers, the other one, and whether it is a tie
@@ -63,7 +64,10 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         raise InputError("--text is for labelled documents: --pairs names the columns of the answers; leave it out")
     table = open_source(source, how).train
     reader = _PairReader(table, how, how.by)
-    sides = {"train": _Side(table.name, how.stream), "test": _Side(f"{table.name} (test rows)", how.stream)}
+    sides = {
+        "train": _Side(table.name, how.stream, reader.fields),
+        "test": _Side(f"{table.name} (test rows)", how.stream, reader.fields),
+    }
     reader.fill(sides["train"], sides["test"])
     train = sides["train"].corpus(reader)
     assert train.pairs is not None
@@ -78,8 +82,8 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         return train
     if how.test is not None:
         held = open_source(how.test, how).held_out
-        sides["test"] = _Side(held.name, how.stream)
-        reader = _PairReader(held, how, reader.by if reader.by in held.columns else None)
+        sides["test"] = _Side(held.name, how.stream, reader.fields)
+        reader = _PairReader(held, how, reader.by if reader.by in held.columns else None, reader.suspects.kinds)
         reader.fill(sides["test"], sides["test"])
     test = sides["test"].corpus(reader)
     assert test.pairs is not None
@@ -94,8 +98,8 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
 class _Side:
     """Collects usable pairs for training or testing, and counts the others."""
 
-    def __init__(self, name: str, stream: bool) -> None:
-        self.name, self.counts = name, Counter[str](rows=0)
+    def __init__(self, name: str, stream: bool, fields: tuple[str, ...]) -> None:
+        self.name, self.counts, self._fields = name, Counter[str](rows=0), fields
         self._texts: list[str] = []
         self._keys: list[pl.Series] = []
         self._writer = StoredTexts.writer() if stream else None
@@ -103,9 +107,19 @@ class _Side:
         self._units: list[tuple[str, str]] = []
         self._weights: list[float] = []
         self._position: list[int] = []
+        self._words: list[tuple[str | None, ...]] = []
+        self._environments: list[str | None] = []
 
-    def add(self, row: int, answers: Sequence[str | None], results: Sequence[_Result], unit: object) -> None:
-        """The answers of one row or prompt, and which of two won."""
+    def add(
+        self,
+        row: int,
+        answers: Sequence[str | None],
+        results: Sequence[_Result],
+        unit: object,
+        words: Sequence[tuple[str | None, ...]],
+        environment: str | None,
+    ) -> None:
+        """The answers of one row or prompt with the values of other columns, and which of two won."""
         kept = []
         for one, other, tie in results:
             a, b = answers[one], answers[other]
@@ -123,19 +137,26 @@ class _Side:
             self.counts["ties"] += tie
             for first, second in ((one, other), (other, one))[: 1 + tie]:
                 self._texts += [str(answers[first]), str(answers[second])]
+                self._words += [words[first], words[second]] if words else []
+                self._environments += [environment, environment]
                 self._rows += [row, row]
                 self._units.append(("row", str(row)) if unit is None else ("unit", str(unit)))
                 self._weights.append((0.5 if tie else 1.0) / len(kept))
                 self._position.append(TIE if tie else int(first > second))
-        if len(self._texts) >= BATCH:
+        if len(self._texts) >= BATCH and self._writer:
             self._flush()
 
-    def _flush(self) -> None:
-        """Texts go into their file, if there is one."""
+    def _flush(self) -> pl.Series:
+        """The texts collected, with the values of other columns as fields; they go into their file, if there is one."""
+        texts = pl.Series(self._texts, dtype=pl.String)
+        self._keys.append(digests(self._texts))
+        if self._words:
+            columns = [pl.Series(column, dtype=pl.String) for column in zip(*self._words, strict=True)]
+            texts = FieldTokenizer.join_fields(self._fields, [texts, *columns])
         if self._writer:
-            self._keys.append(digests(self._texts))
-            self._writer.extend(self._texts)
-            self._texts = []
+            self._writer.extend(texts.to_list())
+            self._texts, self._words = [], []
+        return texts
 
     def corpus(self, reader: _PairReader) -> Corpus:
         """What was collected.
@@ -152,13 +173,13 @@ class _Side:
                 f"{counts['empty']:,} have an empty one, {counts['identical']:,} have the same text on both sides; check --pairs"
             )
         frame: dict[str, object] = {}
-        if self._writer:
-            self._flush()
-        else:
-            frame["text"] = pl.Series(self._texts, dtype=pl.String)
-            self._keys = [digests(self._texts)]
+        texts = self._flush()
+        if not self._writer:
+            frame["text"] = texts
         keys, position = pl.concat(self._keys), np.array(self._position)
         frame |= {"key": keys, "label": np.tile(np.array([1, 0]), n), "row": np.array(self._rows, dtype=np.int64)}
+        if any(name is not None for name in self._environments):
+            frame["environment"] = pl.Series(self._environments, dtype=pl.String)
         if len(set(self._weights)) > 1:
             frame["weight"] = np.repeat(np.array(self._weights), 2)
         sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)})
@@ -166,7 +187,7 @@ class _Side:
         swapped = decided.select(pl.col("b").alias("a"), pl.col("a").alias("b")).unique()
         counts["kept"], counts["duplicates"] = 2 * n, decided.height - decided.unique().height
         counts["conflicts"] = decided.join(swapped, on=["a", "b"], how="semi").height
-        notes = list(reader.table.notes)
+        notes = [*reader.table.notes, *reader.suspects.notes]
         if reader.judged:  # where the preference came from, and how often the first answer won, which should not matter
             notes.append(f"the preferred answer is that of {', '.join(map(repr, reader.judged))}")
         if reader.judged and len(columns) == 2 and decided.height:
@@ -190,13 +211,24 @@ class _Side:
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
         stored = self._writer.finish() if self._writer else None
         # the second class is y = +1
-        return Corpus(pl.DataFrame(frame), ("rejected", "chosen"), self.name, intake, pairs=pairing, stored=stored)
+        return Corpus(
+            pl.DataFrame(frame),
+            ("rejected", "chosen"),
+            self.name,
+            intake,
+            fields=reader.fields,
+            columns=reader.suspects.kinds,
+            pairs=pairing,
+            stored=stored,
+        )
 
 
 class _PairReader:
     """How the rows of one table become pairs."""
 
-    def __init__(self, table: SourceTable, how: ReadSettings, by: str | None) -> None:
+    def __init__(
+        self, table: SourceTable, how: ReadSettings, by: str | None, kinds: Mapping[str, ColumnKind] | None = None
+    ) -> None:
         self.table, self.how, self.columns = table, how, how.columns_of_pairs
         self.judged = (how.winner,) if how.winner else tuple(how.scores or how.ranks)
         kind = "winner" if how.winner else "scores" if how.scores else "ranks"
@@ -223,6 +255,49 @@ class _PairReader:
         ends = [re.search(r"[^_\W]+$", name) for name in self.columns]
         models = [lower.get(f"model_{end[0].lower()}") for end in ends if end]
         self._models = [name for name in models if name] if len(self.columns) == 2 and all(models) else []
+        self._columns = self._suspects([end[0].lower() for end in ends if end])
+        self.suspects = ColumnTokens(table, self._columns, kinds)
+        self.fields = ("answer", *self.suspects.names) if self.suspects.names else ()
+        if how.environments:
+            table.position(how.environments, "environments")
+
+    def _suspects(self, ends: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Field → its columns in the order of the answers; one column for all answers where it holds something of the row."""
+        found: dict[str, tuple[str, ...]] = {}
+        lower = {name.strip().lower(): name for name in reversed(self.table.columns)}
+        for name in self.how.columns:
+            stem = next((name[: -len(end)] for end in ends if name.lower().endswith("_" + end)), "")
+            stem = (stem or name).rstrip("_")
+            sides = [lower.get(f"{stem}_{end}".lower()) for end in ends]
+            if len(self.columns) > 1 and len(sides) == len(self.columns) and all(sides):
+                found[stem] = tuple(str(side) for side in sides)
+                continue
+            self.table.position(name, "columns")
+            if name in (*self.columns, *self.judged, self.by, self.how.split):
+                raise InputError(
+                    f"{self.table.name}: the column {name!r} has another role already; leave it out of --columns"
+                )
+            # the same value on both sides says nothing, but with the answer's place it does: who prefers the first?
+            if len(self.columns) == 2 and not self.judged:
+                raise InputError(
+                    f"{self.table.name}: {name!r} is the same for both answers, and the preferred one is always first, so it "
+                    "cannot be a shortcut: name columns of either answer, such as model_a and model_b, or, to compare its "
+                    f"values, give --environments {shlex.quote(name)}"
+                )
+            found[name] = (name,)
+        if "answer" in found:
+            raise InputError(f"{self.table.name}: 'answer' is what the answer's own text is called; rename that column")
+        return found
+
+    def _words(self, values: dict[str, Any], answers: int) -> list[tuple[str | None, ...]]:
+        """Of each answer, the word of each field; values of the whole row are marked with the answer's place."""
+        out: list[list[str | None]] = [[] for _ in range(answers)]
+        for columns in self._columns.values():
+            for i, words in enumerate(out):
+                word = values["\0" + columns[i if len(columns) > 1 else 0]]
+                places = "first", "second"
+                words.append(f"{word}_{places[i]}" if word and len(columns) == 1 and answers == 2 else word)
+        return [tuple(words) for words in out] if self._columns else []
 
     def fill(self, train: _Side, test: _Side) -> None:
         """All rows of the table into their sides."""
@@ -232,6 +307,10 @@ class _PairReader:
             if isinstance(next((value for value in firsts if value is not None), None), str):
                 self._fill_from_rows(train)
                 return
+        if len(self.columns) != 2 and any(len(columns) == 1 for columns in self._columns.values()):
+            raise InputError(
+                f"{self.table.name}: of more than two answers in a row --columns takes a column for each, such as model_a, model_b"
+            )
         for row, values in self._rows():
             side = train
             if how.split is not None:
@@ -254,7 +333,9 @@ class _PairReader:
                 decided = [result for result in results if not result[2]]
                 side.counts["ties_dropped"] += len(results) - len(decided)
                 results = decided
-            side.add(row, answers, results, None if missing(unit) else unit)
+            environment = label_name(values[how.environments]) if how.environments else None
+            words = self._words(values, len(answers))
+            side.add(row, answers, results, None if missing(unit) else unit, words, environment)
         if how.split is not None:
             self.table.check_sides(how.split, found)
 
@@ -262,22 +343,30 @@ class _PairReader:
         """Rows of one answer each, compared with the others of their prompt."""
         if self.how.split is not None:
             raise InputError("--split is for rows that hold all answers of a prompt: give --test SOURCE")
-        prompts: dict[str, list[tuple[int, str | None, float | None]]] = {}
+        prompts: dict[
+            tuple[str, str | None], list[tuple[int, str | None, float | None, list[tuple[str | None, ...]]]]
+        ] = {}
         for row, values in self._rows():
             side.counts["rows"] += 1
             unit = values[self.by or ""]
             text = self.table.as_texts([values[self.columns[0]]], self.columns[0], row)[0][0]
             key = str(unit) if not missing(unit) else f"row {row}"
-            prompts.setdefault(key, []).append((row, text, self._numbers(row, values, 1)[0]))
-        for unit, answers in prompts.items():
-            results = self._compared([score for _, _, score in answers])
+            environment = label_name(values[self.how.environments]) if self.how.environments else None
+            found = (row, text, self._numbers(row, values, 1)[0], self._words(values, 1))
+            prompts.setdefault((key, environment), []).append(found)
+        for (unit, environment), answers in prompts.items():
+            results = self._compared([score for _, _, score, _ in answers])
             results = [result for result in results if not (result[2] and self.how.ties == "drop")]
-            side.add(answers[0][0], [text for _, text, _ in answers], results, unit)
+            words = [word for *_, own in answers for word in own]
+            side.add(answers[0][0], [text for _, text, *_ in answers], results, unit, words, environment)
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        wanted = [*self.columns, *self.judged, *self._models, self.by, self.how.split, self._tie]
+        how, others = self.how, [column for columns in self._columns.values() for column in columns]
+        wanted = [*self.columns, *self.judged, *self._models, *others, self.by, how.split, how.environments, self._tie]
         row = 1
         for batch in self.table.read(list(dict.fromkeys(name for name in wanted if name))):
+            for name, columns in self._columns.items():
+                batch |= {"\0" + column: self.suspects.words(name, batch[column]) for column in columns}
             lists = [self.table.as_list(column) for column in batch.values()]
             for values in zip(*lists, strict=True):
                 yield row, dict(zip(batch, values, strict=True))

@@ -148,7 +148,8 @@ class ReadSettings(SourceSettings):
         by: column of what a document belongs to (prompt, author, thread), so that these are what is independent.
         sample_weight: what a document weighs in training: a column, or one number for each row of the source. Only the model
             uses it; importance and its tests count documents.
-        columns: other columns whose values become tokens, so that they can be found as shortcuts.
+        columns: other columns whose values become tokens, so that they can be found as shortcuts. Of pairs, columns such as model_a
+            and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
         pairs: columns of the answers of preference data, the preferred one first unless `winner`, `scores` or `ranks` says which;
             or a `Pairs`, which sets those fields.
         stream: keep documents, tokens and counts in files. Everything that comes out has the same bits.
@@ -214,14 +215,13 @@ class ReadSettings(SourceSettings):
             )
         if several and len(getattr(self, judged[0])) != len(names):
             raise InputError(f"--{judged[0]} names {len(getattr(self, judged[0]))} columns for {len(names)} of --pairs")
-        for name in ("label", "group", "drop", "having", "label_separator", "columns"):
+        for name in ("label", "group", "drop", "having", "label_separator"):
             if getattr(self, name):
                 raise InputError(
                     f"--{name.replace('_', '-')} is for labelled documents: --pairs names the columns that pairs need; beside it "
                     "--by, --split and --test"
                 )
-        others = {"weight": self.sample_weight is not None, "environments": self.environments is not None}
-        for name, given in (others | {"duplicates": self.duplicates != "keep"}).items():
+        for name, given in {"weight": self.sample_weight is not None, "duplicates": self.duplicates != "keep"}.items():
             if given:
                 raise InputError(f"--{name} is for labelled documents: leave it out beside --pairs")
 

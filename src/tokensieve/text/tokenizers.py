@@ -8,11 +8,11 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -62,6 +62,8 @@ _ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars 
     re.ASCII,
 )
 BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
+# how the values of a column become words: by month, by quarter (where the first three end), or each as it is
+ColumnKind: TypeAlias = Literal["month"] | tuple[float, float, float] | None
 Html = Literal["skip", "keep", "strip"]
 
 
@@ -233,10 +235,17 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class FieldTokenizer:
-    """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another."""
+    """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another.
+
+    Attributes:
+        base: splits the text of a field.
+        fields: their names.
+        columns: those that are values of other columns, and how these become words (`tokensieve.text.documents.ColumnTokens`).
+    """
 
     base: WordTokenizer | PieceTokenizer
     fields: tuple[str, ...]
+    columns: tuple[tuple[str, ColumnKind], ...] = ()
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order."""
@@ -273,10 +282,15 @@ class FieldTokenizer:
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
-        return {"kind": "fields", "fields": list(self.fields), "base": self.base.to_dict()}
+        kinds = {name: list(kind) if isinstance(kind, tuple) else kind for name, kind in self.columns}
+        return {"kind": "fields", "fields": list(self.fields), "base": self.base.to_dict()} | (
+            {"columns": kinds} if kinds else {}
+        )
 
     @staticmethod
-    def over(tokenizer: Tokenizer, fields: tuple[str, ...]) -> Tokenizer:
+    def over(
+        tokenizer: Tokenizer, fields: tuple[str, ...], columns: Mapping[str, ColumnKind] | None = None
+    ) -> Tokenizer:
         """The tokenizer for texts of these fields; itself where there are none."""
         if not fields or isinstance(tokenizer, FieldTokenizer):
             return tokenizer
@@ -284,7 +298,7 @@ class FieldTokenizer:
             raise InputError(
                 f"texts of several fields are split into words or pieces, not by a {type(tokenizer).__name__}"
             )
-        return FieldTokenizer(tokenizer, fields)
+        return FieldTokenizer(tokenizer, fields, tuple((columns or {}).items()))
 
     @staticmethod
     def join_fields(fields: Sequence[str], parts: Sequence[pl.Series]) -> pl.Series:
@@ -327,7 +341,10 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
             or not all(isinstance(x, str) for x in fields)
         ):
             raise ValueError("no fields, or no tokenizer for them")
-        return FieldTokenizer(base, tuple(fields))
+        columns = msgspec.convert(settings.get("columns", {}), dict[str, ColumnKind])
+        if not set(columns) <= set(fields):
+            raise ValueError("columns that are no fields")
+        return FieldTokenizer(base, tuple(fields), tuple(columns.items()))
     if kind != "words":
         raise ValueError(f"no settings of a tokenizer of the kind {kind!r:.40}")
     try:

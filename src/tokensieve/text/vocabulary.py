@@ -329,7 +329,6 @@ def count_texts(
     ngrams: int = 1,
     min_documents: int = 1,
     formatting: bool = False,
-    columns: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Counted:
     """Tokenise texts, learn their vocabulary or take a given one, and count.
@@ -339,7 +338,6 @@ def count_texts(
         vocabulary: of other documents, such as those of training; None to learn it from these.
         tokenizer, ngrams, min_documents: for learning one (`learn_vocabulary`); the tokenizer is words if None.
         formatting: learn which features of formatting are types, too: those of at least `min_documents` texts, but not of all.
-        columns: fields that are values of other columns, whose formatting means nothing.
         progress: called with the number of documents tokenised.
 
     Raises:
@@ -357,6 +355,8 @@ def count_texts(
             bits, names = kinds.bits(texts), kinds.names
             held = np.unpackbits(bits, axis=1, count=len(names)).sum(axis=0, dtype=np.int64)
             frequent = [name for name, n in zip(names, held, strict=True) if min_documents <= n < len(bits)]
+            # the formatting of values of other columns means nothing
+            columns = dict(splitter.columns) if isinstance(splitter, FieldTokenizer) else {}
             kept = [name for name in frequent if not name.startswith(tuple(f"{column}:" for column in columns))]
             vocabulary = replace(vocabulary, formatting=tuple(kept))
     else:
@@ -368,8 +368,9 @@ def count_texts(
 def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
     """`count_texts` of labelled documents, with the same options; fields are told apart."""
     if vocabulary is None and corpus.fields:
-        options["tokenizer"] = FieldTokenizer.over(options.get("tokenizer") or WordTokenizer(), corpus.fields)
-        options["columns"] = corpus.columns
+        options["tokenizer"] = FieldTokenizer.over(
+            options.get("tokenizer") or WordTokenizer(), corpus.fields, corpus.columns
+        )
     return replace(count_texts(corpus.texts, vocabulary, **options), corpus=corpus)
 
 

@@ -110,7 +110,7 @@ class AuditData:
         no environments were read.
 
         Raises:
-            InputError: fewer than two environments have documents of two classes, or there are more than a hundred.
+            InputError: fewer than two environments have documents of two classes (ten pairs), or there are more than a hundred.
         """
         corpus = self.train.corpus
         if corpus.environments is None:
@@ -124,7 +124,11 @@ class AuditData:
         places = list(range(len(known)))
         of = corpus.environments.replace_strict(known, places, default=-1, return_dtype=pl.Int64).to_numpy()
         counts, features = self.train.counts, self.train.features
-        return Environments.compare(counts, of, tuple(known), self.importance, features, corpus.units), of
+        if corpus.pairs is not None:
+            found = Environments.compare_pairs(counts, of, tuple(known), self.importance, features, corpus.pairs.units)
+        else:
+            found = Environments.compare(counts, of, tuple(known), self.importance, features, corpus.units)
+        return found, of
 
     @cached_property
     def preferences(self) -> PreferenceFacts | None:

@@ -52,8 +52,9 @@ class Unstable(Check):
         for e in dict.fromkeys((int(np.argmax(leans[:, first, k])), int(np.argmin(leans[:, first, k])))):
             here = held[of[held] == found.names.index(usable[e])]
             evidence[usable[e]] = Share.count(int(np.count_nonzero(inside[here])), len(here))
+        noun = "documents" if data.task.single else "answers"
         places = [
-            f"{percent(share.value, 0)} of documents containing it in {shown(name, 30)}"
+            f"{percent(share.value, 0)} of {noun} containing it in {shown(name, 30)}"
             for name, share in evidence.items()
         ]
         label, others = train.counts.classes[k], len(tokens) - 1
@@ -69,5 +70,5 @@ class Unstable(Check):
             evidence={"documents": whole} | evidence,
             rows=rows_of(held, train.corpus, token=tokens[0]),
             examples=(),
-            details=(f"{whole.counted} documents contain {quoted(tokens[:1])}",),
+            details=(f"{whole.counted} {noun} contain {quoted(tokens[:1])}",),
         )

@@ -75,11 +75,11 @@ class Wins(Check):
     title = "Shortcut"
     about = (
         "Formatting or words that win (or lose) at equal length: q < 0.05, in at least 10 pairs and 0.5% of all, with "
-        "the conservative bound of the win rate beyond 60% for formatting and 75% for words."
+        "the conservative bound of the win rate beyond 60% for formatting and values of other columns, and 75% for words."
     )
     action = "Ask whether a good answer needs this. If not, balance the pairs; otherwise a reward model trained on them learns it."
     tasks = (Preferences,)
-    word = 0.75  # formatting is nobody's argument, a word may be one
+    word = 0.75  # formatting, or a value of another column, is nobody's argument; a word may be one
     most_forms, most_words = 5, 40
     together = 0.4  # Jaccard index of the pairs that two features of formatting decide
 
@@ -89,9 +89,14 @@ class Wins(Check):
             listed = data.preferences.top(wins, rows=None)["token"].to_list()
             forms = [token for token in listed if is_formatting(token)][: 4 * self.most_forms]
             sure = data.preferences.top(wins, rows=None, rate=self.word)["token"].to_list()
-            words = [token for token in sure if not is_formatting(token)][: self.most_words]
+            # a value of another column (a model, an annotator) is nobody's argument either
+            columns = {
+                name: [token for token in listed if token.startswith(f"{name}:")] for name in data.train.corpus.columns
+            }
+            values = {token for tokens in columns.values() for token in tokens}
+            words = [token for token in sure if not is_formatting(token) and token not in values][: self.most_words]
             groups = self._grouped(forms, data.train.counts)[: self.most_forms]
-            for tokens in [*groups, *([words] if words else [])]:
+            for tokens in [*groups, *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens)]:
                 yield self._about(tokens, wins, data)
 
     def _grouped(self, tokens: list[str], counts: Counts) -> list[list[str]]:
