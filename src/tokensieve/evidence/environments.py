@@ -115,16 +115,9 @@ class Environments:
             Q = Σ_e (T_e − μ N_e)² / (φ N_e (1 − μ²)),     φ ≥ 1: the dispersion within environments, by units
 
         The ratio is that of wins to losses.
-
-        Args:
-            counts: 2n documents, preferred side first.
-            of, names, overall, features: as for `compare`.
-            units: the unit of each pair, shape (n,).
+        Of 2n documents, preferred side first, `units` are those of the pairs, shape (n,); all else as for `compare`.
         """
-        present = sp.csr_array(
-            (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
-        )
-        delta, places, size = differences(present), of[::2], len(names)
+        delta, places, size = differences(sp.csr_array(counts.matrix > 0, dtype=np.float64)), of[::2], len(names)
         sides = [delta[places == e] for e in range(size)]
         n = np.stack([abs(side).sum(axis=0) for side in sides]).astype(np.float64)
         t = np.stack([side.sum(axis=0) for side in sides]).astype(np.float64)
@@ -147,7 +140,7 @@ class Environments:
             for e in range(size)
         )
         with np.errstate(divide="ignore"):
-            odds = np.stack([(1 - mean) / (1 + mean), (1 + mean) / (1 - mean)], axis=1)
+            odds = ((1 + mean) / (1 - mean))[:, None] ** np.array([-1.0, 1.0])
         statistic = np.repeat(terms.sum(axis=0)[:, None], 2, axis=1)
         return cls._judged(names, within, odds, statistic, np.maximum((n > 0).sum(axis=0) - 1, 0), overall)
 

@@ -60,10 +60,8 @@ def collect(
     The counts are rows, missing_text, missing_label, empty, replaced_surrogates and trimmed (labels with spaces around them).
 
     Args:
-        table: of any source.
-        texts: the text column, or several fields.
-        label: the label column.
-        settings: how its values are read.
+        table, texts, label: the source, its text column or several fields, and its label column.
+        settings: how values are read.
         more: other columns whose values belong to the documents: the column's name in the frame → in the table.
         part: the column that holds train or test, if any.
         stream: keep the texts in files.
@@ -162,13 +160,7 @@ def read_rows(
     columns: Mapping[str, ColumnKind] | None = None,
 ) -> pl.DataFrame:
     """Every row of a table in its order, for prediction.
-
-    Args:
-        table: of any source.
-        text: the text column, or several fields; None for the one that it can only be.
-        label: the label column.
-        keep: columns carried along.
-        columns: other columns that the model reads as tokens, and how (`ColumnTokens`); those that are not there are left out.
+    `columns` are other columns that the model reads as tokens, and how (`ColumnTokens.kinds`); missing ones are left out.
 
     Returns:
         Columns "row", from 1; "text", null where a row has none; "label", null where a row has none, if a label column is given;
@@ -192,7 +184,8 @@ def read_rows(
             advice = "choose another column with --label COLUMN"
             values["label"] = table.as_names(batch[labels[0]], row, "the label is", advice)
         if kept:
-            values["kept"] = pl.DataFrame({name: _written(batch[name]) for name in kept}).to_struct("kept")
+            copied = {name: text_series(map(_written, table.as_list(batch[name]))) for name in kept}
+            values["kept"] = pl.DataFrame(copied).to_struct("kept")
         frames.append(pl.DataFrame(values).with_row_index("row", row))
         row += len(frames[-1])
     if row == 1:
@@ -200,34 +193,22 @@ def read_rows(
     return pl.concat(frames).with_columns(pl.col("row").cast(pl.Int64))
 
 
-def _written(values: Values) -> pl.Series:
-    """Values of any kind as text; those that are no single value as JSON."""
-    if isinstance(values, pl.Series) and values.dtype == pl.String:
-        return values
-    written = []
-    for value in values:
-        if value is None or isinstance(value, str):
-            written.append(value)
-        else:
-            nested = isinstance(value, list | dict)
-            written.append(json.dumps(value, ensure_ascii=False, default=str) if nested else str(value))
-    return text_series(written)
+def _written(value: object) -> str | None:
+    """A value of any kind as text; one that is no single value as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
 
 
 class ColumnTokens:
     """Other columns as tokens (`--columns source,annotator,date`), so that what they give away is found like any shortcut.
 
-    Each value becomes one word in a field of the column's name, such as `source:twitter`. Numbers with more than 20 values are
-    divided into quarters, dates into months.
-
-    Args:
-        table: whose columns they are.
-        fields: name of each field → the columns that hold its values: of documents the column itself, of pairs one per answer.
-        kinds: how the values of each field become words, where other documents have shown that.
+    Each value becomes one word in its field, such as `source:twitter`. Numbers with more than 20 values are divided into quarters,
+    dates into months.
 
     Attributes:
-        names: the fields.
-        kinds: field → "month", the ends of the first three quarters, or None where each value is a word.
+        names: the fields; of documents each is a column, of pairs one column for each answer.
+        kinds: field → "month", the ends of the first three quarters, or None where each value is a word; those given, if any.
         notes: which were divided, and where.
 
     Raises:

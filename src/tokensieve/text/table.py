@@ -216,10 +216,7 @@ class SourceTable:
     ) -> tuple[pl.Series, int]:
         """Values as text with nulls, and how many had lone surrogates, each of which becomes U+FFFD (no file can hold them).
 
-        Args:
-            values: of a column.
-            column, first_row, flag: for the message where a value is not text.
-            role: of chat messages, those of this role.
+        Of chat messages those of a role are read; `column`, `first_row` and `flag` are for the message where a value is not text.
         """
         if isinstance(values, pl.Series):
             if values.dtype == pl.String:

@@ -125,10 +125,7 @@ def tokenize(
 ) -> TokenStream | _StoredTokens:
     """Split every text; the ids of texts in files are in files too. Beyond them a few thousand documents are in memory.
 
-    Args:
-        texts: n strings.
-        tokenizer: how to split one.
-        progress: called with the number of documents done.
+    `progress` is called with the number of documents done.
     """
     if isinstance(texts, StoredTexts):
         return _StoredTokens(texts, tokenizer, progress)
