@@ -183,7 +183,7 @@ def once(source: str, part: str, seed: int, kind: str, data: Path) -> dict[str, 
 
 def accuses(said: str) -> bool:
     """Whether a headline names something to be checked."""
-    return said.startswith(("This model relies", "This model follows"))
+    return said.startswith(("This model relies", "This model follows")) or " It follows the form" in said
 
 
 def right(said: str, found: Diagnosis, words: set[str], form: str, how: str) -> bool:
@@ -209,7 +209,7 @@ def run(options: argparse.Namespace) -> None:
         rows = csv.DictWriter(file, COLUMNS)
         if not done:
             rows.writeheader()
-        start = FIRST_SEED[options.part]
+        start = FIRST_SEED[options.part] + options.skip
         for seed in range(start, start + options.seeds):
             for kind in options.kinds:
                 for source in SOURCES[options.part]:
@@ -252,7 +252,8 @@ def changes(options: argparse.Namespace) -> None:
     """
     torch.set_num_threads(1)
     claimed = signs = covered = 0
-    for seed in range(FIRST_SEED[options.part], FIRST_SEED[options.part] + options.seeds):
+    start = FIRST_SEED[options.part] + options.skip
+    for seed in range(start, start + options.seeds):
         source = SOURCES[options.part][seed % 2]
         model, tokenizer, _, _ = trained_model(source, options.part, seed, "clean", options.data)
         other, same, _, (held, labels, _) = trained_model(source, options.part, seed, "frequent random", options.data)
@@ -282,6 +283,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("planted.csv"))
     parser.add_argument("--part", choices=tuple(SOURCES), default="report")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--skip", type=int, default=0, help="seeds to leave out first")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--until", default="", help="HH:MM, by this machine's clock")
     parser.add_argument("--data", type=Path, default=DATA)

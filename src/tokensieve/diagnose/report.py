@@ -12,7 +12,7 @@ from tokensieve import __version__
 from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Facts, Mark, Medium, Passages, Picture, Report, Section, Table, Terms, Text
 from tokensieve.diagnose.judgement.agreement import MEASURES, Learning
-from tokensieve.diagnose.judgement.status import Status
+from tokensieve.diagnose.judgement.status import Status, dominating_words
 from tokensieve.escape import shown
 from tokensieve.wording import count, interval, percent, plain, signed
 
@@ -113,26 +113,28 @@ class DiagnosisReport:
         numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
         if self.found.reading["warning"]:
             return f"The model's outputs do not match their names: {self.found.reading['warning']}"
+        form, follows = self._followed_form(), ""
+        if form is not None:
+            moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
+            follows = f"follows the form of documents: {form['form']}, {moved} of them are predicted {shown(form['class'], 40)}."
+        also = f" It {follows}" if follows else ""
         if self.found.learning is Learning.OPEN:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
         if self.found.learning is Learning.BARELY:
-            return f"This model has barely learned to predict the label, if at all ({numbers})."
+            return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
         if self.found.learning is Learning.NOT_SHOWN:
-            return f"There is no evidence that this model has learned to predict the label ({numbers})."
+            return f"There is no evidence that this model has learned to predict the label ({numbers}).{also}"
         if self.found.leaning.height:
             words = quoted(self.found.leaning["token"].head(3).to_list())
             return f"This model relies on {words}. The evaluation data does not support that."
-        used, form = self.found.used.sort("use", descending=True), self._followed_form()
-        if form is not None:
-            moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
-            return (
-                f"This model follows the form of documents: {form['form']}, {moved} of them are predicted "
-                f"{shown(form['class'], 40)}. Would you expect that?"
-            )
+        used = self.found.used.sort("use", descending=True)
+        top = dominating_words(used, "share")
+        most = used["use"].filter(used["token"].is_in(top)).max() or 0.0
+        if form is not None and form["mean"] > most:
+            return f"This model {follows} Would you expect that?"
         if used.is_empty():
             return "This model has learned to predict the label; it does not measurably use any single word."
-        top = self._dominating()
-        if top:
+        if top := top or dominating_words(used, "use"):
             first = used.row(by_predicate=pl.col("token") == top[0], named=True)
             start = f"This model relies most on {quoted(top)} ({signed(float(first['use']), 1)} log-odds)"
             if first["status"] == str(Status.RARE):
@@ -147,29 +149,16 @@ class DiagnosisReport:
         most = most if ten.height > 1 else "the only word with a measurable use accounts for"
         return f"No single word dominates: {most} {percent(float(ten['share'].sum()), 0)} of all use."
 
-    def _dominating(self) -> list[str]:
-        """The word, or the words of a phrase, that the model relies on far more than on any other; empty if there is none."""
-        used = self.found.used.sort("use", descending=True)
-        use, low = used["use"].to_numpy(), used["use_low"].to_numpy()
-        for size in (1, 2):  # a phrase of two words shares its use
-            if len(use) < size:
-                return []
-            rest, least = use[size : size + 8], low[:size].min()
-            usual = np.median(rest) if len(rest) >= 3 else rest.max(initial=0.0)
-            alike = size == 1 or use[1] > 0.7 * use[0]
-            # twice the use of the words behind it, at the lower end of its interval
-            if alike and least > 2.0 * usual and least > 1.2 * (use[size] if len(use) > size else 0.0):
-                return used["token"].head(size).to_list()
-        return []
-
     def _followed_form(self) -> dict[str, Any] | None:
-        """The form of documents that moves predictions most, if it moves them as far as a headline needs: by 1 in log-odds, at the
-        lower end of its interval."""
+        """The form of documents that moves predictions most, if it moves them as far as a headline needs: by 1.5 in log-odds, at
+        the lower end of its interval, and a quarter of them to one class. A form that hardly any document of the file has needs
+        more: a model that does not know it loses sight of the words too, and predicts one class whatever they say.
+        """
         usual = np.median(self.found.used["use"].to_numpy()) if self.found.used.height else 0.0
-        far = pl.col("followed") & (pl.col("mean_low") > 1.0) & (pl.col("mean") > usual)
-        rows = self.found.forms.filter(far, (pl.col("after") - pl.col("before")).abs() > 0.1).sort(
-            "mean", descending=True
-        )
+        far = pl.col("followed") & (pl.col("mean_low") > 1.5) & (pl.col("mean") > usual)
+        far &= (pl.col("after") - pl.col("before")).abs() > 0.25
+        known = pl.col("documents_having").fill_null(np.inf) >= self.found.settings["min_documents"]
+        rows = self.found.forms.filter(far, known | (pl.col("words_kept") > 0.7)).sort("mean", descending=True)
         return rows.row(0, named=True) if rows.height else None
 
     def _coverage_line(self) -> str:
@@ -244,7 +233,7 @@ class DiagnosisReport:
             return "Check that the model, the labels and the documents belong together before you read on."
         if self.found.leaning.height:
             return "Look at the training documents that contain these words, then train without them and compare both models."
-        if self._dominating() or self._followed_form() is not None:
+        if any(dominating_words(self.found.used, by) for by in ("share", "use")) or self._followed_form() is not None:
             return "If not, collect documents in which it is unrelated to the label, and diagnose the model on them."
         return (
             "Check the top words for any that should not matter. To examine rarer words, lower --min-documents or use more "

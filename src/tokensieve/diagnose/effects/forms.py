@@ -6,6 +6,7 @@ show. Each form is given to the same documents; its effect is that on the answer
     mean            the mean change of the answer (of more than two classes, for the class that gains most)
     use             the mean size of that change
     flipped         the fraction of documents of which another class is predicted
+    words_kept      how much is left of what the documents' words do: slope of the answers with the form on those without it
     before, after   the fraction of documents predicted as the class that gains, without the form and with it
 
 with Student's intervals over documents. A form is **followed** if the mean change at least doubles the odds and differs from
@@ -43,7 +44,7 @@ FORMS: dict[str, tuple[Callable[[str], str], Callable[[str], bool] | None]] = {
     "with three neutral sentences after it": (lambda text: f"{text} {_NEUTRAL}", None),
     "with three neutral sentences before it": (lambda text: f"{_NEUTRAL} {text}", None),
 }
-_NUMBERS = "use use_low use_high mean mean_low mean_high flipped before after p_value".split()
+_NUMBERS = "use use_low use_high mean mean_low mean_high flipped words_kept before after p_value".split()
 
 
 def probe_forms(measured: Measured, texts: list[str], offset: Floats, corpus: Corpus) -> pl.DataFrame:
@@ -97,7 +98,9 @@ def _effect(before: Floats, after: Floats, classes: tuple[str, ...]) -> dict[str
     p_moved = float(stats.binomtest(to, to + away).pvalue) if to + away else 1.0
     use, mean, half = float(size.mean()), float(mine.mean()), t * size.std(ddof=1)
     ends = max(float(use - half), 0.0), float(use + half), mean, float(mean - t * spread), float(mean + t * spread)
-    moved = float(np.mean(was != now)), float(np.mean(was == k)), float(np.mean(now == k))
+    x = before[:, h] - before[:, h].mean()
+    kept = float(x @ after[:, h]) / max(float(x @ x), 1e-12)
+    moved = float(np.mean(was != now)), kept, float(np.mean(was == k)), float(np.mean(now == k))
     numbers = zip(_NUMBERS, (use, *ends, *moved, min(1.0, 2 * min(p_mean, p_moved))), strict=True)
     return {"class": classes[k], **dict(numbers)}
 
