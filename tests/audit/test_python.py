@@ -15,6 +15,7 @@ import tokensieve
 from calls import Run
 from tokensieve import AttentionClassifier, Audit, InputError, Settings, audit, demo_reviews, read_corpus
 from tokensieve.auditing.findings import Finding
+from tokensieve.text.settings import Pairs
 
 QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 
@@ -48,6 +49,11 @@ def arrow_stream(data: pl.DataFrame) -> Any:
     return Stream()
 
 
+def duckdb_relation(data: pl.DataFrame) -> Any:
+    library = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    return library.connect().from_arrow(data.to_arrow())
+
+
 def dataset(data: pl.DataFrame) -> Any:
     library = pytest.importorskip("datasets")
     whole = library.Dataset.from_dict(data.to_dict(as_series=False))
@@ -61,7 +67,8 @@ def dataset_dict(data: pl.DataFrame) -> Any:
 
 
 @pytest.mark.parametrize(
-    "kind", [pl.DataFrame, pl.LazyFrame, pandas_frame, arrow_table, arrow_stream, dataset, dataset_dict]
+    "kind",
+    [pl.DataFrame, pl.LazyFrame, pandas_frame, arrow_table, arrow_stream, duckdb_relation, dataset, dataset_dict],
 )
 def test_every_kind_of_frame_gives_the_same_corpus(kind: Any) -> None:
     found, data = read_corpus(kind(frame()), text="body", label="stars"), frame()
@@ -190,3 +197,23 @@ def test_dir_lists_the_public_names() -> None:
     assert set(dir(tokensieve)) | {"__version__"} == set(tokensieve.__all__) and {"audit", "save"} <= set(
         dir(tokensieve)
     )
+
+
+@pytest.mark.parametrize("kind", [pl.LazyFrame, duckdb_relation])
+def test_frames_that_are_computed_when_they_are_read_give_the_audit_of_their_rows(kind: Any, expected: Audit) -> None:
+    found = audit(kind(frame()), QUICK, text="body", label="stars")
+    assert found.classes == ("bad", "good") and found.tokens.equals(expected.tokens)
+
+
+@pytest.mark.parametrize("kind", [pl.LazyFrame, duckdb_relation])
+def test_pairs_are_read_from_frames_that_are_computed(kind: Any) -> None:
+    data = pl.DataFrame({"prompt": ["p", "q", "r"], "a": ["one", "two", "three"], "b": ["x", "y", "z"]})
+    data = data.with_columns(winner=pl.Series(["a", "b", "tie"]))
+    found = read_corpus(kind(data), pairs=Pairs("a", "b", winner="winner"))
+    assert found.texts.to_list() == ["one", "x", "y", "two", "three", "z", "z", "three"]
+
+
+def test_a_lazy_frame_that_fails_when_it_is_read_is_one_line() -> None:
+    broken = pl.LazyFrame({"text": ["a"], "label": ["x"]}).with_columns(pl.col("nowhere").alias("other"))
+    with pytest.raises(InputError, match=r"the lazy frame cannot be read: .*nowhere"):
+        read_corpus(broken)

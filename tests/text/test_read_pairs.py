@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokensieve.auditing.demo import demo_pairs
+from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.pairs import read_pairs
@@ -127,3 +129,44 @@ def test_units_are_drawn_whole_and_never_all(units: list[int], share: float, see
     assert drawn.any()
     assert not drawn.all()
     assert not set(of[drawn]) & set(of[~drawn])
+
+
+@pytest.fixture(scope="module")
+def layouts() -> dict[str, tuple[pl.DataFrame, dict[str, object]]]:
+    """The same 800 pairs as people keep them, and the options that read them."""
+    pairs, rng = demo_pairs(800).frame, np.random.default_rng(0)
+    chosen, rejected = pairs["chosen"].to_list(), pairs["rejected"].to_list()
+    first = rng.permutation(np.arange(800) % 2 == 0)  # the preferred answer comes first in half of the pairs
+    sides = [(a, b) if one else (b, a) for a, b, one in zip(chosen, rejected, first, strict=True)]
+    scores = [(5.0, 2.0) if one else (1.0, 4.0) for one in first]
+    prompt = pairs["prompt"]
+    battles = pl.DataFrame({"prompt": prompt, "response_a": [a for a, _ in sides], "response_b": [b for _, b in sides]})
+    lists = pl.DataFrame({"prompt": prompt, "answers": list(map(list, sides)), "scores": list(map(list, scores))})
+    # one row per answer: the prompts of two pairs must not be one here, so that each row says which pair it is of
+    rows = lists.with_row_index("pair").explode("answers", "scores")
+    winner = pl.Series("winner", np.where(first, "model_a", "model_b").tolist())
+    return {
+        "chosen": (pairs.select("prompt", "chosen", "rejected"), {"pairs": ("chosen", "rejected")}),
+        "winner": (battles.with_columns(winner), {"pairs": ("response_a", "response_b"), "winner": "winner"}),
+        "lists": (lists, {"pairs": ["answers"], "scores": ["scores"]}),
+        "rows": (rows, {"pairs": ["answers"], "scores": ["scores"], "by": "pair"}),
+    }
+
+
+def test_layouts_of_the_same_pairs_give_the_same_findings(layouts: dict[str, tuple[pl.DataFrame, dict]]) -> None:
+    found = {}
+    for name in ("chosen", "winner", "lists"):
+        corpus = read_corpus(layouts[name][0], **layouts[name][1])
+        one = audit(corpus, Settings(baseline=False, thorough=False))
+        findings = [(f.kind, f.headline, f.tokens, f.label, f.rows, f.evidence, f.details) for f in one.findings]
+        found[name] = one.tokens, findings, one.test_accuracy
+    tokens, findings, accuracy = found["chosen"]
+    assert findings and any(kind == "shortcut" for kind, *_ in findings)
+    for name in ("winner", "lists"):
+        assert found[name][0].equals(tokens) and found[name][2] == accuracy, name
+        assert repr(found[name][1]) == repr(findings), name
+
+
+def test_answers_in_rows_of_their_own_are_the_same_pairs(layouts: dict[str, tuple[pl.DataFrame, dict]]) -> None:
+    lists, rows = (read_corpus(layouts[name][0], **layouts[name][1]) for name in ("lists", "rows"))
+    assert rows.texts.to_list() == lists.texts.to_list()

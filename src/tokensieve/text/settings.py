@@ -107,10 +107,11 @@ class SourceSettings:
 
     def one_label(self) -> str | None:
         """The one label column, if any; an `InputError` where several are named."""
-        names = [self.label] if isinstance(self.label, str) else list(self.label or ())
+        given: object = self.label
+        names = list(given) if isinstance(given, list | tuple) else [] if given is None else [str(given)]
         if len(names) > 1:
             raise InputError(f"name one label column, not {len(names)}: only `tokensieve audit` takes several")
-        return str(names[0]) if names else None
+        return names[0] if names else None
 
     def destinations(self) -> dict[str, str | None]:
         """Original label → final label, or None where its documents are left out.

@@ -247,7 +247,7 @@ def _address_table(address: str, how: SourceSettings) -> SourceTable:
     def failed(problem: Exception) -> InputError:
         """One line, without the parts of the address that may be secret."""
         said = (str(problem).splitlines() or [type(problem).__name__])[0].replace(address, name)
-        said = re.sub(r"[?&][^\s'\"]*", "", re.sub(r"://[^/\s@]*@", "://", said))[:300]
+        said = re.sub(r"[?&#][^\s'\"]*", "", re.sub(r"://[^/\s@]*@", "://", said))[:300]
         return InputError(f"cannot read {name}: {said}; check the address and the credentials")
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
