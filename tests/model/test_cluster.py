@@ -357,7 +357,8 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
     ("options", "message"),
     [
         ({"pairs": ("a", "b")}, "--pairs does not work on a cluster yet"),
-        ({"formatting": True}, "--formatting does not work on a cluster yet"),
+        ({"columns": ("author",)}, "--columns does not work on a cluster yet"),
+        ({"label": ("label", "author")}, "takes one label column"),
         ({"sample_weight": "w"}, "--weight does not work on a cluster yet"),
         ({"duplicates": "drop"}, "--duplicates drop does not work on a cluster yet"),
         ({"label": "labl"}, "did you mean 'label'"),
@@ -406,3 +407,61 @@ def test_train_on_a_cluster_of_this_machine(run: Run, tmp_path: Path, monkeypatc
     assert run("predict", "there", "a.csv", "--text", "text")[0] == 0
     status, _, said = run(*options, "--weight", "author", "--cluster", "local", "--out", "nowhere")
     assert status == 2 and "--weight does not work on a cluster yet" in said and not (tmp_path / "nowhere").exists()
+
+
+def planted_rows() -> pl.DataFrame:
+    """Reviews with a shortcut, leaks, contradictions, repeats, three sites and authors."""
+    frame = (
+        reviews()
+        .with_row_index("i")
+        .with_columns(
+            text=pl.when((pl.col("label") == "pos") & (pl.col("i") % 5 == 0))
+            .then(pl.col("text") + " 9/10")
+            .otherwise(pl.col("text")),
+            part=pl.when(pl.col("i") % 4 == 3).then(pl.lit("test")).otherwise(pl.lit("train")),
+            site=pl.format("site {}", pl.col("i") % 3),
+            author=pl.format("author {}", pl.col("i") % 90),
+            title=pl.when(pl.col("i") % 7 == 0).then(pl.lit("great news")).otherwise(pl.lit("a title")),
+        )
+    )
+    again = [frame[:9].with_columns(part=pl.lit("test")), frame[20:23].with_columns(label=pl.lit("neg"))]
+    return pl.concat([frame, *again, frame[30:45]])
+
+
+@pytest.mark.parametrize(
+    "options",
+    fast_first(
+        [
+            {"split": "part"},
+            {"split": "part", "environments": "site", "ngrams": 2},
+            {"split": "part", "by": "author", "text": ("title", "text")},
+            {"split": "part", "formatting": False, "thorough": False},
+        ]
+    ),
+    ids=str,
+)
+def test_an_audit_finds_what_it_finds_on_one_machine(
+    here: InProcess, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted_rows().write_csv(tmp_path / "a.csv")
+    monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 20_000)
+    settings = Settings(**{"text": "text", "label": "label", "baseline": False} | options)
+    one = audit(read_corpus(tmp_path / "a.csv", settings), settings)
+    there = audit(str(tmp_path / "a.csv"), settings, client=here)
+    columns = one.tokens.columns[: one.tokens.columns.index("score")]
+    assert_frame_equal(there.tokens.select(columns), one.tokens.select(columns), check_exact=True)
+    assert_frame_equal(there.environments, one.environments, check_exact=True)
+    # what depends on the training of models differs: an average over a few hundred documents is not the model of one machine
+    mine, others = ([f for f in x.findings if f.kind not in ("labels", "alone")] for x in (there, one))
+    assert {"shortcut", "leak", "contradiction"} <= {f.kind for f in mine}
+    for a, b in zip(mine, others, strict=True):
+        assert (a.kind, a.tokens, a.headline, a.evidence) == (b.kind, b.tokens, b.headline, b.evidence)
+        assert a.documents == b.documents
+        assert (
+            settings.by or a.examples == b.examples
+        )  # groups are brought together, which changes the order of documents
+        assert_frame_equal(a.rows, b.rows, check_row_order=False)
+    assert abs(there.test_accuracy - one.test_accuracy) < 0.15
+    assert bool(there.honest_accuracy) == settings.thorough
+    assert any(note.startswith("not computed on a cluster: near duplicates") for note in there.to_dict()["notes"])

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import polars as pl
-import scipy.sparse as sp
 
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.shares import Share
@@ -148,7 +147,7 @@ def rows_of(documents: Ints, corpus: Corpus, part: str = "train", token: str = "
 
 def holders(counts: Counts, types: Ints) -> list[Ints]:
     """For each type the documents that contain it."""
-    columns = sp.csc_array(counts.matrix[:, types])
+    columns = counts.matrix[:, types].tocsc()
     return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
 
 

@@ -21,7 +21,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.progress import Clock, Progress, silent
-from tokensieve.task.tasks import train_corpus
+from tokensieve.task.tasks import CorpusModel, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source
@@ -35,6 +35,7 @@ def audit(
     tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
     seconds: dict[str, float] | None = None,
+    client: Any = None,
     **reading: Any,
 ) -> Audit:
     """Importance, classifier, selection and their agreement on one corpus.
@@ -45,18 +46,32 @@ def audit(
         tokenizer: words if None.
         progress: called with (stage, fraction done).
         seconds: times of earlier stages, to be reported with the others.
+        client: a `dask.distributed.Client`, whose workers read the source (`learn_on`); for a Dask bag or data frame the default
+            one if None. Texts and counts stay there: save the result before the client is closed.
         reading: text, label, test and whatever else `read_corpus` takes, where it is to read; with `pairs`, `read_pairs`.
 
     Raises:
         InputError: the source cannot be read or the corpus be split, or no token is frequent enough.
     """
     settings, tell, clock = settings or Settings(), progress or silent, Clock(seconds)
+    if client is not None or hasattr(corpus, "to_delayed"):
+        from tokensieve.task.cluster import train_remote
+
+        settings = settings.with_options(reading)
+        learned = train_remote(client, corpus, settings, tokenizer, tell, clock)
+        given = settings.test is not None or settings.split is not None
+        return _audited(learned, settings, tell, clock, given)
     if not isinstance(corpus, Corpus):
         corpus = (read_pairs if "pairs" in reading else read_corpus)(corpus, **reading)
         clock.lap("reading")
     elif reading:
         raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
     learned = train_corpus(corpus, settings, tokenizer, tell, clock)
+    return _audited(learned, settings, tell, clock, corpus.test is not None)
+
+
+def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Clock, test_given: bool) -> Audit:
+    """What the documents and the model of them show."""
     task, train, test = learned.task, learned.train, learned.test
     importance = task.importance(train)
     clock.lap("importance")
@@ -71,7 +86,7 @@ def audit(
         )
     tell("agreement and findings", 0.0)
     table, shares = token_frame(importance, learned)
-    data = AuditData(learned, importance, table, settings, corpus.test is not None)
+    data = AuditData(learned, importance, table, settings, test_given)
     stable = pl.DataFrame()
     if data.environments is not None:
         stable = data.environments[0].to_frame(importance)
@@ -88,14 +103,14 @@ def audit(
         if not all(finding.tokens for finding in shortcuts):  # one of them is length, with all its bins
             gone |= {str(token) for token in train.counts.tokens if "⟨length " in str(token)}
         honest = task.accuracy_without(gone, train, test, learned.model, learned.f, settings)
-        if task.single:
+        if task.single and "curve" not in task.left_out:
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
     return Audit(
         learned=learned,
         settings=settings,
         tokens=table,
-        neutral=dict(zip(corpus.classes, importance.neutral.tolist(), strict=True)),
+        neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
         attention_share=shares,
         findings=findings,
         baseline_accuracy=baseline,

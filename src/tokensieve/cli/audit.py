@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ def _audit(
     settings: Settings,
     splitting: Splitting,
     pictures: bool = option(True, "Write every picture as SVG and PNG."),
+    cluster: str | None = option(
+        None, "Audit on the Dask cluster at tcp://HOST:PORT, or on all cores of this machine: local.", metavar="ADDRESS"
+    ),
     card: bool = option(False, "Write card.md: the findings as a section of a dataset card."),
     out: Path = out_option("tokensieve-audit"),
     quiet: bool = QUIET,
@@ -43,10 +47,10 @@ def _audit(
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
 
-    given, named = one_source(source, settings, quiet), " ".join(source)
-    several, too_few = _several_labels(given, settings)
+    given, named = one_source(source, settings, quiet or cluster is not None), " ".join(source)
+    several, too_few = _several_labels(given, settings) if cluster is None else ([], {})
     if not several:
-        found = run_audit(given, settings, splitting, out, quiet, pictures, card)
+        found = run_audit(given, settings, splitting, out, quiet, pictures, card, cluster=cluster)
         if not quiet:
             show(found.report(), out, found.seconds["total"])
             if found.fails:
@@ -82,9 +86,12 @@ def run_audit(
     pictures: bool = True,
     card: bool = False,
     name: str = "",
+    cluster: str | None = None,
 ) -> Audit:
-    """Read, audit, and write everything or nothing; `name` is that of the corpus, if it is not that of its source."""
+    """Read, audit, and write everything or nothing; `name` is that of the corpus, if it is not that of its source, and `cluster`
+    the address of a Dask cluster to do it on."""
     from tokensieve.auditing.run import audit
+    from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable
     from tokensieve.report.markdown import dataset_card
     from tokensieve.report.writer import save
@@ -93,11 +100,14 @@ def run_audit(
     start = time.perf_counter()
     tokenizer = splitting.splitter()
     check_writable(out)
-    with progress(quiet) as tell:
+    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
         tell("reading", 0.0)
-        corpus = read_corpus(source, settings)
-        corpus = replace(corpus, name=name) if name else corpus
-        result = audit(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
+        if client is None:
+            corpus = read_corpus(source, settings)
+            corpus = replace(corpus, name=name) if name else corpus
+            result = audit(corpus, settings, tokenizer, tell, {"reading": time.perf_counter() - start})
+        else:
+            result = audit(source, settings, tokenizer, tell, client=client)
         result.more.update(splitting.given(settings))
         if isinstance(source, str | list):
             result.more["source"] = source

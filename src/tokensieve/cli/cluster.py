@@ -1,4 +1,4 @@
-"""train --cluster: the same command with its work on a Dask cluster, whose workers read the source."""
+"""audit and train --cluster: the same command with its work on a Dask cluster, whose workers read the source."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def train_on_cluster(
 
     start = time.perf_counter()
     check_writable(out)
-    with _connected(address) as client:
-        if client.dashboard_link:
-            say(quiet, f"dashboard: {client.dashboard_link}")
+    with connected(address, quiet) as client:
         with progress(quiet) as tell:
             learned = learn_on(client, source, settings, tokenizer, tell)
         table, _ = token_table(learned.importance, learned.model.trained_, learned.attention)
@@ -54,7 +52,7 @@ def train_on_cluster(
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def connected(address: str, quiet: bool) -> Iterator[Any]:
     """A client of a scheduler, or of workers on all cores here ("local"); what goes wrong with the cluster becomes one line."""
     try:
         from dask.distributed import Client, KilledWorker, LocalCluster
@@ -85,6 +83,8 @@ def _connected(address: str) -> Iterator[Any]:
                     raise InputError(
                         f"the worker at {worker} has {has}, this is {__version__}: install the same version everywhere"
                     )
+            if client.dashboard_link:
+                say(quiet, f"dashboard: {client.dashboard_link}")
             yield client
     except CancelledError:
         raise InputError(f"lost the scheduler at {address!r}: start it again, and the command") from None

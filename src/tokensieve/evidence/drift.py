@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import agreeing, combined, false_discovery, mean_interval, permutation_p
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.text.counts import Counts
+from tokensieve.text.counts import Counts, in_parts
 
 
 def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
@@ -89,8 +89,15 @@ def _both(before: Counts, after: Counts, label: int, types: slice, presences: bo
     """Sums over the documents of one label, those before as class 0 and those after as class 1; of presences all lengths are 1."""
     total = TokenSums.zero(len(range(*types.indices(before.n_types))), 2)
     for side, counts in enumerate((before, after)):
-        for part in counts.blocks():
-            matrix = sp.csr_array(part.matrix[part.labels == label][:, types])
-            n = matrix.shape[0]
-            total += TokenSums.of(matrix, np.full(n, side), 2, np.ones(n) if presences else None)
+        total += _side(counts, side, label, types, presences)
+    return total
+
+
+@in_parts("sum")
+def _side(counts: Counts, side: int, label: int, types: slice, presences: bool) -> TokenSums:
+    total = TokenSums.zero(len(range(*types.indices(counts.n_types))), 2)
+    for part in counts.blocks():
+        matrix = sp.csr_array(part.matrix[part.labels == label][:, types])
+        n = matrix.shape[0]
+        total += TokenSums.of(matrix, np.full(n, side), 2, np.ones(n) if presences else None)
     return total

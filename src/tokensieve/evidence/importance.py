@@ -45,7 +45,7 @@ from tokensieve.evidence.intervals import (
     share_interval,
 )
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints, in_parts
 
 Tokens = NDArray[np.str_] | NDArray[np.object_]  # types as text
 Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
@@ -245,6 +245,7 @@ def token_importance(counts: Counts, features: int = 0, units: Ints | None = Non
     return replace(found, class_documents=counts.present, neutral=neutral, units=found.documents)
 
 
+@in_parts("sum")
 def token_sums(counts: Counts, features: int = 0, units: Ints | None = None) -> tuple[TokenSums, TokenSums]:
     """Sums over the words of documents, or of their groups, and over their formatting (arguments of `token_importance`)."""
     words, k = counts.n_types - features, counts.n_classes

@@ -36,7 +36,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.split import draw_units, folds, split_corpus
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import count_corpus
+from tokensieve.text.vocabulary import count_corpus, count_texts
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Part:
 
     def with_types(self, kept: Ints | slice) -> Counts:
         """The counts of some of the token types."""
-        return replace(self.counts, matrix=sp.csr_array(self.counts.matrix[:, kept]), tokens=self.counts.tokens[kept])
+        return replace(self.counts, matrix=self.counts.matrix[:, kept], tokens=self.counts.tokens[kept])
 
 
 class Task(ABC):
@@ -76,12 +76,14 @@ class Task(ABC):
         single: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
             curve.
         strengths: C of the logistic regressions of `baseline`.
+        left_out: names of checks, and of other parts of an audit, that cannot be had where the documents lie.
     """
 
     size: int
     checks: tuple[str, ...]
     single: bool
     strengths: tuple[float, float, float]
+    left_out: tuple[str, ...] = ()
 
     @abstractmethod
     def units(self, corpus: Corpus) -> Ints | None:
@@ -128,6 +130,20 @@ class Task(ABC):
     @abstractmethod
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         """Entries of summary.json that only this task has."""
+
+    def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
+        """`tokensieve.model.fit.refit`, where the documents lie."""
+        return refit(counts, model, of, settings)
+
+    def recount(self, part: Part, tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[Counts, int]:
+        """The documents counted with another vocabulary, and how many of its types are single words.
+
+        Raises:
+            InputError: no token is frequent enough.
+        """
+        found = count_texts(part.corpus.texts, tokenizer=tokenizer, ngrams=ngrams, min_documents=min_documents)
+        tokens = found.vocabulary.tokens
+        return Counts(found.matrix, part.counts.labels, part.counts.classes, tokens), len(found.vocabulary.words)
 
     def document_units(self, corpus: Corpus) -> Ints | None:
         """Group of each document, shape (n,); None if every document is independent."""
@@ -194,7 +210,7 @@ class Task(ABC):
         if keep is None:
             return None
         inside, outside = train.with_types(keep), test.with_types(keep)
-        without = refit(inside, model, train.counts.n_documents, settings)
+        without = self.refit(inside, model, train.counts.n_documents, settings)
         correct = self.correct(self.decide(without, outside.matrix), outside)
         return self.accuracy(f, test), Share.over(correct, self.units(test.corpus))
 
@@ -258,9 +274,10 @@ class Labels(Task):
             parts = StratifiedKFold(k, shuffle=True, random_state=settings.seed).split(f, counts.labels)
         else:
             parts = iter(folds(counts.labels, k, settings.seed, units))
-        for inside, outside in parts:
-            other = refit(counts.rows(inside), model, counts.n_documents, settings)
-            f[outside] = other.decide(counts.rows(outside).matrix)
+        for _, outside in parts:
+            held = np.isin(np.arange(counts.n_documents), outside)
+            other = self.refit(counts.rows(~held), model, counts.n_documents, settings)
+            f[held] = other.decide(counts.rows(held).matrix)
         prior = prior_of(counts.weighed[1])
         return probabilities(prior + best_scale(f, prior, counts.labels, counts.weights) * (f - prior))
 
@@ -388,6 +405,22 @@ class CorpusModel:
         } | self.task.summary(self.train.corpus, self.test.corpus)
 
 
+def group_notes(train: Corpus, test: Corpus) -> list[str]:
+    """How many groups there are, and what is on both sides, in plain words; nothing without groups."""
+    if train.by is None:
+        return []
+    notes = [f"training documents belong to {train.by.n_unique():,} units, which are what is independent"]
+    shared = 0 if test.by is None else int(test.by.is_in(train.by.unique().implode()).sum())
+    return notes + [f"test documents whose unit is in training, too: {shared:,}"] * bool(shared)
+
+
+def small_classes(test: Counts) -> list[str]:
+    """The classes with too few test documents, in plain words; nothing without any."""
+    sizes = zip(test.classes, test.class_sizes, strict=True)
+    few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
+    return [f"fewer than 20 test documents, so accuracy says little: {few}"] if few else []
+
+
 def train_corpus(
     corpus: Corpus,
     settings: TrainSettings | None = None,
@@ -414,10 +447,7 @@ def train_corpus(
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     assert corpus.test is not None
-    if corpus.by is not None:
-        notes.append(f"training documents belong to {corpus.by.n_unique():,} units, which are what is independent")
-        if corpus.test.by is not None and (shared := int(corpus.test.by.is_in(corpus.by.unique().implode()).sum())):
-            notes.append(f"test documents whose unit is in training, too: {shared:,}")
+    notes += group_notes(corpus, corpus.test)
     if corpus.weights is not None:
         low, high = float(corpus.weights.min()), float(corpus.weights.max())
         notes.append(
@@ -441,8 +471,5 @@ def train_corpus(
     model = fit(x.counts, settings, x.vocabulary, tell, task.units(corpus), pairs=not task.single)
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")
-    sizes = zip(y.counts.classes, y.counts.class_sizes, strict=True)
-    few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
-    if few:
-        notes.append(f"fewer than 20 test documents, so accuracy says little: {few}")
+    notes += small_classes(test.counts)
     return CorpusModel(model, train, test, f, notes, settings, task, clock.seconds)

@@ -181,6 +181,8 @@ class Corpus:
     @property
     def characters(self) -> Ints:
         """Length of each text without the values of other columns, shape (n,)."""
+        if self.stored is not None and not self.columns:
+            return self.stored.characters()
         parts = self.stored.batches() if self.stored is not None else [self.frame["text"]]
         if self.columns and len(self.fields) - len(self.columns) == 1:
             first, other = (re.escape(f"⟦{self.fields[i]}⟧") for i in (0, 1))

@@ -209,6 +209,21 @@ class Vocabulary:
         texts = text_series(texts)
         return self.count(TokenStream.of(texts, self.tokenizer), self.bits(texts))
 
+    def with_formatting(self, held: Ints, documents: int, least: int) -> Vocabulary:
+        """The same with the features of formatting that at least `least` documents hold, but not all of them.
+
+        Args:
+            held: documents that hold each of `formatting_names`, shape (features,) or longer.
+            documents: all of them.
+            least: documents.
+        """
+        names = Formatting(_fields_of(self.tokenizer)).names
+        frequent = [name for name, n in zip(names, held, strict=False) if least <= n < documents]
+        # the formatting of values of other columns means nothing
+        columns = dict(self.tokenizer.columns) if isinstance(self.tokenizer, FieldTokenizer) else {}
+        kept = [name for name in frequent if not name.startswith(tuple(f"{column}:" for column in columns))]
+        return replace(self, formatting=tuple(kept))
+
     def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:
         """What `count` needs to know of the formatting of texts; None where no feature is a type."""
         return Formatting(_fields_of(self.tokenizer)).bits(texts) if self.formatting else None
@@ -348,14 +363,9 @@ def count_texts(
     if vocabulary is None:
         vocabulary = learn_vocabulary(stream, splitter, ngrams, min_documents)
         if formatting:
-            kinds = Formatting(_fields_of(splitter))
-            bits, names = kinds.bits(texts), kinds.names
-            held = np.unpackbits(bits, axis=1, count=len(names)).sum(axis=0, dtype=np.int64)
-            frequent = [name for name, n in zip(names, held, strict=True) if min_documents <= n < len(bits)]
-            # the formatting of values of other columns means nothing
-            columns = dict(splitter.columns) if isinstance(splitter, FieldTokenizer) else {}
-            kept = [name for name in frequent if not name.startswith(tuple(f"{column}:" for column in columns))]
-            vocabulary = replace(vocabulary, formatting=tuple(kept))
+            bits = Formatting(_fields_of(splitter)).bits(texts)
+            held = np.unpackbits(bits, axis=1).sum(axis=0, dtype=np.int64)
+            vocabulary = vocabulary.with_formatting(held, len(bits), min_documents)
     else:
         bits = vocabulary.bits(texts)
     matrix, unknown = vocabulary.count(stream, bits)

@@ -42,7 +42,8 @@ def registry() -> tuple[Check, ...]:
 
 def run_checks(data: AuditData) -> tuple[Finding, ...]:
     """The findings of every check that applies, most serious first."""
-    apply = [check for check in registry() if isinstance(data.task, check.tasks)]
+    known = [check for check in registry() if check.name not in data.task.left_out]
+    apply = [check for check in known if isinstance(data.task, check.tasks)]
     found = [one for check in apply if data.settings.thorough or not check.thorough for one in check.find(data)]
     reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
     weaker = ("association", "shift")  # of the same token these say less than a shortcut

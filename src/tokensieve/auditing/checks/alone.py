@@ -8,7 +8,6 @@ from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, 
 from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.fit import refit
 from tokensieve.text.counts import Ints
 from tokensieve.wording import percent
 
@@ -70,6 +69,6 @@ class Alone(Check):
         if not 1 < len(types) < data.train.counts.n_types:
             return None
         held = data.test.with_types(types)
-        model = refit(data.train.with_types(types), data.learned.model, n, data.settings)
+        model = data.task.refit(data.train.with_types(types), data.learned.model, n, data.settings)
         f = data.task.decide(model, held.matrix)
         return Share.over(data.task.correct(f, held), data.task.units(data.test.corpus))

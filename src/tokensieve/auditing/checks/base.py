@@ -75,10 +75,14 @@ class AuditData:
 
     @cached_property
     def near_duplicates(self) -> Ints | None:
-        """The first near duplicate of each training and, behind them, test document; None unless thorough."""
+        """The first near duplicate of each training and, behind them, test document; None unless thorough.
+        Where those are left out, the first copy."""
         if not self.settings.thorough:
             return None
         parts = (self.train.corpus, self.test.corpus)
+        if "near duplicates" in self.task.left_out:
+            keys = pl.DataFrame({"key": pl.concat([part.keys for part in parts])}).with_row_index("i")
+            return keys.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
         return near_duplicates(stream for part in parts for stream in tokenize(part.texts, self.tokenizer))
 
     @cached_property

@@ -7,6 +7,7 @@ import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.findings import plural, rows_of
+from tokensieve.text.counts import first_types
 from tokensieve.wording import percent
 
 
@@ -23,8 +24,7 @@ class Empty(Check):
         parts = {"train": data.train, "test": data.test}
         wordless = {}
         for name, part in parts.items():  # in rows of sorted types the first is none of the words
-            first = np.append(part.counts.matrix.indices, data.words)[part.counts.matrix.indptr[:-1]]
-            wordless[name] = np.flatnonzero((np.diff(part.counts.matrix.indptr) == 0) | (first >= data.words))
+            wordless[name] = np.flatnonzero(first_types(part.counts.matrix) >= data.words)
         n = sum(map(len, wordless.values()))
         if not n:
             return

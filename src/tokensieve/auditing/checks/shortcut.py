@@ -43,7 +43,6 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import count_texts
 from tokensieve.wording import percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
@@ -70,8 +69,7 @@ class Sign(StrEnum):
         places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
         neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         size = len(token.split(" "))
-        for i in documents[:: max(1, len(documents) // 40)][:40]:
-            text = str(corpus.texts[int(i)])
+        for text in corpus.texts.gather(documents[:: max(1, len(documents) // 40)][:40]):
             place = next(Excerpt.places(text, [token], tokenizer), None)
             if place is None:
                 continue
@@ -287,11 +285,9 @@ class Shortcut(Check):
         train = data.train.counts
         least = max(FLOOR, math.ceil(self.coverage * int(train.class_sizes.min())))
         try:
-            found = count_texts(data.train.corpus.texts, tokenizer=data.tokenizer, ngrams=3, min_documents=least)
+            counts, words = data.task.recount(data.train, data.tokenizer, 3, least)
         except InputError:  # no word is as frequent
             return []
-        counts = Counts(found.matrix, train.labels, train.classes, found.vocabulary.tokens)
-        words = len(found.vocabulary.words)
         place, present = {str(word): s for s, word in enumerate(counts.tokens[:words])}, counts.present
         out = []
         for c in self._candidates(token_importance(counts).to_frame(), counts, words, counts.n_types):

@@ -117,22 +117,23 @@ def _sample(audit: Audit) -> list[Json]:
     rows = rows[: np.searchsorted(np.cumsum(size[rows]), 400_000)]
     sink = [] if model.sink_ is None else [model.sink_]
     documents: list[Json] = []
-    for i in rows.tolist():
-        inside = slice(m.indptr[i], m.indptr[i + 1])
+    texts, m = test.corpus.texts.gather(rows), m[rows]  # of all of them at once: they may lie on a cluster
+    for k, i in enumerate(rows.tolist()):
+        inside = slice(m.indptr[k], m.indptr[k + 1])
         total = logsumexp([*model.scores_[m.indices[inside]], *sink], b=[*m.data[inside], *np.ones(len(sink))])
         one: Json = {
             "row": int(test.corpus.rows[i]),
             "label": int(test.counts.labels[i]),
             "kind": kinds.get(i, Kind.OTHER),
         }
-        one |= {"text": str(test.corpus.texts[i]), "total": float(total), "answer": audit.learned.f[i].tolist()}
+        one |= {"text": texts[k], "total": float(total), "answer": audit.learned.f[i].tolist()}
         documents.append(one)
     if vocabulary is None or _portable(vocabulary) is not None or not documents:
         return documents
     stream = TokenStream.of(text_series([one["text"] for one in documents]), vocabulary.tokenizer)
     types = vocabulary.positions(stream)
-    for k, (i, one) in enumerate(zip(rows.tolist(), documents, strict=True)):
-        held = m.indices[m.indptr[i] : m.indptr[i + 1]]
+    for k, one in enumerate(documents):
+        held = m.indices[m.indptr[k] : m.indptr[k + 1]]
         units = np.cumsum([0, *(1 + (ord(c) > 0xFFFF) for c in one["text"])])  # JavaScript counts in 16-bit units
         one["spans"] = [(int(units[a]), int(units[b])) for a, b, _ in vocabulary.tokenizer.spans(one["text"])]
         one["types"] = types[stream.starts[k] : stream.starts[k + 1]]
@@ -177,7 +178,7 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
         if size > 500_000 and token not in certain:
             continue
         chosen = _of_both_sides(rng.permutation(documents), counts.labels, int(np.argmax(effects[:, s])))
-        texts = {i: str(corpus.texts[i]) for i in chosen}
+        texts = dict(zip(chosen, corpus.texts.gather(np.asarray(chosen, dtype=np.int64)), strict=True))
         places = {i: _quick_place(text, token, tokenizer) for i, text in texts.items()}
         out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
         size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])

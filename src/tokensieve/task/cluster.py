@@ -1,0 +1,136 @@
+"""A model of labelled documents on a Dask cluster, as `tokensieve.task.tasks.train_corpus` has it of documents on one machine.
+
+The client holds of each document its label, row, prediction and a digest of its text, tens of bytes; counts and texts stay with
+the workers, and what an audit asks of them is computed or picked there (`tokensieve.model.remote`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tokensieve.errors import InputError
+from tokensieve.evidence.importance import Importance
+from tokensieve.model.attention import Model
+from tokensieve.model.cluster import Training, facts
+from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, RemoteTexts, Sums
+from tokensieve.model.settings import TrainSettings
+from tokensieve.progress import Clock, Progress
+from tokensieve.task.tasks import CorpusModel, Labels, Part, group_notes, small_classes
+from tokensieve.text.corpus import Corpus
+from tokensieve.text.counts import Counts
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+
+NOT_COMPUTED = "near duplicates (repeats, leaks and contradictions count exact copies), groups that no column names, learning curve"
+
+
+class OnCluster(Labels):
+    """Labelled documents on a cluster."""
+
+    left_out: tuple[str, ...] = ("groups", "curve", "near duplicates")
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        if training.settings.by is not None:  # its groups are made in one matrix
+            self.left_out = (*self.left_out, "drift")
+
+    def importance(self, part: Part) -> Importance:
+        return self.training.importance
+
+    def refit(self, counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
+        return self.training.refit(counts, model)
+
+    def recount(self, part: Part, tokenizer: Tokenizer, ngrams: int, min_documents: int) -> tuple[Counts, int]:
+        vocabulary = self.training.learn_vocabulary(ngrams, min_documents)
+        matrix = part.counts.matrix
+        parts = self.training.counted(self.training.sides[0], vocabulary)
+        counts = Counts(
+            RemoteMatrix(parts, matrix.sizes, vocabulary.n_types),
+            part.counts.labels,
+            part.counts.classes,
+            vocabulary.tokens,
+        )
+        return counts, len(vocabulary.words)
+
+
+def train_remote(
+    client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer | None, tell: Progress, clock: Clock
+) -> CorpusModel:
+    """Read, count, learn and test on a cluster, for an audit.
+
+    Args:
+        client: a `dask.distributed.Client`; the default one if None.
+        source: what `tokensieve.model.cluster.learn_on` reads.
+        settings: with a test set, or a fraction for one.
+        tokenizer: words if None.
+        tell: called with (stage, share done).
+        clock: keeps the seconds of the stages.
+
+    Raises:
+        InputError: as of `learn_on`.
+    """
+    if client is None:
+        from dask.distributed import get_client
+
+        try:
+            client = get_client()
+        except ValueError:
+            raise InputError(
+                "a Dask collection needs a cluster: start one, client = dask.distributed.Client()"
+            ) from None
+    if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
+        raise InputError(f"the test share must lie between 0 and 1, not {settings.test_share}")
+    stages = ["reading"]
+
+    def timed(stage: str, share: float) -> None:
+        if stage != stages[-1]:
+            clock.lap(stages[-1])
+            stages.append(stage)
+        tell(stage, share)
+
+    found = Training(client, source, settings, tokenizer or WordTokenizer(), timed, texts=True)
+    model = found.model.trained_
+    timed("predicting", 0.0)
+    paths = [source] if isinstance(source, str | Path) else source
+    named = isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths)
+    name = ", ".join(PurePath(str(path)).name for path in paths[:3]) if named else "the partitions"
+    train, test = (
+        _part(found, name + " (test)" * i, side, counted)
+        for i, (side, counted) in enumerate(zip(found.sides, (found.train, found.test), strict=True))
+    )
+    notes = [*found.intake.lines(), *group_notes(train.corpus, test.corpus), *small_classes(test.counts)]
+    n = len(found.train.parts)
+    plural = "one partition" if n == 1 else f"{n:,} partitions"
+    notes.append(
+        f"trained on a cluster: the model is an average over {plural} of the documents, so its accuracy is similar to "
+        "that of training on one machine, but not the same"
+    )
+    drift = ", drift with --by" * (settings.by is not None)
+    notes.append(f"not computed on a cluster: {NOT_COMPUTED}{drift}")
+    f = model.decide(test.counts.matrix)
+    clock.lap("predicting")
+    return CorpusModel(model, train, test, f, notes, found.settings, OnCluster(found), clock.seconds)
+
+
+def _part(training: Training, name: str, side: Partitions | None, counted: Partitions | None) -> Part:
+    """One side, as far as the client holds it."""
+    assert side is not None and counted is not None
+    vocabulary, classes = training.vocabulary, training.classes
+    frames: list[pl.DataFrame] = side.each(facts, classes).here()
+    sizes = np.array([frame.height for frame in frames])
+    splitter = vocabulary.tokenizer
+    fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
+    texts = RemoteTexts(side, sizes)
+    corpus = Corpus(pl.concat(frames), classes, name, training.intake, fields=fields, stored=texts)
+    matrix = RemoteMatrix(counted, sizes, vocabulary.n_types)
+    counts = Counts(matrix, corpus.labels, classes, vocabulary.tokens)
+    unknown, words = counted.total(_words)
+    return Part(corpus, counts, np.array([unknown]), words, len(vocabulary.formatting))
+
+
+def _words(part: Counted) -> Sums:
+    """Words that are no token type, and all words."""
+    return Sums(part[2:])
