@@ -1,25 +1,38 @@
-"""A source in pieces that the workers of a cluster read themselves."""
+"""A source in pieces that the workers of a cluster read themselves, and the documents of both sides that they find there."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import math
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.model.remote import Partitions, Sums
+from tokensieve.model.settings import TrainSettings
+from tokensieve.text.corpus import Corpus, Intake
+from tokensieve.text.counts import Ints
+from tokensieve.text.documents import collect
 from tokensieve.text.formats import file_table, kind_of, reading
+from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.settings import ReadSettings
 from tokensieve.text.sources import open_source, shown_address
 from tokensieve.text.spill import Folder
-from tokensieve.text.table import SourceTable
+from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable, listed
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from_dict
+from tokensieve.text.vocabulary import TokenStream
 
+Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
+Side = tuple[
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
 
@@ -163,3 +176,174 @@ def _cut(path: str, least: int) -> list[Piece]:
         command = f"import polars; polars.{method}({path!r}).write_parquet('converted.parquet')"
         raise InputError(f'{path}: workers cannot read a part of such a file; convert it: python -c "{command}"')
     return [Piece(path)]
+
+
+# ---- reading by workers
+
+
+def _partitions_of(client: Any, source: Any) -> Partitions:
+    """Pieces of a source for workers to read, or what lies on the cluster."""
+    paths = [source] if isinstance(source, str | Path) else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
+        workers = client.nthreads() if hasattr(client, "nthreads") else {}
+
+        def quotes(pieces: list[Piece]) -> list[int]:
+            counted: list[int] = client.gather(Partitions(client, pieces).each(Piece.quotes).parts)
+            return counted
+
+        return Partitions(client, pieces_of(paths, max(sum(workers.values()), 1), quotes))
+    parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
+    if not parts:
+        raise InputError("there are no partitions: give a Dask bag or data frame with documents")
+    return Partitions(client, client.compute(parts, sync=False))
+
+
+def read_sides(
+    client: Any, source: Any, how: TrainSettings, tokenizer: Tokenizer, texts: bool
+) -> tuple[Partitions, Partitions | None, Tokenizer, tuple[str, ...], Ints, Intake]:
+    """Documents for training and for testing (`Side`), the tokenizer that reads them, the classes, documents by side and class,
+    shape (2, K), and what was found on the way in."""
+    pieces = _partitions_of(client, source)
+    given, tests = len(pieces.parts), [] if how.test is None else _partitions_of(client, how.test).parts
+    reader, tokenizer = _reader(pieces.parts, how, tokenizer)
+    # What is for testing: where a column says so (None), a fraction by digest, all of a piece, or none of it
+    rule = False if tests or not (how.split or how.test_share) else None if how.split else (how.test_share, how.seed)
+    rules = [rule] * given + [True] * len(tests)
+    read = Partitions(client, [*pieces.parts, *tests]).each(_read, reader, rules, numbered=True)
+    counts, dropped, sizes = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
+    rows = list[int]()  # of each piece
+    for found in read.each(operator.itemgetter(1)).here():
+        if isinstance(found, InputError):
+            raise found
+        counts, dropped, sizes = counts + found[0], dropped + found[1], sizes + found[2]
+        rows.append(found[3])
+    learned = {name: n for (name, test), n in sizes.items() if not test}
+    counts["kept"] = sum(learned.values())
+    intake = Intake(counts=counts, columns=(" + ".join(reader[1]), reader[2]), dropped=dict(dropped))
+    intake.check_kept("the partitions")
+    classes = Corpus.classes_of(learned, f"the partitions: the label column {reader[2]!r}")
+    strange = sorted({name for name, _ in sizes} - {*classes}, key=Corpus.in_order)
+    if strange:
+        raise InputError(
+            f"training has no label {strange[0]!r} of the test documents; its labels are {listed(classes)}"
+        )
+    before = [sum(rows[:i]) if i < given else sum(rows[given:i]) for i in range(len(rows))]
+    frames = read.each(_placed, before, numbered=True)
+    if how.by is not None:  # documents are sent to the partition of their group
+        divided = [Partitions(client, some) for some in (frames.parts[:given], frames.parts[given:])]
+        frames.parts = [part for some in divided for part in some.regrouped("group", _buckets, pl.concat).parts]
+    repeats = frames.each(_keys).regrouped("key", _buckets, _repeats).sum().result()
+    reasons = "duplicates", "conflicts", "conflicting_documents", "test_overlap"
+    counts.update(dict(zip(reasons, repeats, strict=True)))
+    train, test = (
+        Partitions(client, some).each(_side, test, tokenizer.to_dict(), how.formatting, texts)
+        for test, some in ((False, frames.parts[:given]), (True, frames.parts[given if tests else 0 :]))
+    )
+    documents = np.array([[sizes[name, test] for name in classes] for test in (False, True)])
+    return train, None if rule is False and not tests else test, tokenizer, classes, documents, intake
+
+
+def _reader(parts: Sequence[object], how: TrainSettings, tokenizer: Tokenizer) -> tuple[Reader, Tokenizer]:
+    """How every partition is read, and the tokenizer; columns are recognised in the first rows of a source."""
+    settings, label = replace(how, test=None), how.one_label()
+    named = (how.text,) if isinstance(how.text, str) else tuple(how.text or ())
+    if isinstance(parts[0], Piece):
+        first = parts[0]
+        size = 1000 if first.unit == "rows" else HEAD
+        head = replace(first, stop=min(first.stop, first.start + size)).table(settings)
+        others = [
+            head.position(name, flag) for name, flag in ((how.by, "by"), (how.split, "split")) if name is not None
+        ]
+        named, label = head.labelled_columns(named or None, label, others)
+    return (settings, named or ("text",), label or "label"), FieldTokenizer.over(
+        tokenizer, named if len(named) > 1 else ()
+    )
+
+
+def _read(
+    part: Any, number: int, reader: Reader, rules: Sequence[tuple[float, int] | bool | None]
+) -> tuple[pl.DataFrame | None, tuple[Counter[str], Counter[str], Counter[tuple[str, bool]], int] | InputError]:
+    """The documents of a partition (text, label, key, test, row, group, environment), and what was read, dropped labels, documents
+    and rows, counted.
+    An error of the user's is a result like any other, so that no worker logs it."""
+    (settings, texts, label), name, rule = reader, f"partition {number + 1}", rules[number]
+    try:
+        table = part.table(settings) if isinstance(part, Piece) else SourceTable.of_frame(part, name)
+        if table is None:
+            rows = list(part)
+            for row in rows:
+                if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
+                    raise InputError(f"{name} holds {str(row)[:60]!r}: give (text, label) pairs or data frames")
+            table = SourceTable.of_lists(([row[0] for row in rows], [row[1] for row in rows]), name)
+            texts, label = table.columns[:1], table.columns[1]
+        texts, label = [table.position(text, "text") for text in texts], table.position(label, "label")
+        more = {"group": settings.by, "part": settings.split, "environment": settings.environments}
+        named = {kind: table.position(column, kind) for kind, column in more.items() if column is not None}
+        frame, _, counts = collect(table, texts, label, settings, more=named)[0]
+        final = settings.destinations()
+        if "group" in frame.columns:  # a document without a group is one of its own
+            own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
+            frame = frame.with_columns(group=pl.col("group").fill_null(own))
+        if rule is None:
+            names = frame["part"].fill_null("").str.strip_chars().str.to_lowercase()
+            odd = names.filter(~names.is_in([*TEST_NAMES, *TRAIN_NAMES]))
+            if len(odd):
+                raise InputError(
+                    f"the split column must hold 'test' for test rows and one of {listed(TRAIN_NAMES)} for the others; it "
+                    f"holds {str(odd[0])[:40]!r}"
+                )
+            test = names.is_in(TEST_NAMES)
+        elif isinstance(rule, tuple):
+            by = frame["group" if "group" in frame.columns else "key"]
+            test = pl.Series([_digest(name, rule[1]) < rule[0] * 2**32 for name in by], dtype=pl.Boolean)
+        else:
+            test = pl.Series([rule] * frame.height, dtype=pl.Boolean)
+    except InputError as problem:
+        return None, problem
+    to = pl.col("label").replace_strict(final, default=pl.col("label"), return_dtype=pl.String)
+    frame = frame.with_columns(label=to, original="label", test=test)
+    gone = frame.filter(pl.col("label").is_null() & ~pl.col("test"))["original"]
+    kept = [name for name in ("text", "label", "key", "test", "row", "group", "environment") if name in frame.columns]
+    frame = frame.filter(pl.col("label").is_not_null()).select(kept)
+    dropped = Counter(dict(gone.value_counts().iter_rows()))
+    sizes = Counter({(label, test): n for label, test, n in frame.group_by("label", "test").len().iter_rows()})
+    return frame, (Counter[str]() if rule is True else counts, dropped, sizes, counts["rows"])
+
+
+def _placed(found: tuple[pl.DataFrame, object], number: int, before: list[int]) -> pl.DataFrame:
+    """The documents with the rows of the whole source."""
+    return found[0].with_columns(pl.col("row") + before[number])
+
+
+def _digest(value: str | bytes, seed: int) -> int:
+    """A number below 2³² that depends on nothing but the value and the seed."""
+    content = value if isinstance(value, bytes) else value.encode()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=4, salt=seed.to_bytes(8, "little")).digest(), "little")
+
+
+def _buckets(frame: pl.DataFrame, column: str, n: int) -> list[pl.DataFrame]:
+    where = pl.Series([_digest(value, 0) % n for value in frame[column]], dtype=pl.Int64)
+    return [frame.filter(where == i) for i in range(n)]
+
+
+def _keys(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.group_by("key", "label", "test").len("n")
+
+
+def _repeats(frames: list[pl.DataFrame]) -> Sums:
+    """Of some digests: training documents that repeat one of the same label, texts of several labels, training documents of these,
+    and test documents whose text is in training."""
+    found = pl.concat(frames)
+    train, test = found.filter(~pl.col("test")), found.filter("test")
+    sums = train.group_by("key", "label").agg(pl.col("n").sum())
+    mixed = sums.group_by("key").agg(pl.len().alias("labels"), pl.col("n").sum()).filter(pl.col("labels") > 1)
+    shared = test.join(train.select("key").unique(), on="key", how="semi")
+    return Sums((int((sums["n"] - 1).sum()), mixed.height, int(mixed["n"].sum()), int(shared["n"].sum())))
+
+
+def _side(frame: pl.DataFrame, test: bool, tokenizer: dict[str, Any], formatting: bool, texts: bool) -> Side:
+    """The documents for training or for testing as tokens."""
+    frame, splitter = frame.filter(pl.col("test") == test), tokenizer_from_dict(tokenizer)
+    text, fields = frame["text"], splitter.fields if isinstance(splitter, FieldTokenizer) else ()
+    bits = Formatting(fields).bits(text if formatting else text.clear())
+    return TokenStream.of(text, splitter), bits, frame.drop("text", "test"), text if texts else text.clear()

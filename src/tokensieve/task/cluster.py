@@ -15,7 +15,7 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
 from tokensieve.model.attention import Model
-from tokensieve.model.cluster import Training, facts
+from tokensieve.model.cluster import ClusterTraining, facts
 from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, RemoteTexts, Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress
@@ -32,7 +32,7 @@ class OnCluster(Labels):
 
     left_out: tuple[str, ...] = ("groups", "curve", "near duplicates")
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: ClusterTraining) -> None:
         self.training = training
         if training.settings.by is not None:  # its groups are made in one matrix
             self.left_out = (*self.left_out, "drift")
@@ -91,7 +91,7 @@ def train_remote(
             stages.append(stage)
         tell(stage, share)
 
-    found = Training(client, source, settings, tokenizer or WordTokenizer(), timed, texts=True)
+    found = ClusterTraining(client, source, settings, tokenizer or WordTokenizer(), timed, texts=True)
     model = found.model.trained_
     timed("predicting", 0.0)
     paths = [source] if isinstance(source, str | Path) else source
@@ -115,7 +115,7 @@ def train_remote(
     return CorpusModel(model, train, test, f, notes, found.settings, OnCluster(found), clock.seconds)
 
 
-def _part(training: Training, name: str, side: Partitions | None, counted: Partitions | None) -> Part:
+def _part(training: ClusterTraining, name: str, side: Partitions | None, counted: Partitions | None) -> Part:
     """One side, as far as the client holds it."""
     assert side is not None and counted is not None
     vocabulary, classes = training.vocabulary, training.classes
