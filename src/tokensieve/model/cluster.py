@@ -13,14 +13,11 @@ ways. The number of rounds is chosen on held-out documents.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,16 +36,11 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Progress, silent
 from tokensieve.text.corpus import Corpus, Intake
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.documents import collect, digests
-from tokensieve.text.formatting import Bits, Formatting
-from tokensieve.text.settings import ReadSettings
-from tokensieve.text.table import TEST_NAMES, TRAIN_NAMES, SourceTable, listed
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, tokenizer_from_dict
-from tokensieve.text.vocabulary import TokenStream, Vocabulary, learn_vocabulary
+from tokensieve.text.documents import digests
+from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
+from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
 ROUNDS, PATIENCE = 8, 2
-    TokenStream, Bits, pl.DataFrame, pl.Series
-]  # documents: tokens, formatting, labels and the like, and texts
 State = tuple[Floats, Floats, int]  # u, w, and the steps of the round, summed over the partitions
 
 

@@ -32,7 +32,8 @@ from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, tokenizer_from
 from tokensieve.text.vocabulary import TokenStream
 
 Reader = tuple[ReadSettings, Sequence[str], str]  # settings, text columns, label column
-Side = tuple[
+# documents: tokens, formatting, labels and the like, and texts
+Side = tuple[TokenStream, Bits, pl.DataFrame, pl.Series]
 PIECE = 2**26  # bytes of a file to a piece; a worker needs about eight times as much memory
 HEAD = 2**20  # bytes of a file from which columns are recognised, and least of a piece
 
