@@ -160,9 +160,11 @@ class DeepTraining:
         run = cls(counts, settings)
         if checkpoint is None or not run._resume(checkpoint, mark):
             run._record(others, None, None)
-        while not run._finished():
+        while (done := len(run._rows) - 1) < settings.epochs:
+            if settings.patience is not None and done - run.best() >= settings.patience:
+                break
             # one pass over the documents; loss and accuracy of each batch before its step
-            done, n = len(run._rows) - 1, counts.n_documents
+            n = counts.n_documents
             order = np.random.default_rng([settings.seed, done]).permutation(n)
             loss = correct = 0.0
             for first in range(0, n, settings.batch_size):
@@ -200,10 +202,6 @@ class DeepTraining:
         self._rows.append(row)
         self.scores.append(score)
         self.values.append(value)
-
-    def _finished(self) -> bool:
-        done, patience = len(self._rows) - 1, self._settings.patience
-        return done >= self._settings.epochs or (patience is not None and done - self.best() >= patience)
 
     def _save(self, path: Path, mark: str) -> None:
         moments = self._optimizer.state_dict()["state"]

@@ -79,10 +79,14 @@ def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
     order = np.argsort(-held.astype(np.int64), kind="stable")
     order = order[(first["token"].str.len_chars() <= _LONGEST).to_numpy()[order]]
     colours = dict(zip(QUADRANTS, (BLUE, PALE_BLUE, ORANGE, GREY, PALE_GREY), strict=True))
+    # keyword in context: all lines, and for each token the places of its own among them
+    found, numbers = lines(audit), dict[Excerpt, int]()
+    of = [[numbers.setdefault(one, len(numbers)) for one in of_token] for of_token in found.values()]
+    written = [[one.row, audit.classes.index(one.label), one.before, one.token, one.after] for one in numbers]
     blocks = {
         "table": table,
         "colours": _pack({"dark": DARK, "colours": CATEGORIES | colours}),
-        "lines": _lines_block(audit),
+        "lines": _pack({"tokens": [_held(token) for token in found], "of": of, "lines": written}),
         "documents": _documents_block(audit, vocabulary, documents, np.sort(order), "x" * 200),
     }
     budget, size = characters - sum(map(len, blocks.values())) - 2_000, len(order)  # 2,000 for the tags around them
@@ -298,16 +302,6 @@ def _bins(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
         bins = bins_of(bent, "effect", up).with_columns(x=x.sign() * bend * ((x.abs() * end).exp() - 1))
         out[f"effect:{up}"] = bins.to_dicts()
     return out
-
-
-def _lines_block(audit: Audit) -> str:
-    """Keyword in context: all lines, and for each token the places of its own among them."""
-    found = lines(audit)
-    numbers: dict[Excerpt, int] = {}
-    of = [[numbers.setdefault(one, len(numbers)) for one in of_token] for of_token in found.values()]
-    place = {label: k for k, label in enumerate(audit.classes)}
-    written = [[one.row, place[one.label], one.before, one.token, one.after] for one in numbers]
-    return _pack({"tokens": [_held(token) for token in found], "of": of, "lines": written})
 
 
 def _model_block(audit: Audit, vocabulary: Vocabulary, kept: Ints, tabled: Ints) -> str:
