@@ -1,7 +1,7 @@
 """Planted shortcuts: is the mark named first, are clean models accused, is the headline right, are claimed changes true?
 
-    python benchmarks/planted.py run --out runs.csv [--part report] [--seeds 10] [--until 21:30]
-    python benchmarks/planted.py table --out runs.csv
+    python benchmarks/planted.py run --out planted.csv [--part report] [--skip 0] [--seeds 10] [--until 21:30]
+    python benchmarks/planted.py table --out planted.csv
     python benchmarks/planted.py compare [--seeds 5]
 
 Each run trains a tiny transformer (2 layers of 32, a vocabulary of its own) on short real texts, clean or with a mark that gives
@@ -40,7 +40,7 @@ import torch
 import transformers as tf
 from scipy.stats import binomtest
 
-from machine import DATA
+from machine import DATA, described, store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from diagnose_models import build, config_of, fit
@@ -222,17 +222,25 @@ def run(options: argparse.Namespace) -> None:
 
 
 def table(options: argparse.Namespace) -> None:
-    """Counts with Wilson's 95 % intervals, by kind and over all."""
+    """Counts with Wilson's 95 % intervals, by kind and over all; kept in results/ under the name of the file of runs."""
     rows = pl.read_csv(options.out).filter(pl.col("part") == options.part)
     planted, clean = rows.filter(pl.col("kind") != "clean"), rows.filter(pl.col("kind") == "clean")
     learned = planted.filter((pl.col("mark") >= np.log(2)) & (pl.col("mark") > pl.col("rival")))
     print("| planted | learned the mark | of these first | headline right |\n|---|---|---|---|")
-    for kind in (*KINDS[1:], "all"):
-        every, mine = (x.filter((pl.col("kind") == kind) | (kind == "all")) for x in (planted, learned))
+    figures: dict[str, Any] = {"runs": rows.height, "seeds": sorted(rows["seed"].unique().to_list())}
+    for kind in (*KINDS[1:], "all random", "all telling", "all"):
+        of_kind = (
+            pl.col("kind").str.ends_with(kind.removeprefix("all")) if kind[:3] == "all" else pl.col("kind") == kind
+        )
+        every, mine = planted.filter(of_kind), learned.filter(of_kind)
+        figures[kind] = {"models": every.height, "learned": mine.height}
+        figures[kind] |= {name: int(mine[name].sum()) for name in ("first", "right")}
         print(f"| {kind} | {mine.height} of {every.height} | {share(mine['first'].sum(), mine.height)} | "
               f"{share(mine['right'].sum(), mine.height)} |")  # fmt: skip
     print(f"\nclean models accused: {share(clean['accused'].sum(), clean.height)}; headline right: "
           f"{share(clean['right'].sum(), clean.height)}; {rows['seconds'].mean():.1f} processor seconds a run")  # fmt: skip
+    figures["clean"] = {"models": clean.height} | {name: int(clean[name].sum()) for name in ("accused", "right")}
+    store(options.out.stem, figures, described("torch", "transformers"))
 
 
 def share(k: int, n: int) -> str:

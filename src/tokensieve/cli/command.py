@@ -226,7 +226,9 @@ def out_option(default: str) -> Any:
 
 @contextmanager
 def progress(quiet: bool, lines: bool = False) -> Iterator[Progress]:
-    """A bar on standard error that disappears at the end; if that is no terminal, nothing, or a line every 30 seconds."""
+    """A bar on standard error that disappears at the end. If that is not a terminal: nothing, or with `lines` a line every 30
+    seconds, for commands that may take an hour. Nothing if quiet.
+    """
     if quiet or not sys.stderr.isatty():
         start = last = time.monotonic()
 

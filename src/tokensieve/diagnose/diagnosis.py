@@ -36,7 +36,7 @@ class Diagnosis:
     attention_layer_<l>_importance, as far as they exist; "shuffled" the middle 95 % under random orders of the labels. tokens: a
     row per word and class (`Importance.to_frame`), then importance, value, gradient, deletion, deleted_from, attention,
     attention_layer_<l>, quadrant, the numbers of `tokensieve.diagnose.effects.measuring`, and status. uses: the words confirmed by
-    removing them, most use beyond need first (`tokensieve.diagnose.judgement.status.judge`). forms: what the form of whole
+    removing them, in the order of `tokensieve.diagnose.judgement.status.judge`. forms: what the form of whole
     documents does (`tokensieve.diagnose.effects.forms`). learning, notes, passages: whether it has learned where the label is; what
     was odd; documents with their words' effects. seconds: wall time of each stage.
     """
