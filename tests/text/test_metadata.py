@@ -65,6 +65,18 @@ def test_a_column_that_gives_the_label_away_is_a_shortcut() -> None:
     assert not any(token.startswith("age:") for finding in shortcuts for token in finding.tokens)
 
 
+def test_what_columns_alone_predict_is_a_finding_and_the_text_alone_is_none() -> None:
+    frame = reviews(800).with_columns(site=pl.Series(np.arange(800) % 3).cast(pl.String))
+    source = pl.when(pl.col("label") == "toxic", pl.int_range(pl.len()) % 5 < 3).then(pl.lit("forum")).otherwise("site")
+    told = frame.with_columns(source=source)
+    found = audit(read_corpus(told, columns=["source", "site"]), Settings(baseline=False)).findings
+    (alone,) = [finding for finding in found if finding.kind == "alone"]
+    assert alone.headline.startswith("The metadata (source, site) alone predicts") and "source:forum" in alone.tokens
+    assert any("all fields together reach" in line for line in alone.details)
+    found = audit(read_corpus(frame, columns="site"), Settings(baseline=False)).findings
+    assert not [finding for finding in found if finding.kind == "alone"]
+
+
 def test_rows_without_a_text_stay_out_and_wrong_columns_are_named() -> None:
     frame = reviews(40).with_columns(text=pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise("text"))
     assert read_corpus(frame, columns="annotator").intake.counts["missing_text"] == 3

@@ -1,4 +1,4 @@
-"""One part of the documents that predicts the label by itself: formatting, length, or one of several fields."""
+"""One part of the documents that predicts the label by itself: formatting, length, other columns, or one of several fields."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Alone(Check):
     name = "alone"
     title = "One part alone predicts the label"
     about = (
-        "Formatting alone or length alone predicts the test labels at least 5 points better than always predicting the largest "
-        "class (95% CI), or one of several fields predicts them as well as all fields together."
+        "Formatting alone, length alone or the columns of --columns alone predict the test labels at least 5 points better than "
+        "always predicting the largest class (95% CI), or one of several text fields predicts them as well as all fields together."
     )
     action = (
         "Ask whether this part should decide the label. If not, models can reach this accuracy without learning the task: balance "
@@ -38,20 +38,29 @@ class Alone(Check):
         whole = data.task.accuracy(data.learned.f, data.test)
         form = list(range(data.words, train.n_types))
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
-        for field in data.train.corpus.fields if len(data.train.corpus.fields) > 1 else ():
-            own = [s for s, token in enumerate(names) if token.startswith(f"{field}:")]
-            parts.append((f"The field {shown(field, 40)}", own))
+
+        def own(*fields: str) -> list[int]:
+            return [s for s, token in enumerate(names) if token.startswith(tuple(f"{field}:" for field in fields))]
+
+        corpus = data.train.corpus
+        if corpus.columns:
+            parts.append(
+                (f"The metadata ({', '.join(shown(column, 40) for column in corpus.columns)})", own(*corpus.columns))
+            )
+        fields_from = len(parts)
+        texts = [field for field in corpus.fields if field not in corpus.columns]
+        parts += [(f"The field {shown(field, 40)}", own(field)) for field in texts if len(texts) > 1]
         for i, (name, columns) in enumerate(parts):
             types = np.array(columns, dtype=np.int64)
             found = self._accuracy(types, data)
-            if found is None or found.low < majority + self.least or (i > 1 and found.high < whole.value):
+            if found is None or found.low < majority + self.least or (i >= fields_from and found.high < whole.value):
                 continue
             # the types of largest effect in their class
             worth = np.where(data.importance.q_value < LEVEL, np.abs(data.importance.effect), 0.0).max(axis=1)[types]
             order = np.argsort(-worth, kind="stable")[: self.named]
             tokens = tuple(names[s] for s in types[order[worth[order] > 0]]) or (names[types[0]],)
             details = [f"accuracy {found} on {found.of:,} test documents", f"most of it comes from {quoted(tokens)}"]
-            details += [f"all fields together reach {percent(whole.value)}"] * (i > 1)
+            details += [f"all fields together reach {percent(whole.value)}"] * (len(corpus.fields) > 1)
             without = f"{percent(majority)} by always predicting the largest class"
             yield self.finding(
                 data,

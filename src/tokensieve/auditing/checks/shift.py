@@ -17,7 +17,7 @@ class Shift(Check):
     name = "shift"
     title = "Formatting differs between classes"
     about = (
-        "Formatting (apart from length) that is at least 5 points more frequent in a class than in the others, with "
+        "Formatting (apart from length) that is at least 3 points more frequent in a class than in the others, with "
         "q < 0.001."
     )
     action = (
@@ -25,7 +25,7 @@ class Shift(Check):
         "collection, clean the texts, or leave out formatting with --no-formatting."
     )
     tasks = (Labels,)
-    apart, sure = 0.05, 0.001
+    apart, sure = 0.03, 0.001
     weight = 0.1  # of the difference: it predicts few labels
 
     def find(self, data: AuditData) -> Findings:

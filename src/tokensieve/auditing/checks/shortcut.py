@@ -215,7 +215,7 @@ class Shortcut(Check):
         weight = max(self.weights.get(c.signs[0], 1.0) for c in order)
         others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
         company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
-        subject = company >= max(self.far, usual / 2)
+        subject = company >= max(self.far, usual / 3)
         if subject or (all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual):
             weight *= self.habit
         decides = evidence["decides"]
