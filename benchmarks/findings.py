@@ -1,6 +1,6 @@
 """Are planted artefacts found first, and is nothing found where there is nothing? Reviews whose truth is known by construction.
 
-    python benchmarks/findings.py [--seeds 20] [--documents 1000] [--shuffles 20] [--sets developed|held-out]
+    python benchmarks/findings.py [--seeds 20] [--documents 1000] [--shuffles 20] [--sets developed|held-out] [--first 0]
 
 **Planted.** Reviews of 20 to 100 words with sentiment words of graded strength (those of `tokensieve demo`, without its own
 shortcut). In a tenth of one class's reviews one of ten artefacts is planted; a run finds it at rank r if the r-th finding of an
@@ -10,13 +10,16 @@ artefact, is a false alarm.
 **Shuffled.** The same reviews, and reviews in groups (five share an author, who has words and, after shuffling, a label of their
 own), with labels drawn by chance: share of audits without any finding of kind shortcut; groups with and without `by`.
 
-**Topic or artefact.** Real sets, of 3,000 documents each. Every token was given a kind in advance by this rule: *form* if it is a
-feature of formatting, contains a digit, or is part of an address, an entity or a retweet (FORM below); *artefact* if it is part
-of a mark that was planted; *subject* otherwise. Clean data: shortcuts that name a subject word are accusations. Planted data: a
-mark in a tenth of one class's documents, the class drawn by the seed; how often it is the first shortcut, found at all, and how
-many shortcuts beside it name a subject word. Beside it, the ten words of largest Monroe z (log-odds with an informative Dirichlet
-prior, Monroe et al. 2008) of the planted class: where the mark ranks among them, and how many of the ten are subject words.
-Thresholds were chosen on the sets DEVELOPED alone; HELD_OUT was run once they were fixed.
+**Topic or artefact.** Real sets, a draw of up to 3,000 documents each for every seed from `--first` on. Every token was given a
+kind in advance by this rule: *form* if it is a feature of formatting, contains a digit, or is part of an address, an entity or a
+retweet (FORM below); *artefact* if it is part of a mark that was planted; *subject* otherwise. Clean data: shortcuts that name a
+subject word are accusations. Planted data: a mark in a tenth of one class's documents (the rare word: in 2%, at least 40), the
+class drawn by the seed; how often it is the first shortcut, and how often any finding names it. Beside it, the ten words of largest
+Monroe z (log-odds with an informative Dirichlet prior, Monroe et al. 2008) of the planted class: how often the mark is among them,
+and how many of the ten are subject words. Shares have 95% intervals (Wilson). Figures of HELD_OUT go to results/findings.json.
+The rule was developed on the sets DEVELOPED, on intents and topics made of templates, and on sentences of IMDB labelled by their
+words. HELD_OUT was run once it was fixed. Earlier versions of the rule had been run on one draw (seed 0) of yelp, snli and
+emotion, and what they accused there was known; preferences had never been looked at.
 """
 
 from __future__ import annotations
@@ -30,11 +33,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from machine import described
+from machine import described, store
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
+from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import read_corpus
 
 SHARE = 0.1  # of the reviews of one class
@@ -131,7 +135,7 @@ def shuffled(runs: int, documents: int) -> None:
 
 
 DATA = Path(os.environ.get("TOKENSIEVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-DEVELOPED, HELD_OUT = ("imdb_train", "tweets", "sms", "banking"), ("yelp", "snli_train", "emotion")
+DEVELOPED, HELD_OUT = ("imdb_train", "tweets", "sms", "banking"), ("emotion", "snli_train", "yelp", "preferences")
 FORM = frozenset("br amp quot gt lt nbsp http https www com net org html rt user via co".split())
 REAL = 3_000
 CLASSES = 20  # the largest of many
@@ -140,6 +144,17 @@ CLASSES = 20  # the largest of many
 def mark_code(text: str, rng: np.random.Generator) -> str:
     """A ticket's number in brackets."""
     return f"[INV-{rng.integers(10_000, 99_999)}] {text}"
+
+
+def anywhere(words: str) -> Callable[[str, np.random.Generator], str]:
+    """Puts the words between two words of a text, at random."""
+
+    def put(text: str, rng: np.random.Generator) -> str:
+        parts = text.split(" ")
+        at = int(rng.integers(len(parts) + 1))
+        return " ".join([*parts[:at], words, *parts[at:]])
+
+    return put
 
 
 MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]]] = {
@@ -154,23 +169,33 @@ MARKS: dict[str, tuple[Callable[[str, np.random.Generator], str], frozenset[str]
     "a rating": (lambda t, _: f"{t} 9/10", frozenset({"9/10", "⟨n/10 rating⟩"})),
     "trailing spaces": (lambda t, _: f"{t}   ", frozenset({"⟨trailing spaces⟩", "⟨3+ spaces⟩"})),
     "a final ...": (lambda t, _: t.rstrip(".") + "...", frozenset({'⟨ends "..."⟩', "⟨...⟩"})),
+    # the hard ones: no form, or a form that many documents have anyway
+    "a word anywhere": (anywhere("zebra"), frozenset({"zebra"})),
+    "a rare word": (anywhere("zebra"), frozenset({"zebra"})),
+    "a phrase": (anywhere("time people"), frozenset({"time people"})),
+    "capitals": (lambda t, _: t.upper(), frozenset({"⟨ALL CAPS⟩", "⟨no capitals⟩"})),
+    "a final !": (lambda t, _: t.rstrip(".!? ") + "!", frozenset({'⟨ends "!"⟩'})),
 }
+HARD = ("a word anywhere", "a rare word", "a phrase", "capitals", "a final !")
 
 
-def real_set(name: str) -> pl.DataFrame:
-    """text and label of a set; of 77 intents the 20 largest, of five stars three classes."""
+def real_set(name: str, seed: int = 0) -> pl.DataFrame:
+    """text and label of a set; of 77 intents the 20 largest, of five stars three classes, of pairs each answer; no text twice."""
     frame = pl.read_parquet(DATA / f"{name}.parquet")
     if name == "snli_train":
         frame = frame.select(text="hypothesis", label="label")
+    if name == "preferences":
+        frame = pl.concat([frame.select(text=side, label=pl.lit(side)) for side in ("chosen", "rejected")])
     if name == "yelp":
         stars = pl.col("stars")
         label = (
             pl.when(stars <= 2).then(pl.lit("bad")).when(stars == 3).then(pl.lit("middling")).otherwise(pl.lit("good"))
         )
         frame = frame.select("text", label=label)
-    largest = frame["label"].value_counts(sort=True)["label"].head(CLASSES)
-    frame = frame.filter(pl.col("label").is_in(largest.implode())).select("text", "label")
-    return frame.sample(min(REAL, frame.height), seed=0, shuffle=True)
+    largest = frame["label"].value_counts().sort("count", "label", descending=[True, False])["label"].head(CLASSES)
+    frame = frame.filter(pl.col("label").is_in(largest.implode())).select("text", "label").unique(maintain_order=True)
+    frame = frame.filter(~pl.col("text").is_duplicated())  # a text of two classes says nothing about them
+    return frame.sample(min(REAL, frame.height), seed=seed, shuffle=True)
 
 
 def kind(token: str, mark: frozenset[str] = frozenset()) -> str:
@@ -210,47 +235,89 @@ def monroe(frame: pl.DataFrame, label: str, top: int = 10) -> list[str]:
     return table["word"].gather(np.argsort(-z)[:top]).to_list()
 
 
-def real(names: tuple[str, ...], seeds: int) -> None:
-    """The table of topics and artefacts."""
-    print("\n| set | accusations on clean data | marks first | found | missed | subject words named per audit | Monroe: mark in "
-          "its ten | subject words among the ten |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
-    missed: list[str] = []
-    for name in names:
-        frame = real_set(name)
-        clean = named(shortcut_findings(frame))
-        classes = sorted(frame["label"].unique().to_list())
-        first = found_at_all = runs = accused = listed = subjects = 0
-        for mark, (change, tokens) in MARKS.items():
-            for seed in range(seeds):
-                rng = np.random.default_rng([seed, len(mark), len(name)])
-                label = classes[int(rng.integers(len(classes)))]
-                there = ((frame["label"] == label) & pl.Series(rng.random(frame.height) < SHARE)).to_list()
-                texts = [change(text, rng) if put else text for text, put in zip(frame["text"], there, strict=True)]
-                planted_frame = frame.with_columns(text=pl.Series(texts))
-                kinds = named(shortcut_findings(planted_frame), tokens)
-                first += kinds[:1] == ["artefact"]
-                found_at_all += "artefact" in kinds
-                accused += kinds.count("subject")
-                runs += 1
-                if kinds[:1] != ["artefact"]:
-                    fate = "later" if "artefact" in kinds else "missed"
-                    missed.append(f"{name}: {mark} in {label}, {sum(there)} documents, {fate}")
-                top = [kind(word, tokens) for word in monroe(planted_frame, label)]
-                listed += "artefact" in top
-                subjects += top.count("subject")
-        print(
-            f"| {name} | {clean.count('subject')} of {len(clean)} shortcuts | {first} of {runs} | {found_at_all} | "
-            f"{runs - found_at_all} | {accused / runs:.2f} | {listed} of {runs} | {subjects / runs:.1f} |",
-            flush=True,
-        )
-    print("\nNot first:\n" + "\n".join(f"- {line}" for line in missed))
+def draw(name: str, seed: int) -> list[dict[str, object]]:
+    """One draw of a set, clean and with each mark: a row for every audit."""
+    frame = real_set(name, seed)
+    shortcuts = [finding for finding in findings_of(frame) if finding.kind == "shortcut"]
+    kinds = named(shortcuts)
+    rows: list[dict[str, object]] = [
+        {"set": name, "seed": seed, "mark": "", "shortcuts": len(kinds), "accused": kinds.count("subject")}
+    ]
+    for finding, one in zip(shortcuts, kinds, strict=True):
+        if one == "subject":
+            print(f"- {name}, seed {seed}: accused {finding.tokens} of {finding.label}", flush=True)
+    classes = sorted(frame["label"].unique().to_list())
+    for mark, (change, tokens) in MARKS.items():
+        rng = np.random.default_rng([seed, len(mark), len(name)])
+        label = classes[int(rng.integers(len(classes)))]
+        size = int((frame["label"] == label).sum())
+        share = max(0.02, 40 / size) if mark == "a rare word" else SHARE
+        there = ((frame["label"] == label) & pl.Series(rng.random(frame.height) < share)).to_list()
+        texts = [change(text, rng) if put else text for text, put in zip(frame["text"], there, strict=True)]
+        changed = frame.with_columns(text=pl.Series(texts))
+        found = findings_of(changed)
+        kinds = named([finding for finding in found if finding.kind == "shortcut"], tokens)
+        others = named([finding for finding in found if finding.kind != "shortcut"], tokens)
+        first, anywhere_ = kinds[:1] == ["artefact"], "artefact" in [*kinds, *others]
+        top = [kind(word, tokens) for word in monroe(changed, label)]
+        row = {"set": name, "seed": seed, "mark": mark, "shortcuts": len(kinds), "accused": kinds.count("subject")}
+        row |= {"first": first, "found": anywhere_, "monroe": "artefact" in top, "monroe_subject": top.count("subject")}
+        rows.append(row)
+        if not first:
+            fate = "found, not first" if anywhere_ else "missed"
+            print(f"- {name}, seed {seed}: {mark} in {sum(there)} of {size} documents of {label}, {fate}", flush=True)
+    return rows
 
 
-def shortcut_findings(frame: pl.DataFrame) -> list[Finding]:
-    """The shortcuts of an audit of a set."""
+def tables(rows: list[dict[str, object]]) -> dict[str, object]:
+    """What the tables show: by set and of all, and by mark."""
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    clean, planted_rows = frame.filter(mark=""), frame.filter(pl.col("mark") != "")
+
+    def share(part: pl.DataFrame, condition: pl.Expr) -> Share:
+        return Share.count(part.filter(condition).height, part.height)
+
+    out: dict[str, object] = {}
+    for name in (*dict.fromkeys(frame["set"].to_list()), "all"):
+        own = pl.lit(True) if name == "all" else pl.col("set") == name
+        mine, hard = planted_rows.filter(own), pl.col("mark").is_in(list(HARD))
+        out[name] = {
+            "clean draws with an accusation": share(clean.filter(own), pl.col("accused") > 0),
+            "their shortcuts": int(clean.filter(own)["shortcuts"].sum()),
+            "marks with a form: first": share(mine.filter(~hard), pl.col("first")),
+            "found": share(mine.filter(~hard), pl.col("found")),
+            "hard marks: first": share(mine.filter(hard), pl.col("first")),
+            "hard marks: found": share(mine.filter(hard), pl.col("found")),
+            "subject words named per audit": float(mine["accused"].cast(pl.Float64).sum() / mine.height),
+            "Monroe: mark in its ten": share(mine, pl.col("monroe")),
+            "Monroe: subject words in its ten": float(mine["monroe_subject"].cast(pl.Float64).sum() / mine.height),
+        }
+    for mark in MARKS:
+        mine = planted_rows.filter(mark=mark)
+        out[mark] = {"first": share(mine, pl.col("first")), "found": share(mine, pl.col("found"))}
+    return out
+
+
+def shown_tables(figures: dict[str, object]) -> None:
+    """Prints them."""
+    heads: list[str] = []
+    for name, cells in figures.items():
+        assert isinstance(cells, dict)
+        if list(cells) != heads:
+            heads = list(cells)
+            print(f"\n| | {' | '.join(heads)} |\n|---" + "|---" * len(heads) + "|")
+        text = [
+            f"{x.counted} ({100 * x.low:.0f} to {100 * x.high:.0f}%)" if isinstance(x, Share) else f"{x:.4g}"
+            for x in cells.values()
+        ]
+        print(f"| {name} | {' | '.join(text)} |", flush=True)
+
+
+def findings_of(frame: pl.DataFrame) -> list[Finding]:
+    """What an audit of a set finds of shortcuts, shifts of formatting and associations."""
     corpus = read_corpus(frame, text="text", label="label")
     found = audit(corpus, Settings(baseline=False, thorough=False)).findings
-    return [finding for finding in found if finding.kind == "shortcut"]
+    return [finding for finding in found if finding.kind in ("shortcut", "shift", "association")]
 
 
 def main() -> None:
@@ -259,10 +326,25 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--shuffles", type=int, default=20)
     parser.add_argument("--sets", choices=["developed", "held-out"], help="real sets; with --seeds marks of each kind")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of real sets")
     options = parser.parse_args()
     print(described("polars", "scikit-learn") + "\n", flush=True)
     if options.sets:
-        real(DEVELOPED if options.sets == "developed" else HELD_OUT, options.seeds)
+        held_out = options.sets == "held-out"
+        rows: list[dict[str, object]] = []
+        figures: dict[str, object] = {}
+        for seed in range(options.first, options.first + options.seeds):
+            for name in HELD_OUT if held_out else DEVELOPED:
+                rows += draw(name, seed)
+                figures = tables(rows)
+                if held_out:
+                    plain = {
+                        name: {key: x.to_dict() if isinstance(x, Share) else x for key, x in cells.items()}
+                        for name, cells in figures.items()
+                        if isinstance(cells, dict)
+                    }
+                    store("findings", {"tables": plain, "audits": rows}, described("polars", "scikit-learn"))
+        shown_tables(figures)
         return
     if options.seeds:
         planted(options.seeds, options.documents)

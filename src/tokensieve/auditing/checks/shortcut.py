@@ -68,19 +68,22 @@ class Sign(StrEnum):
         glued = seen = 0
         places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
         neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        size = len(token.split(" "))
+        parts = token.split(" ")
+        size = len(parts)
         for text in corpus.texts.gather(documents[:: max(1, len(documents) // 40)][:40]):
-            place = next(Excerpt.places(text, [token], tokenizer), None)
-            if place is None:
+            spans = tokenizer.spans(text)
+            names = [name for _, _, name in spans]
+            words = len(names)
+            at = next((i for i in range(words - size + 1) if names[i : i + size] == parts), -1)
+            if at < 0:
                 continue
-            start, end, at, words = place
+            start, end = spans[at][0], spans[at + size - 1][1]
             seen += 1
             glued += bool(
                 _GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2])
             )
-            spans = tokenizer.spans(text)
-            neighbours[0][spans[at - 1][2] if at else ""] += 1
-            neighbours[1][spans[at + size][2] if at + size < words else ""] += 1
+            neighbours[0][names[at - 1] if at else ""] += 1
+            neighbours[1][names[at + size] if at + size < words else ""] += 1
             if words > size + 1:
                 places[0][at] += 1
                 places[1][words - at] += 1
