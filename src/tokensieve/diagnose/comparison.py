@@ -25,6 +25,7 @@ from tokensieve.auditing.findings import quoted
 from tokensieve.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.measuring import Measured, Work, mean_interval
+from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.run import OpenModel, diagnose_corpus
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
@@ -100,17 +101,10 @@ class Comparison:
             Column("words without support", "count"),
             Column("uses most", "token"),
         )
-        rows = [
-            (
-                short[row["model"]],
-                (row["accuracy"], row["accuracy_low"], row["accuracy_high"]),
-                (row["auc"], row["auc_low"], row["auc_high"]),
-                row["learning"],
-                row["unsupported"],
-                row["most_used"],
-            )
-            for row in self.models.iter_rows(named=True)
-        ]
+        shortened = self.models.with_columns(pl.col("model").replace_strict(short))
+        rows = DiagnosisReport.cells(
+            shortened, "model accuracy/accuracy_low/accuracy_high auc/auc_low/auc_high learning unsupported most_used"
+        )
         looked = f"{self.looked_at} words were removed from the same documents with each model, the most used of any of them."
         blocks: list[Block] = [
             Text(looked, "note"),
@@ -126,8 +120,7 @@ class Comparison:
                 some = words.filter(sign * pl.col("change") > 0)
                 if some.is_empty():
                     continue
-                numbers = some.select("token", "use_before", "use_after", "change", "low", "high").iter_rows()
-                cells = [(token, was, now, (change, low, high)) for token, was, now, change, low, high in numbers]
+                cells = DiagnosisReport.cells(some, "token use_before use_after change/low/high")
                 heads_of = (
                     Column("word", "token"),
                     Column("before", "plain", unit="log-odds"),
@@ -150,15 +143,9 @@ class Comparison:
 
     def _curve(self, short: Mapping[str, str]) -> Picture:
         kinds = {"accuracy": "accuracy", "AUC": "auc", "words alone against the data": "value"}
-        rows = [
-            {
-                "order": i,
-                "model": short[row["model"]][-28:],
-                "of": name,
-                "y": row[of],
-                "low": row[f"{of}_low"],
-                "high": row[f"{of}_high"],
-            }
+        rows: list[dict[str, Any]] = [
+            {"order": i, "model": short[row["model"]][-28:], "of": name}
+            | {to: row[f"{of}{end}"] for to, end in (("y", ""), ("low", "_low"), ("high", "_high"))}
             for i, row in enumerate(self.models.to_dicts())
             for name, of in kinds.items()
             if math.isfinite(row[of]) and math.isfinite(row[f"{of}_low"])
@@ -290,18 +277,14 @@ def _changes(
 
 def _row(one: Diagnosis) -> dict[str, object]:
     skill, value, used = one.skill, one.correlation["value_importance"], one.used["token"]
-    rates = {
-        "accuracy": (skill.accuracy, skill.accuracy_low, skill.accuracy_high),
-        "auc": (skill.auc, skill.auc_low, skill.auc_high),
-        "value": (value.rho, value.low, value.high),
-    }
     return {
         "model": one.model,
         **{
-            f"{name}{end}": x
-            for name, three in rates.items()
-            for end, x in zip(("", "_low", "_high"), three, strict=True)
+            f"{name}{end}": getattr(skill, f"{name}{end}")
+            for name in ("accuracy", "auc")
+            for end in ("", "_low", "_high")
         },
+        **{"value": value.rho, "value_low": value.low, "value_high": value.high},
         "learned": one.learned,
         "learning": str(one.learning),
         "unsupported": one.leaning.height,

@@ -261,6 +261,16 @@ class DiagnosisReport:
         )
 
     @staticmethod
+    def cells(rows: pl.DataFrame, names: str) -> list[tuple[object, ...]]:
+        """Cells of a table: some columns of a frame, separated by spaces; "x y z" joined by slashes are one cell, a value with its
+        interval."""
+        picked = [name.split("/") for name in names.split()]
+        return [
+            tuple(row[name[0]] if len(name) == 1 else tuple(row[part] for part in name) for name in picked)
+            for row in rows.iter_rows(named=True)
+        ]
+
+    @staticmethod
     def _words(rows: pl.DataFrame, title: str) -> tuple[Table, Table]:
         columns = (
             Column("word", "token"),
@@ -281,7 +291,7 @@ class DiagnosisReport:
             "share helps/helps_low/helps_high q_value concentration"
         )
         said = {str(status): words for status, (words, _, _) in _SAID.items()}
-        cells = _cells(rows.with_columns(said=pl.col("status").replace_strict(said)), names)
+        cells = DiagnosisReport.cells(rows.with_columns(said=pl.col("status").replace_strict(said)), names)
         note = "Each word was removed from documents containing it, and inserted into others if there are few; phrases as a whole."
         few = (0, 1, 3, 6)  # a terminal is narrow
         short = [tuple(row[i] for i in few) for row in cells]
@@ -308,7 +318,7 @@ class DiagnosisReport:
             Column("this class before", "percent", 0),
             Column("and after", "percent", 0),
         )
-        cells = _cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
+        cells = self.cells(forms.filter("visible"), "form class mean/mean_low/mean_high flipped before after")
         n = max(forms["documents"].to_list(), default=0)
         blocks.append(Table(f"The same {count(n)} documents in other forms", columns, cells, only=_PAGE))
         hidden = ", ".join(forms.filter(~pl.col("visible"))["form"])
@@ -362,7 +372,7 @@ class DiagnosisReport:
             Column("use", "plain", unit="log-odds"),
             Column("prediction for it alone", "signed", unit="log-odds"),
         )
-        cells = _cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
+        cells = self.cells(rows, "token documents posterior_difference/posterior_low/posterior_high use value")
         return Table(f"Words that predict {shown(label, 40)}", columns, cells)
 
     def model_card(self) -> str:
@@ -394,16 +404,6 @@ class DiagnosisReport:
             )
             lines.append(f"| {' | '.join(cells)} |")
         return "\n".join([*lines, ""])
-
-
-def _cells(rows: pl.DataFrame, names: str) -> list[tuple[object, ...]]:
-    """Cells of a table: some columns of a frame, separated by spaces; "x y z" joined by slashes are one cell, a value with its
-    interval."""
-    picked = [name.split("/") for name in names.split()]
-    return [
-        tuple(row[name[0]] if len(name) == 1 else tuple(row[part] for part in name) for name in picked)
-        for row in rows.iter_rows(named=True)
-    ]
 
 
 def _safe(text: str, length: int = 200) -> str:

@@ -414,13 +414,7 @@ def _needed_weights(counts: Counts) -> Floats:
 
 
 def _table(
-    found: Importance,
-    evidence: Evidence,
-    parts: Parts,
-    value: Floats,
-    removals: Ints,
-    use: Use,
-    uses: pl.DataFrame,
+    found: Importance, evidence: Evidence, parts: Parts, value: Floats, removals: Ints, use: Use, uses: pl.DataFrame
 ) -> pl.DataFrame:
     """Importance of each word and class with what the model does with it."""
 

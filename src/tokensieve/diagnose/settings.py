@@ -14,18 +14,10 @@ from tokensieve.text.settings import ReadSettings
 class DiagnoseSettings(ReadSettings):
     """Measuring; the options say what each setting does. A number below one, or a choice that does not exist, is an InputError.
 
-    Attributes:
-        min_documents: rarer words are looked at only if they stand out; smaller numbers take longer and give wider intervals.
-        max_documents: drawn in proportion to the classes; what only others contain is not looked at. Importance in the data always
-            comes from all documents. None: as many as `seconds` allow.
-        seconds: how long reading may take on a machine of 50 billion operations a second, about one core; None reads at least 1,000
-            documents, and more if that takes less than five minutes. The number of documents depends on model and texts only,
-            so that it is the same on every machine.
-        max_length: pieces of one input, special tokens included.
-        long: "truncate" as in use, or "windows" that follow one another.
-        tokenizer: None for words and punctuation by Unicode rules, "model" for the pieces of the model's own tokenizer, else the
-            path of a tokenizer.json.
-        label_words, template: of a causal language model: class → the word that it predicts, and the text around {text}.
+    Documents are drawn in proportion to the classes; importance in the data always comes from all of them. `seconds` are those of
+    a machine of 50 billion operations a second, about one core, so that the number of documents depends on model and texts only. A
+    smaller `min_documents` takes longer and gives wider intervals. `max_length` counts special tokens. `tokenizer` is None for
+    words and punctuation by Unicode rules. `label_words` maps each class to the word that a causal language model predicts for it.
     """
 
     min_documents: int = option(10, "Words in fewer of the documents read are looked at only if they stand out.", low=1)

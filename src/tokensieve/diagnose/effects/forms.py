@@ -25,7 +25,7 @@ from scipy import stats
 from tokensieve.diagnose.effects.measuring import Measured, holm
 from tokensieve.diagnose.subjects.windows import SEPARATOR
 from tokensieve.evidence.importance import token_importance
-from tokensieve.model.attention import both, decide
+from tokensieve.model.attention import decide
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -110,12 +110,17 @@ def _of_data(corpus: Corpus) -> pl.DataFrame:
     named = {form: has for form, (_, has) in FORMS.items() if has is not None}
     present = np.array([[has(text) for has in named.values()] for text in corpus.texts.to_list()], dtype=np.float64)
     found = token_importance(Counts.from_matrix(present, corpus.labels.tolist(), corpus.classes, list(named)))
-    numbers = [both(x) for x in (found.posterior_difference, *found.posterior_interval, found.q_value)]
-    rows = []
-    for i, (form, n) in enumerate(zip(named, present.sum(axis=0), strict=True)):
-        for k, label in enumerate(corpus.classes):
-            row: dict[str, object] = {"form": form, "class": label, "documents_having": int(n)}
-            for name, values in zip(("difference", "low", "high", "q_value"), numbers, strict=True):
-                row[f"data_{name}"] = float(values[i, k]) if n else None
-            rows.append(row | {"data_neutral": float(found.neutral[k])})
-    return pl.DataFrame(rows, infer_schema_length=None)
+    numbers = {
+        "difference": "posterior_difference",
+        "low": "posterior_low",
+        "high": "posterior_high",
+        "q_value": "q_value",
+    }
+    there = pl.when(pl.col("documents") > 0)
+    return found.to_frame().select(
+        pl.col("token").alias("form"),
+        "class",
+        documents_having="documents",
+        **{f"data_{name}": there.then(column) for name, column in numbers.items()},
+        data_neutral=pl.col("class").replace_strict(dict(zip(corpus.classes, found.neutral.tolist(), strict=True))),
+    )

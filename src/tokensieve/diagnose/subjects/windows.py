@@ -160,13 +160,16 @@ class Windows:
         for start in range(0, len(texts), chunk_size):
             chunk = texts[start : start + chunk_size].to_list()
             encoded = _encoded(tokenizer, chunk, frame.middle is not None)
-            for k, ((ids, offsets, seconds), spans) in enumerate(zip(encoded, _spans(splitter, chunk), strict=True)):
+            for k, ((ids, offsets, seconds), spans) in enumerate(zip(encoded, map(splitter.spans, chunk), strict=True)):
                 types = _types(offsets, spans, place, ids, written)
                 n = len(ids)
                 self.all_pieces += n
                 if frame.middle is not None:
                     types[: seconds * frame.prompted] = SPECIAL
-                    first, second = _shorten(seconds, n - seconds, room)
+                    first, second = seconds, n - seconds
+                    if room is not None and n > room:  # the longer is cut, both if both are longer than half
+                        first = min(first, max(room - second, room // 2))
+                        second = min(second, room - first)
                     self.long_documents += first + second < n
                     self.lost_pieces += n - first - second
                     b = slice(seconds, seconds + second)
@@ -295,32 +298,6 @@ def _encoded(tokenizer: Any, chunk: list[str], paired: bool) -> Iterator[tuple[_
             ids += found[1]["input_ids"][k]
             offsets += [(a + shift, z + shift) for a, z in found[1]["offset_mapping"][k]]
         yield np.asarray(ids, dtype=np.int32), offsets, seconds
-
-
-def _spans(splitter: Tokenizer, texts: list[str]) -> list[_Spans]:
-    """Each text's words with their place; all texts in one call where no word reaches across lines."""
-    if splitter != SPLITTER:
-        return [splitter.spans(text) for text in texts]
-    out: list[_Spans] = []
-    found, at = iter([*splitter.spans("\n".join(texts)), (sum(map(len, texts)) + len(texts), 0, "")]), 0
-    start, end, word = next(found)
-    for text in texts:
-        out.append([])
-        while start < at + len(text):
-            out[-1].append((start - at, end - at, word))
-            start, end, word = next(found)
-        at += len(text) + 1
-    return out
-
-
-def _shorten(first: int, second: int, room: int | None) -> tuple[int, int]:
-    """Lengths of two texts that fit, cut from the longer."""
-    over = 0 if room is None else max(first + second - room, 0)
-    while over:
-        step = max(1, min(over, abs(first - second)))
-        first, second = (first - step, second) if first >= second else (first, second - step)
-        over -= step
-    return first, second
 
 
 def _types(
