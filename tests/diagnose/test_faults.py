@@ -21,7 +21,7 @@ from tokensieve.diagnose.effects.confirming import Trials
 from tokensieve.diagnose.effects.measuring import Measured, holm
 from tokensieve.diagnose.judgement import status as judging
 from tokensieve.diagnose.judgement.agreement import Learning, Skill
-from tokensieve.diagnose.judgement.status import Status, _p_above, judge
+from tokensieve.diagnose.judgement.status import Status, _p_above, dominating_words, judge
 from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.subjects.loading import untrained_twin
 from tokensieve.diagnose.subjects.recognise import Outputs
@@ -259,6 +259,39 @@ def test_a_shortcut_shared_with_the_evaluation_does_not_read_like_praise() -> No
     assert found.exceeded(Diagnosis.limits_from(["share=0.5"])) and not found.exceeded(
         Diagnosis.limits_from(["unsupported=0"])
     )
+
+
+def test_a_word_or_a_phrase_dominates_by_its_share_of_all_use() -> None:
+    """A mark that tells the label in both files was never named: a simple model of the data needs it as much."""
+    used = pl.DataFrame(
+        {
+            "token": ["mark", "next", "rare", "other"],
+            "class": ["1", "1", "0", "0"],
+            "use": [3.2, 2.1, 2.4, 0.5],
+            "use_low": [2.7, 1.8, 2.0, 0.4],
+            "share": [0.29, 0.01, 0.01, 0.01],
+        }
+    )
+    assert dominating_words(used, "share") == ["mark"] and dominating_words(used, "use") == []
+    phrase = used.with_columns(share=pl.Series([0.2, 0.19, 0.01, 0.01]))
+    assert dominating_words(phrase, "share") == ["mark", "next"]
+    assert dominating_words(phrase.with_columns(pl.Series("class", ["1", "0", "0", "0"])), "share") == []
+    assert dominating_words(used.with_columns(use_low=pl.col("use_low") / 10), "share") == []
+    assert dominating_words(used.clear(), "share") == dominating_words(used.clear(), "use") == []
+
+
+def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() -> None:
+    """A clean model that does not know capitals predicts one class for them: that is no shortcut."""
+    texts, labels = documents(160, lambda y, rng: ["good" if y else "bad"])
+
+    def answer(given: list[str]) -> Any:
+        f = np.array([4.0 if t.isupper() else 4.0 * ("good" in t) - 2.0 for t in given])
+        return np.column_stack([-f / 2, f / 2])
+
+    found = diagnose(answer, None, texts, labels, SETTINGS, classes=["0", "1"])
+    row = found.forms.row(by_predicate=pl.col("form") == "in CAPITALS", named=True)
+    assert row["followed"] and row["words_kept"] == pytest.approx(0.0) and row["after"] == 1.0
+    assert "form" not in DiagnosisReport(found).headline()
 
 
 def test_of_a_clean_model_no_single_word_dominates() -> None:
