@@ -282,6 +282,10 @@ def restarts(id: str) -> list[str]:
         met = sum(one["passed"] for one in these)
         said = f"{len(these)} restarts of seed {seed} at {scale} scale that differ in the order of sums alone:"
         out.append(f"{said} {met} meet every criterion.")
+        for name in these[0]["figures"]:
+            values = [one["figures"][name][0] for one in these]
+            if max(values) - min(values) > 0.01:
+                out[-1] += f" {subscripts(name)}: {min(values):.2f} to {max(values):.2f}."
     return out
 
 

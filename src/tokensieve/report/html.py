@@ -43,7 +43,25 @@ def render(result: Any, notebook: bool = False) -> str:
         result: with a method `report`.
         notebook: instead of a page, its text as an element for a notebook.
     """
-    return _snippet(result.report()) if notebook else page(result.report())
+    report: Report = result.report()
+    if not notebook:
+        return page(report)
+    # the first screen and the first section, in a shadow tree: a notebook's styles cannot reach them, nor theirs the notebook;
+    # where scripts do not run, title and verdict stay
+    first = report.blocks[: _opening(report) + 1]
+    report = replace(report, blocks=tuple(block for block in first if not isinstance(block, Picture)))
+    style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
+    style += ":host { display: block; } header { max-width: none; padding: 0; }"
+    body = _environment().get_template("page.jinja").render(_context(report, {}) | {"whole": False})
+    name = f"tokensieve-{sha256(body.encode()).hexdigest()[:12]}"
+    code = (
+        f'for (const host of document.querySelectorAll("#{name}:not([data-open])")) {{ host.dataset.open = "";'
+        ' const inside = host.querySelector("template").content.cloneNode(true);'
+        ' host.attachShadow({ mode: "open" }).append(inside); }'
+    )
+    instead = Markup("<p><b>{}</b><br>{}</p>").format(report.title, report.verdict)
+    shadow = f"<template><style>{style}</style>{body}</template>"
+    return f'<div id="{name}">{instead}{shadow}</div><script>{code}</script>'
 
 
 def page(report: Report, drawings: Drawings | None = None) -> str:
@@ -69,27 +87,6 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
         room = PAGE_BYTES - len(template.render(context).encode())
         context |= {"live_blocks": live.data_blocks(interactive.result, room)}
     return template.render(context)
-
-
-def _snippet(report: Report) -> str:
-    """The first screen and the first section for a notebook, whose styles cannot reach them and which theirs do not reach.
-
-    They are in a shadow tree that a script opens; where scripts do not run, title and verdict stay.
-    """
-    first = report.blocks[: _opening(report) + 1]
-    report = replace(report, blocks=tuple(block for block in first if not isinstance(block, Picture)))
-    style = re.sub(r":root(?![-\w])", ":host", _read("page.css"))
-    style += ":host { display: block; } header { max-width: none; padding: 0; }"
-    body = _environment().get_template("page.jinja").render(_context(report, {}) | {"whole": False})
-    name = f"tokensieve-{sha256(body.encode()).hexdigest()[:12]}"
-    code = (
-        f'for (const host of document.querySelectorAll("#{name}:not([data-open])")) {{ host.dataset.open = "";'
-        ' const inside = host.querySelector("template").content.cloneNode(true);'
-        ' host.attachShadow({ mode: "open" }).append(inside); }'
-    )
-    instead = Markup("<p><b>{}</b><br>{}</p>").format(report.title, report.verdict)
-    shadow = f"<template><style>{style}</style>{body}</template>"
-    return f'<div id="{name}">{instead}{shadow}</div><script>{code}</script>'
 
 
 def _opening(report: Report) -> int:
