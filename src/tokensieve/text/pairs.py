@@ -32,6 +32,7 @@ from tokensieve.text.tokenizers import ColumnKind, FieldTokenizer
 
 FIRST, SECOND, TIE = 0, 1, 2  # which of two answers won
 _Result = tuple[int, int, bool]  # the better of two answers, the other one, and whether it is a tie
+_ENVIRONMENT = "\0"  # of a row, beside its columns
 _SYNONYMS = {  # what a winner column may hold, without anything but letters and digits
     TIE: "tie ties tied draw both bothgood bothbad equal same neither none nopreference tiebothbad".split(),
     FIRST: "a modela responsea answera assistanta left first model1 response1 answer1 chosen".split(),
@@ -64,12 +65,9 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         raise InputError("--text is for labelled documents: --pairs names the columns of the answers; leave it out")
     table = open_source(source, how).train
     reader = _PairReader(table, how, how.by)
-    sides = {
-        "train": _Side(table.name, how.stream, reader.fields),
-        "test": _Side(f"{table.name} (test rows)", how.stream, reader.fields),
-    }
-    reader.fill(sides["train"], sides["test"])
-    train = sides["train"].corpus(reader)
+    sides = [_Side(name, how, reader.fields) for name in (table.name, f"{table.name} (test rows)")]
+    reader.fill(*sides)
+    train = sides[0].corpus(reader)
     assert train.pairs is not None
     if how.split is None and how.test is None:
         if len(train.pairs.names) < 2:
@@ -82,10 +80,10 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
         return train
     if how.test is not None:
         held = open_source(how.test, how).held_out
-        sides["test"] = _Side(held.name, how.stream, reader.fields)
+        sides[1] = _Side(held.name, how, reader.fields)
         reader = _PairReader(held, how, reader.by if reader.by in held.columns else None, reader.suspects.kinds)
-        reader.fill(sides["test"], sides["test"])
-    test = sides["test"].corpus(reader)
+        reader.fill(sides[1], sides[1])
+    test = sides[1].corpus(reader)
     assert test.pairs is not None
     both = [pl.DataFrame({"a": c.keys.gather_every(2), "b": c.keys.gather_every(2, 1)}) for c in (train, test)]
     train.intake.counts["test_overlap"] = both[1].join(both[0].unique(), on=["a", "b"], how="semi").height
@@ -98,32 +96,30 @@ def read_pairs(source: Source, settings: ReadSettings | None = None, **options: 
 class _Side:
     """Collects usable pairs for training or testing, and counts the others."""
 
-    def __init__(self, name: str, stream: bool, fields: tuple[str, ...]) -> None:
-        self.name, self.counts, self._fields = name, Counter[str](rows=0), fields
+    def __init__(self, name: str, how: ReadSettings, fields: tuple[str, ...]) -> None:
+        self.name, self.counts, self._fields, self._drop = name, Counter[str](rows=0), fields, how.ties == "drop"
         self._texts: list[str] = []
-        self._keys: list[pl.Series] = []
-        self._writer = StoredTexts.writer() if stream else None
-        self._rows: list[int] = []
-        self._units: list[tuple[str, str]] = []
-        self._weights: list[float] = []
-        self._position: list[int] = []
         self._words: list[tuple[str | None, ...]] = []
-        self._environments: list[str | None] = []
+        self._keys: list[pl.Series] = []
+        self._writer = StoredTexts.writer() if how.stream else None
+        # row, unit with its kind, weight, place of the preferred answer, environment
+        self._pairs: list[tuple[int, tuple[str, str], float, int, str | None]] = []
 
     def add(
         self,
         row: int,
-        answers: Sequence[str | None],
+        answers: Sequence[tuple[str | None, tuple[str | None, ...]]],
         results: Sequence[_Result],
         unit: object,
-        words: Sequence[tuple[str | None, ...]],
         environment: str | None,
     ) -> None:
-        """The answers of one row or prompt with the values of other columns, and which of two won."""
+        """The answers of one row or prompt, each with the values of other columns, and which of two won."""
         kept = []
         for one, other, tie in results:
-            a, b = answers[one], answers[other]
-            if a is None or b is None:
+            a, b = answers[one][0], answers[other][0]
+            if tie and self._drop:
+                self.counts["ties_dropped"] += 1
+            elif a is None or b is None:
                 self.counts["missing_text"] += 1
             elif not a or not b or a.isspace() or b.isspace():
                 self.counts["empty"] += 1
@@ -136,13 +132,12 @@ class _Side:
         for one, other, tie in kept:
             self.counts["ties"] += tie
             for first, second in ((one, other), (other, one))[: 1 + tie]:
-                self._texts += [str(answers[first]), str(answers[second])]
-                self._words += [words[first], words[second]] if words else []
-                self._environments += [environment, environment]
-                self._rows += [row, row]
-                self._units.append(("row", str(row)) if unit is None else ("unit", str(unit)))
-                self._weights.append((0.5 if tie else 1.0) / len(kept))
-                self._position.append(TIE if tie else int(first > second))
+                for text, words in (answers[first], answers[second]):
+                    self._texts.append(str(text))
+                    self._words += [words] if words else []
+                of = ("row", str(row)) if unit is None else ("unit", str(unit))
+                position = TIE if tie else int(first > second)
+                self._pairs.append((row, of, (0.5 if tie else 1.0) / len(kept), position, environment))
         if len(self._texts) >= BATCH and self._writer:
             self._flush()
 
@@ -164,7 +159,7 @@ class _Side:
         Raises:
             InputError: no pair is usable.
         """
-        counts, columns, n = self.counts, reader.columns, len(self._units)
+        counts, columns, n = self.counts, reader.columns, len(self._pairs)
         if not n:
             if not counts["rows"]:
                 raise InputError(f"{self.name}: has no rows")
@@ -172,16 +167,15 @@ class _Side:
                 f"{self.name}: no pair is left; of {counts['rows']:,} rows {counts['missing_text']:,} lack an answer, "
                 f"{counts['empty']:,} have an empty one, {counts['identical']:,} have the same text on both sides; check --pairs"
             )
-        frame: dict[str, object] = {}
         texts = self._flush()
-        if not self._writer:
-            frame["text"] = texts
-        keys, position = pl.concat(self._keys), np.array(self._position)
-        frame |= {"key": keys, "label": np.tile(np.array([1, 0]), n), "row": np.array(self._rows, dtype=np.int64)}
-        if any(name is not None for name in self._environments):
-            frame["environment"] = pl.Series(self._environments, dtype=pl.String)
-        if len(set(self._weights)) > 1:
-            frame["weight"] = np.repeat(np.array(self._weights), 2)
+        rows, units, weights, places, environments = zip(*self._pairs, strict=True)
+        keys, position = pl.concat(self._keys), np.array(places)
+        frame = {"key": keys, "label": np.tile(np.array([1, 0]), n), "row": np.repeat(np.array(rows, np.int64), 2)}
+        frame |= {} if self._writer else {"text": texts}
+        if len(set(weights)) > 1:
+            frame["weight"] = np.repeat(np.array(weights), 2)
+        if set(environments) != {None}:
+            frame["environment"] = pl.Series([name for name in environments for _ in range(2)], dtype=pl.String)
         sides = pl.DataFrame({"a": keys.gather_every(2), "b": keys.gather_every(2, 1)})
         decided = sides.filter(pl.Series(position != TIE))
         swapped = decided.select(pl.col("b").alias("a"), pl.col("a").alias("b")).unique()
@@ -200,12 +194,18 @@ class _Side:
                 f"the first answer ({columns[0]!r}) wins {first / decided.height:.1%} of {decided.height:,} pairs "
                 f"(95% CI {interval.low:.1%} to {interval.high:.1%}){'' if fair else ': its position predicts the preference'}"
             )
+        names = tuple(name for _, name in dict.fromkeys(units))
+        if reader.by and len(names) < 6 and n >= 50:  # p is never below 2^(1 − units)
+            notes.append(
+                f"column {reader.by!r} (--by) has {len(names)} values for {n:,} pairs: too few to tell anything from chance; to "
+                f"compare them, give --environments {shlex.quote(reader.by)}"
+            )
         ends = columns[0], columns[-1]
         pairing = Pairing(
             ends,
             reader.by,
-            Corpus.unit_index(self._units),
-            tuple(name for _, name in dict.fromkeys(self._units)),
+            Corpus.unit_index(units),
+            names,
             position if reader.judged and len(columns) == 2 else None,
         )
         intake = Intake(counts=counts, columns=ends, detected=tuple(notes), pairs=True)
@@ -291,13 +291,13 @@ class _PairReader:
 
     def _words(self, values: dict[str, Any], answers: int) -> list[tuple[str | None, ...]]:
         """Of each answer, the word of each field; values of the whole row are marked with the answer's place."""
-        out: list[list[str | None]] = [[] for _ in range(answers)]
-        for columns in self._columns.values():
-            for i, words in enumerate(out):
-                word = values["\0" + columns[i if len(columns) > 1 else 0]]
-                places = "first", "second"
-                words.append(f"{word}_{places[i]}" if word and len(columns) == 1 and answers == 2 else word)
-        return [tuple(words) for words in out] if self._columns else []
+        found = []
+        for i in range(answers):
+            words = [values["\0" + columns[i % len(columns)]] for columns in self._columns.values()]
+            whole = [len(columns) == 1 and answers == 2 for columns in self._columns.values()]
+            place = ("_first", "_second")[i % 2]
+            found.append(tuple(word + place if word and of else word for word, of in zip(words, whole, strict=True)))
+        return found
 
     def fill(self, train: _Side, test: _Side) -> None:
         """All rows of the table into their sides."""
@@ -329,13 +329,8 @@ class _PairReader:
                 results = [(FIRST, SECOND, True)] if won == TIE else [(won, 1 - won, False)]
             elif self.judged:
                 results = self._compared(self._numbers(row, values, len(answers)))
-            if how.ties == "drop":
-                decided = [result for result in results if not result[2]]
-                side.counts["ties_dropped"] += len(results) - len(decided)
-                results = decided
-            environment = label_name(values[how.environments]) if how.environments else None
-            words = self._words(values, len(answers))
-            side.add(row, answers, results, None if missing(unit) else unit, words, environment)
+            both = list(zip(answers, self._words(values, len(answers)), strict=True))
+            side.add(row, both, results, None if missing(unit) else unit, values[_ENVIRONMENT])
         if how.split is not None:
             self.table.check_sides(how.split, found)
 
@@ -343,33 +338,32 @@ class _PairReader:
         """Rows of one answer each, compared with the others of their prompt."""
         if self.how.split is not None:
             raise InputError("--split is for rows that hold all answers of a prompt: give --test SOURCE")
-        prompts: dict[
-            tuple[str, str | None], list[tuple[int, str | None, float | None, list[tuple[str | None, ...]]]]
-        ] = {}
+        # prompt and environment → row, score, and text with the values of other columns
+        prompts: dict[tuple[str, str | None], list[tuple[int, float | None, Any]]] = {}
         for row, values in self._rows():
             side.counts["rows"] += 1
             unit = values[self.by or ""]
             text = self.table.as_texts([values[self.columns[0]]], self.columns[0], row)[0][0]
             key = str(unit) if not missing(unit) else f"row {row}"
-            environment = label_name(values[self.how.environments]) if self.how.environments else None
-            found = (row, text, self._numbers(row, values, 1)[0], self._words(values, 1))
-            prompts.setdefault((key, environment), []).append(found)
+            found = row, self._numbers(row, values, 1)[0], (text, self._words(values, 1)[0])
+            prompts.setdefault((key, values[_ENVIRONMENT]), []).append(found)
         for (unit, environment), answers in prompts.items():
-            results = self._compared([score for _, _, score, _ in answers])
-            results = [result for result in results if not (result[2] and self.how.ties == "drop")]
-            words = [word for *_, own in answers for word in own]
-            side.add(answers[0][0], [text for _, text, *_ in answers], results, unit, words, environment)
+            results = self._compared([score for _, score, _ in answers])
+            side.add(answers[0][0], [answer for *_, answer in answers], results, unit, environment)
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         how, others = self.how, [column for columns in self._columns.values() for column in columns]
         wanted = [*self.columns, *self.judged, *self._models, *others, self.by, how.split, how.environments, self._tie]
         row = 1
+        holds = f"the column {how.environments!r} (--environments) holds"
         for batch in self.table.read(list(dict.fromkeys(name for name in wanted if name))):
             for name, columns in self._columns.items():
                 batch |= {"\0" + column: self.suspects.words(name, batch[column]) for column in columns}
+            if how.environments:
+                batch[_ENVIRONMENT] = self.table.as_names(batch[how.environments], row, holds, "choose another")
             lists = [self.table.as_list(column) for column in batch.values()]
             for values in zip(*lists, strict=True):
-                yield row, dict(zip(batch, values, strict=True))
+                yield row, {_ENVIRONMENT: None} | dict(zip(batch, values, strict=True))
                 row += 1
 
     def _answers(self, row: int, values: dict[str, Any]) -> tuple[list[str | None], object]:
