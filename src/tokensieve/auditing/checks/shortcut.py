@@ -349,16 +349,17 @@ class Shortcut(Check):
 
     def _company(self, c: _Candidate, data: AuditData) -> tuple[float, float]:
         """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
-        of documents drawn at random; and the median of a dozen words that are about as frequent.
+        of as many documents drawn at random; and the median of the same for a dozen words that are about as frequent.
 
         A document is the unit vector of its words, each weighing log(documents / documents with it). What comes with the candidate
         nearly always, as the rest of a planted line does, is left out.
         """
         train, rng = data.train.counts, np.random.default_rng(0)
-        inside = train.labels[c.documents] == c.label
-        mine = rng.permutation(c.documents[inside])[: self.drawn // 3]
-        rest = np.setdiff1d(np.flatnonzero(train.labels == c.label), c.documents)
-        rest = rng.permutation(rest)[: self.drawn - len(mine)]
+        without = train.labels == c.label
+        mine = c.documents[without[c.documents]]
+        without[c.documents] = False
+        mine = rng.permutation(mine)[: self.drawn // 3]
+        rest = rng.permutation(np.flatnonzero(without))[: self.drawn - len(mine)]
         held, n = np.arange(len(mine) + len(rest)) < len(mine), len(mine) + len(rest)
         present = sp.csc_array(train.rows(np.append(mine, rest)).matrix[:, : data.words], dtype=float)
         present.data[:] = 1
@@ -372,7 +373,7 @@ class Shortcut(Check):
         ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
         alike = sp.csc_array(vectors)[:, np.argsort(ratio, kind="stable")[: self.words_drawn]].toarray().T
         usual = [_away(near - np.outer(own, own), own > 0, rng) for own in alike]
-        return _away(near, held, rng), float(np.median(usual))
+        return _away(near, held, rng), float(np.median(usual or 0.0))
 
     def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
         """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
