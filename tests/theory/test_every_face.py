@@ -128,7 +128,7 @@ class Tiny:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("d", "seed"), itertools.product((2, 3), range(10)))
+@pytest.mark.parametrize(("d", "seed"), list(itertools.product((2, 3), range(10))))
 def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -> None:
     tiny = Tiny(seed, d)
     limit = find_limit(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts, Floats
+from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import Flow, gradient_flow
 from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.generators import single_token
@@ -381,6 +382,65 @@ def test_a_prediction_is_compared_where_the_steps_of_the_curve_are_long() -> Non
     E, w = np.array([[-0.8, 2.0], [0.0, -0.3], [0.4, -0.1], [-1.1, -0.5]]), np.array([1.0, 9.5, 1.6, 2.9])
     limit = limit_of(Counts.from_matrix(held, [1, 0, 0, 0]), E, w, np.zeros(2), max_norm=1e4)
     assert limit.fate == "diverges, Theorem 4.3" and limit.compared[2] < 1e-3
+
+
+def opposed(held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float]) -> tuple[FlowLimit, Counts]:
+    """The limit from p = 0 on documents some of which are equal and have different labels."""
+    counts = Counts.from_matrix(held, labels)
+    return limit_of(counts, np.array(E), np.array(w), np.zeros(len(E[0])), max_norm=1e4), counts
+
+
+def test_p_converges_to_a_point_of_a_surface_of_minima() -> None:
+    """Two equal documents with different labels: L is least wherever f = 0, along a curve, so that no minimum is strict."""
+    E = [[-1.1, 0.6], [1.0, -0.5], [-0.7, 1.0], [-0.4, 0]]
+    limit, counts = opposed([[1, 0, 1, 1]] * 2, [0, 1], E, [6.4, -6.2, 6.1, -6.3])
+    assert limit.fate == "converges to a point" and "surface of minima (1 dimension)" in limit.reason
+    assert limit.finite is not None and limit.finite.flat == 1 and limit.finite.curvature > 0
+    weights = np.array([1, 0, 1, 1]) * np.exp(np.array(E) @ limit.flow.limit)
+    assert weights @ [6.4, -6.2, 6.1, -6.3] / weights.sum() == pytest.approx(0, abs=1e-12)
+    # Plain Euler steps come to rest at the same point of the curve.
+    p, land = np.zeros(2), Landscape(counts, np.array(E), np.array([6.4, -6.2, 6.1, -6.3]))
+    for _ in range(40_000):
+        downhill, log_size = land.slope(p)
+        p = p + 1e-3 * math.exp(log_size) * downhill
+    assert p == pytest.approx(limit.flow.limit, abs=2e-4)
+
+
+OPPOSED = [
+    # One tie and three types on which the forces of two documents cancel; a third document drives p.
+    (
+        [[1, 1, 0, 1, 1, 0], [1, 1, 0, 1, 1, 0], [0, 0, 1, 1, 1, 1]], [1, 0, 0],
+        [[-1.5, 1.1, -0.1, -0.4], [-1.9, 0.2, 0.2, 1.1], [1.2, -0.6, 2.1, -0.9], [0.1, -1.1, -2, -0.6], [0.1, 0.9, -0.9, 0.2],
+         [0.5, -0.2, -0.2, -1.6]],
+        [0.6, -1.6, -2.0, 1.8, 2.4, -1.3], 1,
+    ),
+    # Types 0 and 1 have the same value, so that no force acts between them.
+    (
+        [[0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]], [1, 1, 1, 1, 0],
+        [[-0.9, 0.2], [-0.2, -0.8], [-0.6, 1.0], [1.3, 0.6]], [1.3, 1.3, -1.1, 0.0], 0,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("held", "labels", "E", "w", "ties"), OPPOSED)
+def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
+    held: list[list[int]], labels: list[int], E: list[list[float]], w: list[float], ties: int
+) -> None:
+    limit, counts = opposed(held, labels, E, w)
+    assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension == ties
+    assert limit.balance is not None and 0 < limit.balance.slowest < 0.6 and not limit.is_max_margin
+    assert "gaps on which no force acts" in limit.reason and limit.compared[2] < 1e-2
+    # The curve itself has that rate: of the gaps of its last units of log t, the slowest one between types that are not tied.
+    flow, times = limit.flow, limit.flow.log_time
+    rows = [min(int(np.searchsorted(times, times[-1] - 4)), len(times) - 2), len(times) - 1]
+    scores = flow.coordinates[rows] @ np.array(E).T
+    mask, m, rates = limit.face.mask, counts.matrix, []
+    for k in range(len(held)):
+        row = slice(*m.indptr[k : k + 2])
+        for r in m.indices[row][~mask[row]]:
+            gap = scores[:, m.indices[row][mask[row]][0]] - scores[:, r]
+            rates.append((gap[1] - gap[0]) / (times[rows[1]] - times[rows[0]]))
+    assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.05)
 
 
 @pytest.mark.slow

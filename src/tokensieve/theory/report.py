@@ -129,6 +129,7 @@ def _limit_lines(found: Verification) -> list[str]:
         lines.append(
             f"(F1) dim V = {face.dimension}, {finite.documents:,} documents with tied tokens; smallest curvature "
             f"{finite.curvature:.3g} > 0"
+            + (f" across a surface of minima of dimension {finite.flat}" if finite.flat else "")
         )
     if margin is not None and limit.direction is not None:
         lines.append(

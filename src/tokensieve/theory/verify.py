@@ -271,9 +271,12 @@ class Verification:
             "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
         }
         if limit.direction is not None and balance is not None:
-            arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho)}
+            phi = limit.prediction.phases[-1].slow if limit.prediction is not None else None
+            idle = face.entries(counts, phi.pairs[phi.idle]) if phi is not None else ~face.mask & False
+            arrays |= {"p_hat": limit.direction, "rho": flow.whole(face.outside @ balance.rho), "idle": idle}
             meaning |= {
                 "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type of a document",
+                "idle": "for each entry of the matrix, whether the forces on its type cancel, so that p̂ needs no margin there",
                 "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
             }
             if limit.is_max_margin and margin is not None:

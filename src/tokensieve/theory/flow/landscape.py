@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError, LinAlgWarning
 from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import documents_of, laplacian_form, span_of, top_mask
+from tokensieve.theory.geometry import documents_of, equal_documents, laplacian_form, span_of, top_mask
 
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
@@ -146,6 +146,11 @@ class Landscape:
         self.E = np.ascontiguousarray(E, dtype=np.float64)
         self.w = np.ascontiguousarray(w, dtype=np.float64)
         self._log_counts = np.log(counts.matrix.data)
+        # Equal documents with different labels share one g: their forces cancel before the last digit, not in it.
+        equal = equal_documents(counts)
+        share = np.bincount(equal, counts.labels) / np.bincount(equal)
+        self._contradicted = np.flatnonzero(((share > 0) & (share < 1))[equal])
+        self._equal = equal[self._contradicted]
         self._longest = float(np.linalg.norm(self.E, axis=1).max(initial=0.0)) or 1.0
 
     def split(self, p: Floats) -> Floats:
@@ -185,7 +190,7 @@ class Landscape:
         size, log_size, downhill = self._gradient(terms)
         log_size = log_size if size else terms.shift - math.log(self.counts.n_documents)
         m = self.counts.matrix
-        active = np.flatnonzero(np.abs(terms.g) > 1e-18)  # less does not reach the last bit
+        active = np.flatnonzero(np.maximum(np.abs(terms.g), terms.bend) > 1e-18)  # less does not reach the last bit
         none, nowhere = np.zeros(0, np.int64), np.zeros(m.nnz, bool)
         parts = (terms.q, terms.t, terms.g, terms.bend)
         left, right = _project((m.indptr, m.indices), active, parts, self.E, nowhere, none, none, np.zeros((0, 0)))
@@ -206,6 +211,9 @@ class Landscape:
         share = np.exp(weight - shift)
         g = -signs * share
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
+        if len(self._equal):
+            means = np.bincount(self._equal, g[self._contradicted]) / np.maximum(np.bincount(self._equal), 1)
+            g[self._contradicted] = means[self._equal]
         a = np.bincount(m.indices, np.repeat(g, np.diff(m.indptr)) * t, m.shape[1]).astype(np.float64)
         return _Terms(q, t, answer, g, bend, a, shift)
 
@@ -270,7 +278,7 @@ class SplitLandscape:
         strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
         live = np.zeros(m.nnz, bool)
         live[self._open[strong]] = True
-        documents, parts = np.flatnonzero(terms.g), (terms.q, terms.t, terms.g, terms.bend)
+        documents, parts = np.flatnonzero((terms.g != 0) | (terms.bend > 0)), (terms.q, terms.t, terms.g, terms.bend)
         groups = (self.face.own, self.face.group, self._F)
         left, right = _project((m.indptr, m.indices), documents, parts, self._A, live, *groups)
         half = left.T @ right

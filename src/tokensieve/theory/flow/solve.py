@@ -35,6 +35,8 @@ LEG = 50
 _COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
 # A verdict; that p diverges is for `limit.certify` to say, no curve is long enough for that.
 FINITE, UNDECIDED = "finite limit", "undecided at the budget"
+# What a limit on a surface means.
+_SURFACE = "documents with the same tokens and different labels are predicted at the frequency of their labels"
 
 
 @dataclass(frozen=True)
@@ -248,8 +250,10 @@ class _Curve:
         arc = self.rows[-1][1] + float(np.linalg.norm(solver.p - self.z))
         loss, log_gradient, self._coherence = self._land.point(solver.p)
         if isinstance(self._flow, SplitFlow):
-            # The norm of the whole gradient is that of rounding by now; along V^⊥ it is exact.
-            log_gradient, self._coherence = self._flow.outside()
+            # The norm of the whole gradient is that of rounding by now; along V^⊥, where there is any, it is exact.
+            outside, coherence = self._flow.outside()
+            if outside > -math.inf:
+                log_gradient, self._coherence = outside, coherence
         self.rows.append((solver.p, arc, solver.log_time, loss, log_gradient))
 
     def ending(self) -> tuple[str, str] | None:
@@ -257,7 +261,7 @@ class _Curve:
         z, settings, clock, steps = self.z, self._settings, self._solver.clock, len(self.rows) - 1
         log_gradient, norm = self.rows[-1][4], self.norm(z)
         if log_gradient == -math.inf:
-            found = self._finite_limit()
+            found = self._finite_limit()[0]
             self.limit = z if found is None else found
             return FINITE, "the gradient is exactly zero: no score can change the loss"
         at = f"at ‖p‖ = {norm:.6g}, log t = {self.log_time:.4g}"
@@ -269,10 +273,13 @@ class _Curve:
         stuck = noise > settings.tolerance * (1 + norm) or self._failed
         if stuck or (steps >= self._patience and speed < 0.02 * (1 + norm)):
             self._patience = 1.25 * steps
-            self.limit = self._finite_limit()
+            self.limit, flat = self._finite_limit()
             if self.limit is not None:
                 distance = float(np.linalg.norm(self.limit - z))
-                return FINITE, f"p converges to a finite point {distance:.3g} away from the last one"
+                words = f"p converges to a finite point {distance:.3g} away from the last one"
+                if flat:
+                    words += f", one of a surface of minima ({flat} dimension{'s' * (flat > 1)}): {_SURFACE}"
+                return FINITE, words
         # Ties that have settled meanwhile may explain why the curve is stuck.
         flow = self._flow
         if stuck and not (flow.look() if isinstance(flow, SplitFlow) else self._split().face.dimension > 0):
@@ -302,17 +309,18 @@ class _Curve:
         self._flow = SplitFlow(self._land, self.z, self.log_time, self.log_time, self._settings.tolerance)
         return self._flow
 
-    def _finite_limit(self) -> Floats | None:
-        """A strict local minimum that Newton's method reaches, or None."""
+    def _finite_limit(self) -> tuple[Floats | None, int]:
+        """A local minimum that Newton's method reaches, or None; and the dimension of the surface of minima through it."""
         land, (z, _, _, loss, _) = self._land, self.rows[-1]
         everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
         found = Equilibrium.near(land, everything, z) if everything.dimension else None
-        # A gap that diverges asks for a step of one nat at any time: its gradient and its curvature are both e^{−gap}.
-        if found is None or found.moved > 0.1:
-            return None
+        # A gap that diverges asks for a step of one nat at any time: its gradient and its curvature are both e^{−gap}. The nearest
+        # point of a surface is the limit up to the square of the distance.
+        if found is None or found.moved > (1e-5 if found.flat else 0.1):
+            return None, 0
         settled = self._solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
         end = z - everything.inside @ (everything.inside.T @ z) + found.z
-        return end if settled and land.point(end)[0] <= loss * (1 + 1e-12) else None
+        return (end, found.flat) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else (None, 0)
 
 
 def _check(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:

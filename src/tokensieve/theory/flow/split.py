@@ -31,10 +31,14 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import Integrator, Landscape, SplitLandscape
-from tokensieve.theory.geometry import documents_of, highest, laplacian_form, span_of
+from tokensieve.theory.geometry import documents_of, equal_documents, highest, laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
+# Forces whose sum is this much smaller than they are cancel: equal documents are predicted at the frequency of their labels.
+_CANCELS = 1e-9
+# Where curvatures differ by more than this, L_S may be least on a surface.
+_FLAT = 1e-6
 # An unselected type whose weight in its document rises to e^{−NEAR} ends the face.
 NEAR = 8.0
 # Why the slow flow was left: an unselected type comes near, log t is as far as was wanted, nothing moves, or the budget ended.
@@ -122,8 +126,12 @@ class Face:
                 stays[part] = along <= 1e-4 * np.linalg.norm(apart, axis=1)
             if stays.all():
                 return face
+            # Where several types of a document are loose, the nearest may be tied without the others: it is tried again.
+            leaving = tied[~stays[where.ravel()]]
+            leaving = leaving[np.lexsort((level[leaving], document[leaving]))]
+            behind = leaving[:-1][document[leaving[:-1]] == document[leaving[1:]]]
             mask = face.mask.copy()
-            mask[tied[~stays[where.ravel()]]] = False
+            mask[behind if len(behind) else leaving] = False
         return face
 
     @cached_property
@@ -135,6 +143,11 @@ class Face:
     def lead(self) -> Ints:
         """The first type of each group, shape (groups,)."""
         return np.unique(self.group, return_index=True)[1]
+
+    def entries(self, counts: Counts, pairs: Ints) -> NDArray[np.bool_]:
+        """For each stored entry, whether it is an unselected one whose pair of groups is among some, shape (nnz,)."""
+        here = self.own[documents_of(counts)] * len(self.group) + self.group[counts.matrix.indices]
+        return ~self.mask & np.isin(here, pairs[:, 0] * len(self.group) + pairs[:, 1])
 
     @property
     def dimension(self) -> int:
@@ -150,9 +163,36 @@ class Face:
         return tied.rows(np.flatnonzero(np.diff(kept.indptr) > 1))
 
 
+def _label_frequencies(counts: Counts, E: Floats, w: Floats, x: Floats) -> tuple[Floats, Floats, Floats] | None:
+    """Of each set of equal documents whose logit x can change: ∂f/∂x (m, k), the logit of its label frequency less f (m,), and
+    the curvature of the loss in f there (m,); None where such a set has one label, which no finite logit predicts best."""
+    m, slopes, misses, bends = counts.matrix, [], [], []
+    equal = equal_documents(counts)
+    first, sizes = np.unique(equal, return_index=True, return_counts=True)[1:]
+    shares = np.bincount(equal, counts.labels) / sizes
+    for k, share, size in zip(first.tolist(), shares.tolist(), sizes.tolist(), strict=True):
+        row = slice(*m.indptr[k : k + 2])
+        types = m.indices[row]
+        if np.ptp(w[types]) == 0:
+            continue
+        if share in (0.0, 1.0):
+            return None
+        u = E[types] @ x + np.log(m.data[row])
+        q = np.exp(u - u.max())
+        q /= q.sum()
+        f = float(q @ w[types])
+        slopes.append((q * (w[types] - f)) @ E[types])
+        misses.append(math.log(share / (1 - share)) - f)
+        bends.append(size / counts.n_documents * share * (1 - share))
+    return np.array(slopes).reshape(-1, E.shape[1]), np.array(misses), np.array(bends)
+
+
 @dataclass(frozen=True)
 class Equilibrium:
     """The minimum z* of L_S on V, with its certificate (F1).
+
+    Where equal documents have both labels, L_S may be least on a whole surface: every f_X is the logit of its label frequency.
+    L is analytic, so that the flow converges to a point of it nearby (Absil & Kurdyka 2006), though no minimum is strict.
 
     Attributes:
         z: shape (r,), in V.
@@ -162,6 +202,7 @@ class Equilibrium:
         spread: the same relative to the largest curvature.
         moved: largest change of a score gap on the way from the curve to z*, in nats.
         documents: how many select two or more types.
+        flat: dimension of the surface of minima through z*; 0 where the minimum is strict.
     """
 
     z: Floats
@@ -171,12 +212,13 @@ class Equilibrium:
     spread: float
     moved: float
     documents: int
+    flat: int = 0
 
     @classmethod
     def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
-        """The strict local minimum that Newton's method reaches from a point, moving no gap by more than a nat; or None."""
+        """The local minimum that Newton's method reaches from a point, moving no gap by more than a nat; or None."""
         counts, E, m, document = land.counts, land.E, land.counts.matrix, documents_of(land.counts)
-        V, found, curvature, moved, tied = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0
+        V, found, curvature, moved, tied, flat = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0, 0
         log_least = math.inf
         if face.dimension:
             inner = face.restricted(counts)
@@ -186,10 +228,20 @@ class Equilibrium:
             for _ in range(30):
                 H, downhill, log_size = inner_land.hessian(x)
                 curvature, axes = np.linalg.eigh(H)
+                surface, flat = None, 0
+                if curvature[0] <= _FLAT * curvature[-1]:
+                    surface = _label_frequencies(inner, inner_land.E, land.w, x)
+                if surface is not None and 0 < len(surface[1]) < face.dimension:
+                    slopes, misses, bends = surface
+                    curvature, axes = np.linalg.eigh(np.sqrt(np.outer(bends, bends)) * (slopes @ slopes.T))
+                    log_size, flat = 0.0, face.dimension - len(misses)
                 if curvature[0] <= 1e-13 * curvature[-1]:
                     return None
+                if flat:
+                    step = np.linalg.pinv(slopes, rcond=1e-10) @ misses
+                else:
+                    step = axes @ ((axes.T @ downhill) / curvature)
                 log_least = log_size + math.log(curvature[0])
-                step = axes @ ((axes.T @ downhill) / curvature)
                 x = x + step
                 shift = (inner_land.E @ x - scores)[inner.matrix.indices]
                 moved = float(np.max(np.maximum.reduceat(shift, ends) - np.minimum.reduceat(shift, ends)))
@@ -216,6 +268,7 @@ class Equilibrium:
             spread=float(curvature[0] / curvature[-1]),
             moved=moved,
             documents=tied,
+            flat=flat,
         )
 
 
@@ -270,7 +323,7 @@ class Exponentials:
     Attributes:
         F: embeddings of the groups on V^⊥, shape (m, r − k).
         pairs: groups (a, b), shape (j, 2).
-        log_k: log|K|, shape (j,).
+        log_k: log|K|, shape (j,); −∞ where the K of its documents cancel, so that nothing moves the pair but the others.
         sign: sign of K, shape (j,).
         log_weight: largest softmax weight of b over documents at q = 0, as a logarithm, shape (j,).
     """
@@ -299,8 +352,15 @@ class Exponentials:
             np.maximum.at(top, which, level)
             np.maximum.at(nearest, which, log_weight)
             top[np.isneginf(top)] = 0.0
-            total = np.bincount(which, np.sign(pull) * np.exp(level - top[which]), len(pairs))
+            share = np.exp(level - top[which])
+            total = np.bincount(which, np.sign(pull) * share, len(pairs))
+            total[np.abs(total) <= _CANCELS * np.bincount(which, share, len(pairs))] = 0.0
             return cls(F, pairs, top + np.log(np.abs(total)), np.sign(total), nearest)
+
+    @property
+    def idle(self) -> NDArray[np.bool_]:
+        """The pairs that feel no force, K = 0, shape (j,)."""
+        return np.isneginf(self.log_k)
 
     def gaps(self, q: Floats) -> Floats:
         """(F_a − F_b)·q, shape (j,)."""
@@ -308,8 +368,8 @@ class Exponentials:
         return np.asarray(h[self.pairs[:, 0]] - h[self.pairs[:, 1]])
 
     def nearness(self, q: Floats) -> Floats:
-        """Logarithm of the largest weight of each unselected group in any document, shape (j,)."""
-        return np.asarray(self.log_weight - self.gaps(q))
+        """Logarithm of the largest weight of an unselected group in any document, shape (j,); e^−5 of it where no force acts."""
+        return np.asarray(self.log_weight - self.gaps(q) - 5.0 * self.idle)
 
     def levels(self, q: Floats) -> Floats:
         """Logarithm of the force of each pair, shape (j,)."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -181,6 +182,7 @@ class _Balance:
         curvature: smallest curvature of Ψ at ρ* on span D_T: the rate, per unit of log t, at which ρ settles.
         spread, residual: the same relative to the largest curvature there, and ‖∇Ψ‖/‖p̂‖.
         direction: p̂ in the coordinates of V^⊥.
+        slowest: smallest D·p̂ of all pairs, those that feel no force included.
     """
 
     rho: Floats
@@ -190,6 +192,7 @@ class _Balance:
     spread: float
     residual: float
     direction: Floats
+    slowest: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -345,7 +348,9 @@ def _diverging(land: Landscape, E: Floats, flow: Flow, deadline: float, progress
             break
     if not prediction.phases:
         late = time.monotonic() > deadline or flow.seconds >= flow.settings.max_seconds
-        words = f"at log t = {last:.4g} some score gaps neither stand still nor grow; a longer flow would decide"
+        words = (
+            f"at log t = {last:.4g} some score gaps neither stand still nor grow like log t; a longer flow may decide"
+        )
         return FlowLimit("not decided", _LATE if late else words, flow, prediction=prediction)
     for far in (1e5, 4e5, 16e5):  # a direction may settle later
         if not prediction.trouble:
@@ -373,7 +378,13 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
         return replace(limit, fate="converges to a point", reason=rests)
     begun = time.monotonic()
-    margin = max_margin(land.counts, land.E, face.mask, near=phase.points[-1], max_seconds=max(deadline - begun, 1.0))
+    # Pairs that feel no force constrain nothing; they only have to separate.
+    m, driven = land.counts.matrix, ~face.entries(land.counts, phi.pairs[phi.idle])
+    kept = sp.csr_array((m.data * driven, m.indices.copy(), m.indptr.copy()), shape=m.shape)
+    kept.eliminate_zeros()
+    counts = replace(land.counts, matrix=kept)
+    left = max(deadline - begun, 1.0)
+    margin = max_margin(counts, land.E, face.mask[driven], near=phase.points[-1], max_seconds=left)
     spent = {"margin": time.monotonic() - begun}
     limit = replace(limit, margin=replace(margin, p=flow.whole(margin.p)), seconds=spent)
     if margin.status == "stopped early":
@@ -382,13 +393,13 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     unit, log_size = phi.slope(phase.slow_path[-1])
     velocity = unit * math.exp(min(phase.clock + log_size, STEEP))
     balance = _balance(phi, face.outside.T @ margin.p, phase) if margin.status == "solved" else None
-    is_max_margin = balance is not None
-    tight = np.flatnonzero(phi.gaps(velocity) <= 1 + _CONFIRMED)
+    is_max_margin = balance is not None and balance.slowest > 1 - _CERTIFIED
+    tight = np.flatnonzero((phi.gaps(velocity) <= 1 + _CONFIRMED) & ~phi.idle)
     if balance is None and len(tight):
         # The shortest p with margin one on the pairs that are tight along the slow flow, if every other margin is larger.
         D = phi.F[phi.pairs[tight, 0]] - phi.F[phi.pairs[tight, 1]]
         nearby = np.linalg.lstsq(D, np.ones(len(D)), rcond=1e-10)[0]
-        balance = _balance(phi, nearby, phase) if phi.gaps(nearby).min() >= 1 - _CERTIFIED else None
+        balance = _balance(phi, nearby, phase)
     if balance is None:
         flat = "(F3) has no strict local minimum near the flow"
         why = flat if margin.status == "solved" else f"(F2) is {margin.status}"
@@ -401,7 +412,9 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     gaps = f"{k} independent score gap{'s stay' if k != 1 else ' stays'} finite" if k else "no score gap stays finite"
     pulling = f"{balance.pulling} of them work{'s' * (balance.pulling == 1)}" if balance.pulling else "none works"
     words = f"{gaps}; {len(balance.tight)} constraints are active, {pulling} against convergence"
-    if not is_max_margin:
+    if balance.slowest <= 1 - _CERTIFIED:
+        words += f"; gaps on which no force acts grow more slowly, one like {balance.slowest:.3g} log t"
+    elif not is_max_margin:
         words += "; p̂ is not the max-margin direction, from which a pulling pair keeps the flow away"
     return replace(
         limit,
@@ -419,9 +432,9 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
 def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | None:
     """(F3) by Newton's method from where the slow flow is; None where that reaches no strict minimum nearby."""
     gaps = phi.gaps(direction)
-    tight = np.flatnonzero(gaps <= 1 + 1e-6)
+    tight = np.flatnonzero((gaps <= 1 + _CERTIFIED) & ~phi.idle)
     pairs, m = phi.pairs[tight], len(phi.F)
-    if not len(tight) or gaps.min() < 1 - 1e-6:
+    if not len(tight) or gaps[~phi.idle].min() < 1 - _CERTIFIED or gaps.min() < _CONFIRMED:
         return None
     B = span_of(phi.F[pairs[:, 0]] - phi.F[pairs[:, 1]])
     begin = B.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))
@@ -445,7 +458,7 @@ def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | 
         return None
     pulling = int(np.sum(phi.sign[tight] < 0))
     least, spread = float(curvature[0]), float(curvature[0] / curvature[-1])
-    return _Balance(B @ x, pairs, pulling, least, spread, residual, direction)
+    return _Balance(B @ x, pairs, pulling, least, spread, residual, direction, float(gaps.min()))
 
 
 def _angle_constant(flow: Flow, phase: _Phase, balance: _Balance) -> float:
