@@ -7,6 +7,8 @@
     python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most 1.25 GB of own memory (--cap)
     python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
     python benchmarks/scale.py cluster            one process against four Dask workers on this machine, traffic, a projection
+    python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a quarter of them: with
+                                                  --cluster local and with --stream; seconds by stage, memory of the client
     python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
 
 Every figure is measured when it is printed, in a process of its own except for `cluster` and `predict`. Peak memory is that of the
@@ -166,9 +168,9 @@ def _fitted(rows: list[dict[str, float]], size: str, column: str, required: floa
         print(f"exponent of {column} in {size} from {rows[0][size]:,} on: {found:.3f}{asked}")
 
 
-def write_text(path: Path, documents: int) -> None:
+def write_text(path: Path, documents: int, seed: int = 0) -> None:
     """Generated documents as JSONL."""
-    source = Generated(documents)
+    source = Generated(documents, seed=seed)
     with path.open("w", encoding="utf-8") as file:
         for stream, labels in source.batches():
             rows = np.asarray(stream.words)[stream.ids].reshape(-1, LENGTH)
@@ -215,6 +217,55 @@ def text(options: argparse.Namespace) -> None:
                 name = f"{'--stream' if streamed else 'in memory'}, {kind[1:]}"
                 same = "yes" if r["digest"] == first else "NO"
                 print(f"| 10^{power} | {file.stat().st_size / 1e9:.2f} | {name} | {numbers} | {same} |", flush=True)
+
+
+def audit_text(path: str, where: list[str]) -> dict[str, Any]:
+    """`tokensieve audit` on a file, with the memory of this process: on a cluster that of the client."""
+    from tokensieve.cli import app
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["audit", path, "--out", folder, "-q", "--no-pictures", "--no-baseline", *where]
+        with Peak() as peak:
+            start = time.perf_counter()
+            app(args=arguments, standalone_mode=False)
+            seconds = time.perf_counter() - start
+        summary = json.loads((Path(folder) / "summary.json").read_text())
+        importance = (
+            pl.read_csv(Path(folder) / "tokens.csv")
+            .sort("class", "token")
+            .drop("score", "value", "attention", "quadrant")
+        )
+    found = {"total": seconds, "own": peak.own, "accuracy": summary["test_accuracy"], "findings": summary["findings"]}
+    return found | {
+        "seconds": summary["seconds"],
+        "digest": hashlib.sha256(importance.write_csv().encode()).hexdigest(),
+    }
+
+
+def audits(options: argparse.Namespace) -> None:
+    """Audits of generated text on the workers of this machine and on one process that streams."""
+    most = options.documents or 300_000
+    for documents in (most // 4, most):
+        with tempfile.TemporaryDirectory() as folder:
+            # sides of the split are given, so that both audits learn from the same documents
+            paths = [Path(folder) / f"{name}.jsonl" for name in ("documents", "test")]
+            write_text(paths[0], documents)
+            write_text(paths[1], documents // 5, seed=1)
+            print(
+                f"{documents:,} and {documents // 5:,} documents, {sum(p.stat().st_size for p in paths) / 1e9:.2f} GB",
+                flush=True,
+            )
+            digests = set()
+            for where in (["--cluster", "local"], ["--stream"]):
+                r = _in_process("audit_text", path=str(paths[0]), where=[*where, "--test", str(paths[1])])
+                digests.add(r["digest"])
+                stages = ", ".join(f"{name} {s:.0f}" for name, s in r["seconds"].items() if s >= 0.5)
+                print(
+                    f"  {' '.join(where)}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, "
+                    f"findings {r['findings']}\n    seconds: {stages}",
+                    flush=True,
+                )
+            print(f"  the same importance: {'yes' if len(digests) == 1 else 'NO'}", flush=True)
 
 
 def larger(options: argparse.Namespace) -> None:
@@ -432,12 +483,17 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    jobs = {job.__name__: job for job in (growth, types, text, larger, spill, cluster, predict)}
-    parts = {"importance": importance_of, "train_text": train_text, "vocabulary": vocabulary_of}
+    jobs = {job.__name__: job for job in (growth, types, text, audits, larger, spill, cluster, predict)}
+    parts = {
+        "importance": importance_of,
+        "train_text": train_text,
+        "audit_text": audit_text,
+        "vocabulary": vocabulary_of,
+    }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=[*jobs, "one"])
     parser.add_argument("--most", type=int, default=5, help="largest power of ten of documents, or of token types")
-    parser.add_argument("--documents", type=int, help="of types, larger and spill")
+    parser.add_argument("--documents", type=int, help="of types, audits, larger and spill")
     parser.add_argument("--cap", type=float, default=1.25, help="gigabytes for larger")
     parser.add_argument("--ngrams", type=int, default=1)
     parser.add_argument("--job", dest="inner", choices=parts, help=argparse.SUPPRESS)

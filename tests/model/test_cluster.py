@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from calls import Run, fast_first
+from tokensieve import render
 from tokensieve.auditing.agreement import QUADRANTS, token_table
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
@@ -433,7 +435,7 @@ def planted_rows() -> pl.DataFrame:
     fast_first(
         [
             {"split": "part"},
-            {"split": "part", "environments": "site", "ngrams": 2},
+            {"split": "part", "environments": "site"},
             {"split": "part", "by": "author", "text": ("title", "text")},
             {"split": "part", "formatting": False, "thorough": False},
         ]
@@ -465,3 +467,57 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     assert abs(there.test_accuracy - one.test_accuracy) < 0.15
     assert bool(there.honest_accuracy) == settings.thorough
     assert any(note.startswith("not computed on a cluster: near duplicates") for note in there.to_dict()["notes"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("at", ["vocabulary", "training", "agreement and findings", "learning curve"])
+def test_an_audit_survives_the_death_of_a_worker(
+    client: Any, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted_rows().write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
+    settings, killed = Settings(text="text", label="label", baseline=False), list[int]()
+    undisturbed = audit(str(tmp_path / "a.parquet"), settings, client=client)
+
+    def kill(stage: str, share: float) -> None:
+        if stage == at and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    found = audit(str(tmp_path / "a.parquet"), settings, progress=kill, client=client)
+    assert len(killed) == 1
+    for one in (found, undisturbed):
+        one.seconds.clear()
+    pages = [render(one).encode() for one in (found, undisturbed)]
+    assert pages[0] == pages[1] and found.to_dict() == undisturbed.to_dict()
+    assert found.finding_rows().equals(undisturbed.finding_rows()) and found.tokens.equals(undisturbed.tokens)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_an_audit_from_the_command_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    planted_rows().write_csv(tmp_path / "a.csv")
+    options = ("audit", "a.csv", "--text", "text", "--label", "label", "--no-pictures")
+    status, out, said = run(*options, "--cluster", "local", "--fail-on", "leak=0", "--split", "part", "--out", "there")
+    assert status == 3 and "dashboard: http" in out + said
+    page, summary = ((tmp_path / "there" / name).read_text() for name in ("report.html", "summary.json"))
+    for text in (page, summary):
+        assert "not computed on a cluster: near duplicates" in text.replace("Not computed", "not computed")
+    assert "9/10" in page and json.loads(summary)["findings"]["leak"] == 1
+    assert run("explain", "there", "a great film")[0] == 0
+    status, _, said = run(*options, "--label", "part", "--cluster", "local", "--out", "nowhere")
+    assert status == 2 and "one label column" in said and not (tmp_path / "nowhere").exists()
+
+
+def test_an_audit_of_a_dask_bag(here: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask.bag
+
+    rows = list(planted_rows().select("text", "label").iter_rows())
+    found = audit(dask.bag.from_sequence(rows, npartitions=3), Settings(baseline=False, thorough=False), client=here)
+    assert found.name == "the partitions" and "shortcut" in {finding.kind for finding in found.findings}
+    monkeypatch.setattr(distributed, "get_client", Mock(side_effect=ValueError))
+    monkeypatch.setattr("dask.distributed.get_client", Mock(side_effect=ValueError))
+    with pytest.raises(InputError, match="needs a cluster"):
+        audit(dask.bag.from_sequence(rows, npartitions=3))

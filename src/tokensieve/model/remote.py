@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from tokensieve.errors import InputError
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.vocabulary import Chunks
@@ -32,6 +33,8 @@ class Partitions(Chunks):
 
     def run(self, function: Callable[..., object], *arguments: object) -> Any:
         """The result of one task, still on the cluster."""
+        if getattr(self.client, "status", "") == "closed":
+            raise InputError("the documents lie on a cluster whose client is closed: save the audit before that")
         return self.client.submit(function, *arguments, pure=False)
 
     def sent(self, value: object) -> Any:
