@@ -178,12 +178,17 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
             chosen = _of_both_sides(np.flatnonzero(np.isin(corpus.rows, mine)), corpus.labels, label)
             out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer) for i in chosen)
     rng, certain, size = np.random.default_rng(audit.seed), set(first), 0
-    for token, s, documents in zip(wanted, types.tolist(), holders(counts, types), strict=True):
+    best = np.argmax(effects[:, types], axis=0).tolist()
+    chosen_of = [
+        _of_both_sides(rng.permutation(documents), counts.labels, label)
+        for documents, label in zip(holders(counts, types), best, strict=True)
+    ]
+    every = np.unique(np.concatenate([np.empty(0), *chosen_of])).astype(np.int64)
+    texts = dict(zip(every.tolist(), corpus.texts.gather(every), strict=True))  # at once: they may lie on a cluster
+    for token, chosen in zip(wanted, chosen_of, strict=True):
         if size > 500_000 and token not in certain:
             continue
-        chosen = _of_both_sides(rng.permutation(documents), counts.labels, int(np.argmax(effects[:, s])))
-        texts = dict(zip(chosen, corpus.texts.gather(np.asarray(chosen, dtype=np.int64)), strict=True))
-        places = {i: _quick_place(text, token, tokenizer) for i, text in texts.items()}
+        places = {i: _quick_place(texts[i], token, tokenizer) for i in chosen}
         out[token] = tuple(Excerpt.of(corpus, i, (token,), tokenizer, places[i]) for i in chosen)
         size += sum(len(one.before) + len(one.token) + len(one.after) for one in out[token])
     return out
