@@ -324,6 +324,8 @@ def test_two_columns_are_a_pair_of_texts() -> None:
     three = frame.with_columns(more=pl.lit("x"))
     with pytest.raises(InputError, match="not 3 fields"):
         Sample(read_corpus(three, text=["premise", "hypothesis", "more"], label="label"), SPLITTER, 1, 8, 0)
+    with pytest.raises(InputError, match="--columns is for audit and train"):
+        Sample(read_corpus(three, text="premise", label="label", columns="more"), SPLITTER, 1, 8, 0)
     with pytest.raises(InputError, match="one text at a time"):
         diagnose(lambda texts: np.zeros(len(texts)), None, [("a b", "c")] * 20, [0, 1] * 10, QUICK, classes=["0", "1"])
 

@@ -50,6 +50,8 @@ class Sample:
             corpus = corpus.test
             notes.append("only the test part of the source is used; the model may know the other")
         notes = [*corpus.intake.lines(), *notes]
+        if corpus.columns:
+            raise InputError("--columns is for audit and train: a transformer reads the text alone; leave it out")
         if len(corpus.fields) > 2:
             raise InputError(
                 f"a transformer reads one text, or two together, not {len(corpus.fields)} fields: give --text once or twice"
