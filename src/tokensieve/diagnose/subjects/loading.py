@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokensieve.diagnose.subjects.recognise import RecognisedModel
 from tokensieve.diagnose.subjects.windows import Input
 from tokensieve.errors import InputError
 from tokensieve.files import read_regular
@@ -145,28 +146,9 @@ def _load_adapters(source: str, classifier: bool) -> tuple[Any, Any]:
                 f"({' '.join(str(error).split())[:200]}): put it there, or merge the adapters and save the whole model "
                 "(merge_and_unload, save_pretrained)"
             ) from None
-    model = merge_adapters(model)
+    model = RecognisedModel.merge_adapters(model)
     check_weights(model, source)
     return model, tokenizer
-
-
-def merge_adapters(model: Any) -> Any:
-    """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is. Adapters that
-    change inputs, not weights (prompts, prefixes), are an InputError.
-    """
-    if not hasattr(model, "merge_and_unload"):
-        kinds = ", ".join(sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()}))
-        raise InputError(
-            f"{kinds} adapters put vectors before the text and cannot be merged into the weights: give a function of texts "
-            "with classes=[…] instead"
-        )
-    try:
-        return copy.deepcopy(model).merge_and_unload()
-    except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
-        raise InputError(
-            f"the adapters cannot be merged into the weights ({' '.join(str(error).split())[:200]}): merge and save the model "
-            "(merge_and_unload, save_pretrained), or give a function of texts with classes=[…]"
-        ) from None
 
 
 def _load_onnx(folder: Path, file: Path) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,6 @@ import polars as pl
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest, mannwhitneyu
 
-from tokensieve.diagnose.subjects.loading import merge_adapters
 from tokensieve.diagnose.subjects.windows import LENGTHS
 from tokensieve.errors import InputError
 from tokensieve.text.counts import Floats, Ints
@@ -225,7 +225,7 @@ class RecognisedModel:
         if hasattr(model, "read_pieces"):
             return cls(family, tuple(model.names), reader=model, tokenizer=tokenizer or model.tokenizer)
         if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
-            model = merge_adapters(model)
+            model = cls.merge_adapters(model)
             family = f"{type(model).__name__} with {family}"
         if hasattr(getattr(model, "config", None), "id2label") and hasattr(model, "get_input_embeddings"):
             return _transformer(model, tokenizer, family)
@@ -246,6 +246,27 @@ class RecognisedModel:
             f"cannot diagnose a {family}: give a transformers model for sequence classification with its tokenizer, a "
             "text-classification pipeline, something with predict_proba on texts, or a function with classes=[…]"
         )
+
+    @staticmethod
+    def merge_adapters(model: Any) -> Any:
+        """A PEFT model as the plain model with its adapters added into the weights; the model itself is left as it is. Adapters
+        that change inputs, not weights (prompts, prefixes), are an InputError.
+        """
+        if not hasattr(model, "merge_and_unload"):
+            kinds = ", ".join(
+                sorted({str(getattr(c.peft_type, "value", c.peft_type)) for c in model.peft_config.values()})
+            )
+            raise InputError(
+                f"{kinds} adapters put vectors before the text and cannot be merged into the weights: give a function of texts "
+                "with classes=[…] instead"
+            )
+        try:
+            return copy.deepcopy(model).merge_and_unload()
+        except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
+            raise InputError(
+                f"the adapters cannot be merged into the weights ({' '.join(str(error).split())[:200]}): merge and save the model "
+                "(merge_and_unload, save_pretrained), or give a function of texts with classes=[…]"
+            ) from None
 
 
 def _transformer(model: Any, tokenizer: Any, family: str) -> RecognisedModel:
