@@ -1,8 +1,9 @@
 """Which types stay tied, the minimum that their scores settle at, and the true flow in coordinates that split ties off.
 
-In the clock log t a score gap of the flow stays finite (a *tie*) or grows: at rate one and more where a force acts on it. Let S_X be the types of document X
-that stay tied at its top, closed under ties of other documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X, all X}. On V^⊥ all types
-of one S_X have one embedding F_X, so that L_S, the loss with every softmax restricted to S_X, depends on the part of p in V only.
+In the clock log t a score gap of the flow stays finite (a *tie*) or grows, at rate one and more where a force acts on it. Let S_X be
+the types of document X that stay tied at its top, closed under ties of other documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X,
+all X}. On V^⊥ all types of one S_X have one embedding F_X, so that L_S, the loss with every softmax restricted to S_X, depends on
+the part of p in V only.
 
 The flow itself is followed in p = V ζ + W q, W a basis of V^⊥. Because Σ_s t_{X,s} = 0, its gradient there is a sum over
 *unselected* types alone, Wᵀ∇L = Σ_X g_X Σ_{r ∉ S_X} t_{X,r} (F_r − F_X): ties cancel exactly instead of in the last digits. The
@@ -237,10 +238,7 @@ class Equilibrium:
                     log_size, flat = 0.0, face.dimension - len(misses)
                 if curvature[0] <= 1e-13 * curvature[-1]:
                     return None
-                if flat:
-                    step = np.linalg.pinv(slopes, rcond=1e-10) @ misses
-                else:
-                    step = axes @ ((axes.T @ downhill) / curvature)
+                step = np.linalg.pinv(slopes) @ misses if flat else axes @ ((axes.T @ downhill) / curvature)
                 log_least = log_size + math.log(curvature[0])
                 x = x + step
                 shift = (inner_land.E @ x - scores)[inner.matrix.indices]
