@@ -1,6 +1,6 @@
 """Which types stay tied, the minimum that their scores settle at, and the true flow in coordinates that split ties off.
 
-In the clock log t a score gap of the flow stays finite (a *tie*) or grows, at rate one and more where a force acts on it. Let S_X be
+In the clock log t a score gap of the flow stays finite (a *tie*) or grows, at rate one or more where a force acts. Let S_X be
 the types of document X that stay tied at its top, closed under ties of other documents, and V = span{E_s − E_{s'} : s, s' ∈ S_X,
 all X}. On V^⊥ all types of one S_X have one embedding F_X, so that L_S, the loss with every softmax restricted to S_X, depends on
 the part of p in V only.
