@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import tokensieve
 from tokensieve.errors import InputError
-from tokensieve.files import STAGING, check_writable, csv_table, parsed, read_regular, write_all
+from tokensieve.files import STAGING, check_sums, check_writable, csv_table, parsed, read_regular, write_all
 
 quick = settings(deadline=None, derandomize=True)
 cells = st.one_of(
@@ -346,3 +346,19 @@ def test_every_file_is_read_through_the_guarded_function() -> None:
                 ):
                     found.append(f"{name}:{node.lineno} {ast.unparse(node)[:80]}")
     assert not found, "\n".join(found)
+
+
+def test_a_result_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    paths = write_all(tmp_path / "o", {"a.csv": "a", "sub/b.json": "b"}, sums=True)
+    assert [path.name for path in paths] == ["a.csv", "b.json", "SHA256SUMS"]
+    check_sums(tmp_path / "o")
+    check_sums(tmp_path / "an older result has no checksums")
+    (tmp_path / "o" / "a.csv").write_text("A")
+    with pytest.raises(InputError, match=r"'a.csv' has changed since the result was written; run the command"):
+        check_sums(tmp_path / "o")
+    (tmp_path / "o" / "a.csv").unlink()
+    with pytest.raises(InputError, match=r"'a.csv' cannot be read"):
+        check_sums(tmp_path / "o")
+    (tmp_path / "o" / "SHA256SUMS").write_text("0  ../../etc/passwd\n")
+    with pytest.raises(InputError, match="passwd' has changed"):
+        check_sums(tmp_path / "o")

@@ -49,6 +49,7 @@ def main() -> None:
 def _run() -> int:
     import io
 
+    _check_address_space()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter shows its number
@@ -57,6 +58,22 @@ def _run() -> int:
     status = run(sys.argv[1:] or ["--help"])
     sys.stdout.flush()
     return status
+
+
+def _check_address_space(needed: int = 2 * 10**9) -> None:
+    """Refuse a limit on address space in which Polars aborts the process as it starts (measured: at 1.8 GB, not at 2.0)."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        from tokensieve.errors import InputError
+
+        raise InputError(
+            f"the limit on address space is {limit / 1e9:.1f} GB and at least {needed / 1e9:.1f} are needed: raise it, such as "
+            "with `ulimit -v 4000000`, or limit memory instead"
+        )
 
 
 def _explain(error: BaseException) -> int:

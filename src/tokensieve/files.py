@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import math
@@ -24,6 +25,7 @@ from tokensieve.errors import InputError
 Content = str | bytes | Callable[[Path], None]
 
 STAGING = ".tokensieve-"
+SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
 LOCK, JOURNAL = "lock", "journal.json"  # in such a folder
 
 
@@ -94,7 +96,31 @@ def check_writable(folder: Path) -> None:
         tempfile.TemporaryDirectory(prefix=STAGING, dir=home).cleanup()
 
 
-def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None) -> list[Path]:
+def check_sums(folder: Path) -> None:
+    """Compare a result with the checksums written with it; a folder without them is left unchecked.
+
+    Raises:
+        InputError: a file is missing, changed or from another run.
+    """
+    try:
+        listed = read_regular(folder / SUMS).decode(errors="replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for line in listed:
+        sum_, _, name = line.partition("  ")
+        try:
+            whole = _inside(name) and hashlib.sha256(read_regular(folder / name)).hexdigest() == sum_
+            what = "has changed since the result was written"
+        except OSError as problem:
+            whole, what = False, f"cannot be read ({problem.strerror})"
+        if not whole:
+            raise InputError(
+                f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {SUMS} there if you "
+                "made the change yourself"
+            )
+
+
+def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = None, sums: bool = False) -> list[Path]:
     """Write all files, or none: each is whole at any moment, and an interrupt leaves either run's files, never some of both.
 
     The files are first written and synchronised in a temporary folder on the same file system: beside the target, which then
@@ -109,6 +135,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
             function that writes the path it is given.
         ours: a regular expression for names, such as "pictures/.*\\.svg". What has such a name and is not among `files` was left
             by an earlier run and would contradict this one: it is removed.
+        sums: also write the checksums that `check_sums` compares.
 
     Returns:
         The paths written, in the order of `files`.
@@ -131,11 +158,14 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
         new.mkdir()
         for name, content in files.items():
             _write(new / name, content)
+        if sums:
+            lines = [f"{hashlib.sha256((new / name).read_bytes()).hexdigest()}  {name}\n" for name in files]
+            _write(new / SUMS, "".join(lines))
         if home == folder:
             # names in the folder that an earlier run left and that this one does not write
             present = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*"))]
             stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
-            journal = {"files": list(files), "stale": [name for name in stale if name not in files]}
+            journal = {"files": [*files, *[SUMS] * sums], "stale": [name for name in stale if name not in files]}
             _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
             try:
@@ -145,7 +175,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
                 raise
         else:
             os.replace(new, folder)
-    return [folder / name for name in files]
+    return [folder / name for name in [*files, *[SUMS] * sums]]
 
 
 def _finish_earlier(folder: Path) -> None:

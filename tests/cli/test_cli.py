@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -213,6 +214,73 @@ def test_a_limit_on_files_is_one_line_wherever_it_strikes(tmp_path: Path, kiloby
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["good.csv", "tmp"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("limit", "size", "drawn", "status"),
+    [
+        ("AS", 2_500 * 10**6, False, 0),
+        ("AS", 1_500 * 10**6, False, 2),
+        ("NOFILE", 12, False, 0),
+        ("NOFILE", 24, True, 0),
+    ],
+)
+def test_limits_of_the_system_cost_the_pictures_only(
+    tmp_path: Path, limit: str, size: int, drawn: bool, status: int
+) -> None:
+    write_reviews(tmp_path / "good.csv", 100)
+    program = f"import resource, sys; resource.setrlimit(resource.RLIMIT_{limit}, ({size}, {size}))"
+    program += f"; sys.argv = {['tokensieve', 'audit', 'good.csv', '--out', 'o', '-q']!r}"
+    program += "; import tokensieve.__main__ as way_in; way_in.main()"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, (tmp_path / "o" / "pictures").is_dir()) == (status, drawn), done.stderr
+    assert done.stderr.count("\n") == (not drawn), done.stderr
+    if status == 0:
+        assert drawn or "no pictures" in done.stderr
+        assert {"report.html", "summary.json", "SHA256SUMS", "model.json"} <= set(os.listdir(tmp_path / "o"))
+    else:
+        assert "the limit on address space is 1.5 GB" in done.stderr and not (tmp_path / "o").exists()
+
+
+def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path) -> None:
+    write_reviews(tmp_path / "good.csv", 300)
+    quick = ("-q", "--no-baseline", "--no-pictures", "--formatting", "--min-documents", "2")
+    assert run("audit", "good.csv", "--out", "a", *quick)[0] == 0
+    assert run("train", "good.csv", "--out", "t", "-q", "--formatting", "--min-documents", "2")[0] == 0
+    assert (tmp_path / "a" / "model.json").read_bytes() == (tmp_path / "t" / "model.json").read_bytes()
+    readers = (
+        ("compare", "a", "a"),
+        ("mask", "good.csv", "--audit", "a", "--token", "film", "--out", "m.csv"),
+        ("predict", "a", "good.csv"),
+    )
+    page = tmp_path / "a" / "report.html"
+    page.write_text(page.read_text() + " ")
+    for reader in readers:
+        status, _, err = run(*reader)
+        assert status == 2 and "'report.html' has changed since the result was written" in err and err.count("\n") == 1
+    page.unlink()
+    for reader in readers:
+        status, _, err = run(*reader)
+        assert status == 2 and "'report.html' cannot be read (No such file" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("problem", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
+def test_a_source_that_is_closed_or_goes_away_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: OSError
+) -> None:
+    write_reviews(tmp_path / "good.csv", 40)
+    opened = Path.open
+
+    def refuses(path: Path, *how: Any, **more: Any) -> Any:
+        if path.name == "good.csv":
+            raise problem
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", refuses)
+    status, _, err = run("audit", "good.csv", "--out", "o")
+    assert status == 2 and problem.strerror in err and "good.csv" in err and err.count("\n") == 1
+    assert not (tmp_path / "o").exists()
 
 
 def test_version_and_help(run: Run) -> None:

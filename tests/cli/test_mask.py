@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def test_fields_that_first_occur_late_are_kept(run: Run, tmp_path: Path, source:
     assert table.columns == ["text", "id", "late"]
     assert table["late"][-LATE:].to_list() == [row["late"] for row in rows()[-LATE:]]
     assert table["text"].to_list() == [row["text"].removeprefix("good ") for row in rows()]
+
+
+@pytest.mark.parametrize("depth", [150, 300, 900])
+def test_deep_columns_are_written_to_parquet_as_json_text(run: Run, tmp_path: Path, depth: int) -> None:
+    cells = ["[" * depth + "7" + "]" * depth, '{"a":' * depth + "7" + "}" * depth]
+    lines = [f'{{"text": "a good film {i}", "more": {cells[i % 2]}}}' for i in range(40)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    start = time.process_time()
+    assert run("mask", "a.jsonl", "--token", "good", "--out", "b.parquet")[0] == 0
+    assert time.process_time() - start < 5
+    assert pl.read_parquet(tmp_path / "b.parquet")["more"][:2].str.replace_all(" ", "").to_list() == cells
 
 
 @pytest.mark.parametrize("target", ["b.jsonl", "b.csv"])

@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import layouts
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -239,6 +240,8 @@ def test_missing_unknown_and_unreadable_files(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             read_corpus(long)
         assert len(str(caught.value)) < 300
+    (tmp_path / "a.xlsx").write_bytes(layouts.workbook([{"text": "a", "label": "b"}])[:-30] + b"PK\x05\x06" + bytes(18))
+    fails(tmp_path / "a.xlsx", "no readable workbook")
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     fails(tmp_path / "a.xlsx", "no readable workbook")
     (tmp_path / "a.docx").write_bytes(b"PK")

@@ -39,7 +39,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.evidence.shares import Share
-from tokensieve.files import Content, csv_table, parsed, read_regular
+from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
 from tokensieve.text.counts import Floats
 from tokensieve.wording import count, percent, signed
 
@@ -115,7 +115,9 @@ class Saved:
                 raise _damaged(where, f"{name}: {str(problem)[:100]}") from None
         tokens, findings = _table(where, written["tokens.csv"]), content["findings.json"]
         listed = findings.get("findings") if isinstance(findings, dict) else None
-        return cls._checked(where, content["summary.json"], tokens, listed)
+        found = cls._checked(where, content["summary.json"], tokens, listed)
+        check_sums(path)
+        return found
 
     @classmethod
     def _checked(cls, where: str, summary: Any, tokens: pl.DataFrame, findings: Any) -> Saved:
@@ -160,11 +162,7 @@ def _damaged(where: str, what: str) -> InputError:
 
 
 def _table(where: str, content: bytes) -> pl.DataFrame:
-    """tokens.csv as numbers.
-
-    Raises:
-        InputError: a column is missing, a cell is no number, or a row occurs twice.
-    """
+    """tokens.csv as numbers, each row once."""
     try:
         frame = pl.read_csv(io.BytesIO(content), infer_schema=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as problem:

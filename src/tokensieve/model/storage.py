@@ -15,7 +15,7 @@ from msgspec import Meta
 from safetensors import SafetensorError
 
 from tokensieve.errors import InputError
-from tokensieve.files import parsed, read_regular
+from tokensieve.files import check_sums, parsed, read_regular
 from tokensieve.model.attention import Model
 from tokensieve.text.counts import Floats
 from tokensieve.text.formatting import Formatting
@@ -70,7 +70,7 @@ def model_files(model: Model | AttentionClassifier) -> dict[str, bytes]:
         "classes": model.classes.tolist(),
         "steps": model.steps,
         "sink": model.sink,
-        "settings": model.settings,
+        "settings": dict(sorted(model.settings.items())),  # `train` and `audit` collect them in different orders
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "words": vocabulary.words,
         "formatting": vocabulary.formatting,
@@ -151,6 +151,7 @@ def read_model(path: str | Path) -> Model:
         tokenizer = _checked(description, numbers)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{described} ({str(error)[:200]}): train the model again") from None
+    check_sums(folder)
     grams = tuple(numbers[f"grams{n}"] for n in range(2, len(numbers) - 1))
     vocabulary = Vocabulary(tuple(description["words"]), grams, tokenizer, tuple(description["formatting"]))
     return Model(

@@ -71,7 +71,7 @@ def save(
     result.seconds.update(seconds)
     files |= result.files() | dict(also or {})
     ours = rf"report\.html|summary\.json|{result.own_files}"
-    return write_all(Path(folder), files, ours=ours)
+    return write_all(Path(folder), files, ours=ours, sums="findings.json" in files)  # only audits are read again
 
 
 def pictures(result: _Result) -> dict[str, bytes]:

@@ -479,15 +479,17 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
 
 def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     """The first sheet of a workbook."""
-    if zipfile.is_zipfile(path):
-        with reading(name), zipfile.ZipFile(path) as archive:
-            _check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
     import fastexcel
 
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                _check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
         sheets = fastexcel.read_excel(str(path)).sheet_names
         frame = pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None)
-    except Exception as problem:  # the library raises errors of its own for every kind of bad file
+    except InputError:
+        raise
+    except Exception as problem:  # the libraries raise errors of their own for every kind of bad file
         reason = (str(problem).splitlines() or ["damaged"])[0][:200]
         raise InputError(f"{name}: is no readable workbook ({reason})") from None
     notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)

@@ -398,9 +398,9 @@ class PieceTokenizer:
             failed: list[BaseException] = []
             thread = threading.Thread(target=self._attempt, args=(failed,), daemon=True)
             thread.start()
-            thread.join(20)
+            thread.join(8)
             if thread.is_alive():
-                raise ValueError("it needs more than 20 seconds for a few sentences")
+                raise ValueError("it needs more than 8 seconds for a few sentences")
             if failed:
                 raise failed[0]
 
