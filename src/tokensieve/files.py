@@ -25,7 +25,7 @@ from tokensieve.errors import InputError
 Content = str | bytes | Callable[[Path], None]
 
 STAGING = ".tokensieve-"
-SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
+_SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
 LOCK, JOURNAL = "lock", "journal.json"  # in such a folder
 
 
@@ -103,7 +103,7 @@ def check_sums(folder: Path) -> None:
         InputError: a file is missing, changed or from another run.
     """
     try:
-        listed = read_regular(folder / SUMS).decode(errors="replace").splitlines()
+        listed = read_regular(folder / _SUMS).decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return
     for line in listed:
@@ -115,7 +115,7 @@ def check_sums(folder: Path) -> None:
             whole, what = False, f"cannot be read ({problem.strerror})"
         if not whole:
             raise InputError(
-                f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {SUMS} there if you "
+                f"{str(folder)!r}: {name[:80]!r} {what}; run the command that wrote it again, or delete {_SUMS} there if you "
                 "made the change yourself"
             )
 
@@ -160,12 +160,12 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
             _write(new / name, content)
         if sums:
             lines = [f"{hashlib.sha256((new / name).read_bytes()).hexdigest()}  {name}\n" for name in files]
-            _write(new / SUMS, "".join(lines))
+            _write(new / _SUMS, "".join(lines))
         if home == folder:
             # names in the folder that an earlier run left and that this one does not write
             present = [path.relative_to(folder).as_posix() for path in (*folder.glob("*"), *folder.glob("*/*"))]
             stale = [one for one in present if ours and re.fullmatch(ours, one) and (folder / one).is_file()]
-            journal = {"files": [*files, *[SUMS] * sums], "stale": [name for name in stale if name not in files]}
+            journal = {"files": [*files, *[_SUMS] * sums], "stale": [name for name in stale if name not in files]}
             _write(staging / "unfinished", json.dumps(journal))
             os.rename(staging / "unfinished", staging / JOURNAL)  # from here on the next run would finish the work
             try:
@@ -175,7 +175,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
                 raise
         else:
             os.replace(new, folder)
-    return [folder / name for name in [*files, *[SUMS] * sums]]
+    return [folder / name for name in [*files, *[_SUMS] * sums]]
 
 
 def _finish_earlier(folder: Path) -> None:

@@ -28,7 +28,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert "19 of 20 sentiment words found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
-        "findings.json", "findings.csv", "label-issues.csv",
+        "findings.json", "findings.csv", "label-issues.csv", "SHA256SUMS",
     }  # fmt: skip
     assert out.index("“tablet” appears in 13.3% of documents") < out.index("Test accuracy")
     assert len(out.partition("planted truth")[0].splitlines()) <= 40

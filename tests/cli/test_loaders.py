@@ -421,6 +421,10 @@ def main(seconds: float, seed: int, families: list[str]) -> int:
                 faults += 1
                 sys.stdout.write(f"{family} {seed}: {outcome}\n")
         seed += 1
+        sys.stdout.flush()
+        Path(folder, "counts").write_text(
+            f"{sum(counts.values())} cases, {spent:.0f} s, to seed {seed}: {dict(counts)}\n"
+        )
     sys.stdout.write(f"{sum(counts.values())} cases, {spent:.0f} s of processor, to seed {seed}: {dict(counts)}\n")
     return min(faults, 1)
 
