@@ -282,30 +282,12 @@ def tokenizer(rng: Random) -> None:
         pieces.spans(text)
 
 
-def checkpoint(rng: Random) -> None:
-    changed(
-        Path(
-            "checkpoint",
-            rng.choice(["config.json"] * 3 + ["tokenizer_config.json", "tokenizer.json", "model.safetensors"]),
-        ),
-        rng,
-    )
-    from tokensieve.diagnose import DiagnoseSettings, diagnose, load
-
-    texts = [f"a {'good' if i % 2 else 'bad'} film number {i}" for i in range(24)]
-    loaded = load("checkpoint")
-    diagnose(
-        *loaded, texts, [i % 2 for i in range(24)], DiagnoseSettings(min_documents=5, max_documents=20, untrained=False)
-    )
-
-
 FAMILIES: dict[str, Callable[[Random], None]] = {
     "model": model,
     "audit": saved_audit,
     "decisions": decisions,
     "source": source,
     "tokenizer": tokenizer,
-    "checkpoint": checkpoint,
 }
 
 
@@ -320,9 +302,6 @@ from tokensieve.__main__ import main
 write_reviews(Path("good.csv"), 60)
 from text.layouts import workbook
 Path("good.xlsx").write_bytes(workbook(pl.read_csv("good.csv").to_dicts()))
-import diagnose_models as d
-texts = pl.read_csv("good.csv")["text"].to_list()
-d.save(*d.build("bert", texts), Path("checkpoint"))
 sys.argv = ["tokensieve", "audit", "good.csv", "-q", "--no-baseline", "--no-pictures", "--out", "saved", "--fail-on", "0.5@1%"]
 main()
 """
