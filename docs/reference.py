@@ -114,7 +114,7 @@ def written() -> Iterator[dict[str, Path]]:
         os.chdir(home)
         try:
             frame.write_csv("reviews.csv")
-            demo_pairs(300).frame.write_csv("pairs.csv")
+            demo_pairs(300).write_csv("pairs.csv")
             for name, arguments in RUNS.items():
                 pictures = [] if name != "audit" else ["--pictures"]
                 out = name.replace(" ", "-")

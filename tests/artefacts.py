@@ -81,7 +81,7 @@ def audit_of_pairs(folder: Path) -> Artefact:
     from tokensieve import demo_pairs
 
     source = folder / "pairs.csv"
-    demo_pairs(1600, 1).frame.write_csv(source)
+    demo_pairs(1600, 1).write_csv(source)
     return saved_audit(folder, source, pairs=("chosen", "rejected"))
 
 

@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -24,8 +25,13 @@ def named(text: str) -> str:
     return _UNSEEN.sub(picture, text)
 
 
-def shown(text: str, limit: int = 80) -> str:
-    """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead."""
+def shown(text: str, limit: int = 80, path: bool = False) -> str:
+    """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead.
+
+    Of a path only the last part: where a reader keeps files is no part of a page that is shared.
+    """
+    if path and ("/" in text or "\\" in text):
+        text = PurePath(text).name
     if len(text) > limit:
         return f"{named(text[:limit])}… ({len(text):,} characters)"
     if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):

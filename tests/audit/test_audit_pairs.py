@@ -80,7 +80,7 @@ def test_the_page_and_the_terminal_speak_of_pairs(
 
 
 def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:
-    frame = demo_pairs(1600, 1).frame
+    frame = demo_pairs(1600, 1)
     word = next(finding for finding in found.findings if finding.tokens == ("tapestry",))
     for row in word.rows["row"].head(50):
         assert "Tapestry" in frame["chosen"][row - 1]
@@ -92,7 +92,7 @@ def test_rows_of_findings_are_those_of_the_source(found: Audit) -> None:
 
 def coin(n: int, seed: int) -> pl.DataFrame:
     """Pairs whose preferred side is drawn by a coin, whatever they hold."""
-    frame, rng = demo_pairs(n, seed).frame, np.random.default_rng(seed)
+    frame, rng = demo_pairs(n, seed), np.random.default_rng(seed)
     turn = pl.Series(rng.random(n) < 0.5)
     return frame.with_columns(
         chosen=pl.when(turn).then("chosen").otherwise("rejected"), rejected=pl.when(turn).then("rejected").otherwise("chosen")
@@ -107,7 +107,7 @@ def test_a_judge_that_tosses_a_coin_rewards_nothing(seeds: int, most: int) -> No
 
 
 def test_leaks_and_contradictions_are_findings() -> None:
-    frame = demo_pairs(80, 2).frame.with_columns(split=pl.Series(["train"] * 60 + ["test"] * 20))
+    frame = demo_pairs(80, 2).with_columns(split=pl.Series(["train"] * 60 + ["test"] * 20))
     again = frame[:2].with_columns(split=pl.lit("test"))
     turned = frame[4:6].select(
         "prompt", pl.col("rejected").alias("chosen"), pl.col("chosen").alias("rejected"), "split"
@@ -121,9 +121,7 @@ def test_leaks_and_contradictions_are_findings() -> None:
 
 @pytest.mark.slow
 def test_a_budget_applies_to_pairs(found: Audit) -> None:
-    over = audit(
-        read_pairs(demo_pairs(400, 1).frame, pairs=PAIRS), Settings(baseline=False, budget=Budget.parse("0.3@1%"))
-    )
+    over = audit(read_pairs(demo_pairs(400, 1), pairs=PAIRS), Settings(baseline=False, budget=Budget.parse("0.3@1%")))
     assert "tapestry" in over.over_budget["token"]
     assert over.fails
     assert not found.fails
@@ -141,7 +139,7 @@ def test_two_pairs_are_enough_to_run() -> None:
 
 def test_a_stream_gives_the_same_audit(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
-    demo_pairs(120, 3).frame.write_ndjson(path)
+    demo_pairs(120, 3).write_ndjson(path)
     plain, stream = (audit(read_pairs(path, pairs=PAIRS, stream=stream), PLAIN) for stream in (False, True))
     assert plain.tokens.equals(stream.tokens)
     assert plain.pairs is not None
@@ -162,7 +160,7 @@ def test_a_share_over_units_is_as_wide_as_the_units_are_alike() -> None:
 
 
 def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named() -> None:
-    frame = demo_pairs(300, 5).frame
+    frame = demo_pairs(300, 5)
     rng = np.random.default_rng(0)
     mark = [f"{good} verily" for good in frame["chosen"]]
     turned = np.sort(rng.permutation(300)[:12])
@@ -194,7 +192,7 @@ def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them
 
 @pytest.mark.slow
 def test_drift_between_given_sides_of_pairs_is_found_and_none_between_drawn_ones() -> None:
-    frame = demo_pairs(400, 2).frame.with_columns(part=pl.Series(["train"] * 240 + ["test"] * 160))
+    frame = demo_pairs(400, 2).with_columns(part=pl.Series(["train"] * 240 + ["test"] * 160))
     late = pl.col("part") == "test"
     moved = frame.with_columns(
         pl.when(late).then(pl.col(c) + " Furthermore. Furthermore.").otherwise(c).alias(c) for c in PAIRS

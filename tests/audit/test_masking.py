@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run
-from tokensieve.auditing.masking import Decisions, mask_texts
+from tokensieve.auditing.masking import mask_texts, read_decisions
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -160,6 +160,6 @@ def test_bad_decisions_are_one_line(run: Run, changes: dict[str, Any], message: 
 def test_files_that_are_no_decisions(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "d.json").write_bytes(content)
     with pytest.raises(InputError, match=r"d\.json"):
-        Decisions.read(tmp_path / "d.json")
+        read_decisions(tmp_path / "d.json")
     with pytest.raises(InputError, match="cannot read"):
-        Decisions.read(tmp_path / "none.json")
+        read_decisions(tmp_path / "none.json")

@@ -92,18 +92,24 @@ def test_attention_and_quadrants_against_a_loop() -> None:
 
 def test_examples_add_up_and_show_both_sides(audited: Audit) -> None:
     assert len(audited.examples) == 10
-    assert [e.kind.split()[0] for e in audited.examples] == ["right"] * 5 + ["wrong"] * 5
+    assert [e.style for e in audited.examples] == ["good"] * 5 + ["bad"] * 5
+    test, chances = audited.learned.test, []
+    place = {int(row): i for i, row in enumerate(test.corpus.rows)}
     for example in audited.examples:
-        assert (example.label == example.predicted) == example.kind.startswith("right")
-        placeless = example.tokens.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
+        i = place[example.row or 0]
+        explained = audited.model.explain(test.counts.matrix[[i]])[0]
+        table, answer = explained.table, explained.answer
+        assert "".join(piece[0] for piece in example.pieces) == test.corpus.texts[i]
+        placeless = table.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
         assert SINK in placeless["token"]
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
-        assert whole == pytest.approx(example.answer, abs=1e-10)
-        assert example.tokens["contribution"].sum() == pytest.approx(example.answer, abs=1e-10)
-        assert (example.answer > 0) == (example.predicted == "pos")
-    certain = [e.probability for e in audited.examples if e.kind == "right and certain"]
-    unsure = [e.probability for e in audited.examples if e.kind == "right and uncertain"]
-    assert min(certain) > max(unsure)
+        assert whole == pytest.approx(answer, abs=1e-10) and table["contribution"].sum() == pytest.approx(
+            answer, abs=1e-10
+        )
+        predicted = ("neg", "pos")[answer > 0]
+        assert f"predicted {predicted} " in example.note and (example.style == "good") == (example.label == predicted)
+        chances.append(float(example.note.split()[-1].rstrip("%")))
+    assert min(chances[:3]) > max(chances[3:5])
 
 
 def test_summary_has_the_promised_keys(audited: Audit) -> None:

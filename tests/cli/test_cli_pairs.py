@@ -22,7 +22,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tokensieve.cli import app
 
     folder = tmp_path_factory.mktemp("pairs")
-    demo_pairs(300).frame.with_columns(id=pl.int_range(300)).write_csv(folder / "pairs.csv")
+    demo_pairs(300).with_columns(id=pl.int_range(300)).write_csv(folder / "pairs.csv")
     arguments = ["train", str(folder / "pairs.csv"), "--pairs", "chosen,rejected", "--out", str(folder / "model"), "-q"]
     app(args=arguments, standalone_mode=False)
     return folder

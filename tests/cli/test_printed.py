@@ -63,7 +63,7 @@ def test_commands_of_an_audit_work_as_printed(
 
 
 def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[Any], tmp_path: Path) -> None:
-    frame = demo_pairs(200).frame.rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
+    frame = demo_pairs(200).rename({"chosen": "the chosen $1", "rejected": "it's rejected"})
     frame.write_csv(tmp_path / SOURCE)
     assert run("audit", SOURCE, "--pairs", "the chosen $1,it's rejected", *QUICK)[0] == 0
     check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))

@@ -132,7 +132,7 @@ def test_a_handful_of_pairs_is_learned_without_choosing(n: int) -> None:
 def test_a_model_of_pairs_is_saved_as_one_and_compares_two_texts(tmp_path: object) -> None:
     from pathlib import Path
 
-    learned = train_corpus(read_pairs(demo_pairs(300).frame, pairs=("chosen", "rejected")), TrainSettings())
+    learned = train_corpus(read_pairs(demo_pairs(300), pairs=("chosen", "rejected")), TrainSettings())
     folder = Path(str(tmp_path))
     for name, content in model_files(learned.model).items():
         (folder / name).write_bytes(content)

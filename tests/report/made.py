@@ -12,9 +12,11 @@ import scipy.sparse as sp
 from tokensieve.auditing.agreement import QUADRANTS
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Excerpt, Finding
-from tokensieve.auditing.result import Audit, Example, Kind
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
+from tokensieve.blocks import Passage
+from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.report.pictures.audit import CATEGORIES
@@ -59,14 +61,10 @@ def token_rows(names: list[str], label: str, quadrants: list[str], rng: np.rando
     )
 
 
-def explanation(names: list[str], predicted: str, label: str, repeats: int = 1) -> Example:
-    contribution = np.linspace(-1, 2, len(names))
-    table = {"token": names, "count": [1] * len(names), "attention": [1 / len(names)] * len(names)}
-    table |= {"value": contribution * len(names), "contribution": contribution}
-    pieces = [(name, c, 1 / len(names), c * len(names)) for name, c in zip(names, contribution.tolist(), strict=True)]
-    spaced = [piece for pair in ((p, (" ", 0.0, 0.0, 0.0)) for p in pieces) for piece in pair] * repeats
-    answer = float(contribution.sum())
-    return Example(Kind.WRONG_CERTAIN, 7, label, predicted, 0.75, answer, spaced, pl.DataFrame(table))
+def passage(names: list[str], predicted: str, label: str, repeats: int = 1) -> Passage:
+    pieces = [(name, c) for name, c in zip(names, np.linspace(-1, 2, len(names)).tolist(), strict=True)]
+    spaced = tuple(piece for pair in ((p, (" ", 0.0)) for p in pieces) for piece in pair) * repeats
+    return Passage(spaced, shown(label, 30), 7, f"predicted {shown(predicted, 30)} with probability 75.0%", "bad")
 
 
 def made_model(names: list[str], classes: tuple[str, ...], tokens: pl.DataFrame) -> AttentionClassifier:
@@ -111,7 +109,7 @@ def make_audit(names: list[str], classes: tuple[str, ...], examples: int = 2, re
     )
     return changed(
         found,
-        examples=[explanation(names[:50], classes[-1], classes[0], repeats) for _ in range(examples)],
+        examples=[passage(names[:50], classes[-1], classes[0], repeats) for _ in range(examples)],
         class_documents={label: 1000 - i for i, label in enumerate(classes)},
         class_recall={},
         accuracy=Share.count(325, 400),

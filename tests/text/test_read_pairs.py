@@ -54,7 +54,7 @@ def test_what_cannot_be_used_is_left_out_and_counted() -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_files_of_every_kind_hold_the_same_pairs(tmp_path: Path, suffix: str, stream: bool) -> None:
-    pairs = demo_pairs(20).frame
+    pairs = demo_pairs(20)
     path = tmp_path / f"pairs{suffix}"
     {".csv": pairs.write_csv, ".jsonl": pairs.write_ndjson, ".parquet": pairs.write_parquet}[suffix](path)
     corpus = read_pairs(path, pairs=PAIRS, stream=stream)
@@ -99,11 +99,11 @@ def test_what_is_wrong_is_named(rows: list[tuple[object, ...]], options: dict[st
 
 def test_a_file_of_pairs_read_as_labelled_text_is_told_so() -> None:
     with pytest.raises(InputError, match="for pairs of answers give --pairs chosen,rejected"):
-        read_corpus(demo_pairs(8).frame)
+        read_corpus(demo_pairs(8))
 
 
 def test_a_given_split_tells_what_both_sides_share() -> None:
-    pairs = demo_pairs(16).frame.with_columns(split=pl.Series(["train"] * 10 + ["test"] * 6))
+    pairs = demo_pairs(16).with_columns(split=pl.Series(["train"] * 10 + ["test"] * 6))
     corpus = read_pairs(pl.concat([pairs, pairs[:1].with_columns(split=pl.lit("test"))]), pairs=PAIRS, split="split")
     assert corpus.test is not None
     assert corpus.intake.lines() == [
@@ -113,7 +113,7 @@ def test_a_given_split_tells_what_both_sides_share() -> None:
 
 
 def test_a_split_by_chance_keeps_prompts_whole() -> None:
-    corpus = split_corpus(read_pairs(demo_pairs(200).frame, pairs=PAIRS), seed=3)
+    corpus = split_corpus(read_pairs(demo_pairs(200), pairs=PAIRS), seed=3)
     assert corpus.test is not None
     assert corpus.pairs is not None
     assert corpus.test.pairs is not None

@@ -9,8 +9,7 @@ import polars as pl
 
 from tokensieve.evidence.importance import Category, Importance
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.model.attention import Model, attention_sums, both
-from tokensieve.task.tasks import CorpusModel
+from tokensieve.model.attention import Model, both
 from tokensieve.text.counts import Floats, Ints
 
 DIGITS = 6  # significant digits of the table, for page, terminal and files alike
@@ -26,47 +25,39 @@ class Quadrant(StrEnum):
     NEITHER = "neither"
     RARE = "too rare to tell"
 
+    @staticmethod
+    def places(importance: Importance, attention: Floats) -> Ints:
+        """Index in QUADRANTS of each token type, shape (|S|,).
+
+        A type carries the label if it does for any class (q < 0.05). "Without evidence" is more than a lack of significance: for
+        every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
+        attention it receives.
+
+        Args:
+            importance: of |S| types and K classes.
+            attention: mean attention relative to an equal share, shape (|S|,); more than 1 is "attended".
+        """
+        carries = importance.q_value.min(axis=1) < LEVEL
+        settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
+        attended = attention > 1
+        return np.where(carries, np.where(attended, 0, 1), np.where(settled, np.where(attended, 2, 3), 4))
+
 
 QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)
 
 
-def quadrants(importance: Importance, attention: Floats) -> Ints:
-    """Index in QUADRANTS of each token type, shape (|S|,).
-
-    A type carries the label if it does for any class (q < 0.05). "Without evidence" is more than a lack of significance: for
-    every class its interval is tight around zero (`Category.IRRELEVANT`). What is neither is too rare to tell, however much
-    attention it receives.
-
-    Args:
-        importance: of |S| types and K classes.
-        attention: mean attention relative to an equal share, shape (|S|,); more than 1 is "attended".
-    """
-    carries = importance.q_value.min(axis=1) < LEVEL
-    settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
-    attended = attention > 1
-    return np.where(carries, np.where(attended, 0, 1), np.where(settled, np.where(attended, 2, 3), 4))
-
-
-def token_table(importance: Importance, model: Model, attention: Floats) -> tuple[pl.DataFrame, Ints]:
-    """The one table of `Audit.tokens`, and the index in QUADRANTS of each type, shape (|S|,).
+def token_table(importance: Importance, model: Model, attention: Floats) -> pl.DataFrame:
+    """The one table of `Audit.tokens`.
 
     Args:
         importance, model: of the training documents.
         attention: mean relative attention of each type, shape (|S|,) (`tokensieve.model.attention.effects`).
     """
-    k, which = len(importance.classes), quadrants(importance, attention)
+    k, which = len(importance.classes), Quadrant.places(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),
         value=pl.Series(both(model.values).T.ravel()),
         attention=pl.Series(np.tile(attention, k)),
         quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
     )
-    return table.with_columns(pl.selectors.float().round_sig_figs(DIGITS)), which
-
-
-def token_frame(importance: Importance, learned: CorpusModel) -> tuple[pl.DataFrame, dict[str, tuple[float, float]]]:
-    """The same of a trained model, and the quadrants' fractions of attention and of uniform attention."""
-    sums = attention_sums(learned.train.counts.matrix, learned.model.scores)
-    table, which = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
-    masses = [np.bincount(which, x, len(QUADRANTS)) / np.sum(x) for x in sums[:2]]
-    return table, dict(zip(QUADRANTS, zip(*(m.tolist() for m in masses), strict=True), strict=True))
+    return table.with_columns(pl.selectors.float().round_sig_figs(DIGITS))

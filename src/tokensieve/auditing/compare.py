@@ -31,7 +31,6 @@ from tokensieve import __version__
 from tokensieve.auditing.checks import registry
 from tokensieve.auditing.findings import Finding, plural, quoted
 from tokensieve.auditing.limits import Limit, parse_limits
-from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CompareSettings
 from tokensieve.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
@@ -410,7 +409,7 @@ def _report(found: AuditComparison) -> Report:
             after=pl.col("effect_after").fill_null(0.0) * 1000,
             kind=pl.col("change").replace_strict(CHANGES),
         )
-        sides = tuple(shown(file_name(one.name), 24) for one in (found.before, found.after))
+        sides = tuple(shown(one.name, 24, path=True) for one in (found.before, found.after))
         sides = sides if sides[0] != sides[1] else ("before", "after")
         listing = ", ".join(shown(token, 24) for token in drawn["token"].head(10))
         data = {"changes": drawn, "names": sides, "axis": "effect per 1,000 tokens"}
@@ -426,7 +425,7 @@ def _report(found: AuditComparison) -> Report:
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))
     findings = tuple(_findings(found))
     blocks.append(Section("Findings before and after", findings, anchor="found", only=("html", "markdown")))
-    names = [shown(file_name(one.name), 40) for one in (found.before, found.after)]
+    names = [shown(one.name, 40, path=True) for one in (found.before, found.after)]
     documents = {
         f"{side} documents": f"{one.train:,} training, {one.test:,} test"
         for side, one in (("earlier", found.before), ("later", found.after))

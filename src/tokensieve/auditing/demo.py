@@ -68,6 +68,35 @@ class Reviews:
     strengths: dict[str, float]
     shortcut: str
 
+    def found_by(self, audit: Audit) -> Report:
+        """How much of what was planted in these reviews the audit found."""
+        measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
+        known = {row["token"]: row for row in measured.iter_rows(named=True)}
+        rows: list[tuple[object, ...]] = []
+        found = inside = 0
+        for word, true in self.strengths.items():
+            row = known.get(word)
+            if row is None:
+                rows.append((word, true, None, "not in the data"))
+                continue
+            ends = row["posterior_low"], row["posterior_high"]
+            found += row["q_value"] < 0.05
+            inside += ends[0] <= true <= ends[1]
+            rows.append(
+                (word, true, (row["posterior_difference"], *ends), "found" if row["q_value"] < 0.05 else "missed")
+            )
+        first = audit.suspicious[0][0] if audit.suspicious else None
+        verdict = "is the first suspicious token" if first == self.shortcut else f"was not found first (first: {first})"
+        measured_column = Column("Measured", "interval", unit="with 95% CI")
+        columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
+        n = len(self.strengths)
+        summary = (
+            f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals contain the true strength."
+        )
+        blocks = (Text(summary), Table("", columns, rows, first=n))
+        title = "How much of the planted truth was found"
+        return Report("demo", title, f"The planted shortcut {self.shortcut!r} {verdict}.", blocks)
+
 
 def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     """Generate n reviews, half of them positive; the same seed gives the same text."""
@@ -99,28 +128,15 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     return Reviews(pl.Series(texts, dtype=pl.String), labels, truth, SHORTCUT)
 
 
-@dataclass(frozen=True)
-class AnswerPairs:
-    """Generated pairs and the truth about them.
-
-    Attributes:
-        frame: prompt, chosen, rejected.
-        utilities: what each property adds to an answer's utility ("log length" per unit).
-    """
-
-    frame: pl.DataFrame
-    utilities: dict[str, float]
-
-
-def demo_pairs(n: int = 1000, seed: int = 0) -> AnswerPairs:
-    """Generate n pairs, four to a prompt; the same seed gives the same text."""
+def demo_pairs(n: int = 1000, seed: int = 0) -> pl.DataFrame:
+    """Generate n pairs (prompt, chosen, rejected), four to a prompt; the same seed gives the same text."""
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(n):
         first, second = _answer(rng), _answer(rng)
         wins = rng.random() < 1 / (1 + math.exp(_utility(second) - _utility(first)))
         rows.append((f"Tell me about thing {i // 4}.", *((first, second) if wins else (second, first))))
-    return AnswerPairs(pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row"), UTILITIES)
+    return pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row")
 
 
 def _answer(rng: np.random.Generator) -> str:
@@ -142,29 +158,3 @@ def _answer(rng: np.random.Generator) -> str:
 def _utility(answer: str) -> float:
     there = {"log length": math.log(len(answer)), "⟨**bold**⟩": "**" in answer, "tapestry": "Tapestry" in answer}
     return sum(UTILITIES[name] * value for name, value in there.items())
-
-
-def planted_truth(audit: Audit, reviews: Reviews) -> Report:
-    """How much of what was planted in the reviews the audit found."""
-    measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
-    known = {row["token"]: row for row in measured.iter_rows(named=True)}
-    rows: list[tuple[object, ...]] = []
-    found = inside = 0
-    for word, true in reviews.strengths.items():
-        row = known.get(word)
-        if row is None:
-            rows.append((word, true, None, "not in the data"))
-            continue
-        ends = row["posterior_low"], row["posterior_high"]
-        found += row["q_value"] < 0.05
-        inside += ends[0] <= true <= ends[1]
-        rows.append((word, true, (row["posterior_difference"], *ends), "found" if row["q_value"] < 0.05 else "missed"))
-    first = audit.suspicious[0][0] if audit.suspicious else None
-    verdict = "is the first suspicious token" if first == reviews.shortcut else f"was not found first (first: {first})"
-    measured_column = Column("Measured", "interval", unit="with 95% CI")
-    columns = (Column("Sentiment word"), Column("True", "signed"), measured_column, Column("Result"))
-    n = len(reviews.strengths)
-    summary = f"{found} of {n} sentiment words found (q < 0.05); {inside} of {n} intervals contain the true strength."
-    blocks = (Text(summary), Table("", columns, rows, first=n))
-    title = "How much of the planted truth was found"
-    return Report("demo", title, f"The planted shortcut {reviews.shortcut!r} {verdict}.", blocks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ PARTS = ("train", "test")
 
 def mask_fields(
     texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer, alike: bool = False
-) -> tuple[dict[str, pl.Series], int]:
+) -> tuple[dict[str, pl.Series], int, list[str]]:
     """`mask_texts` for the columns of one table, each with the tokens of its own field where there are several.
 
     Args:
@@ -33,7 +32,7 @@ def mask_fields(
         alike: the columns are no fields but the two sides of pairs, and every token is cut from both.
 
     Returns:
-        The texts, and how many rows were changed.
+        The texts, how many rows were changed, and warnings of what the cut leaves readable.
 
     Raises:
         InputError: no token, one that the tokenizer would never write, or one of no field.
@@ -49,13 +48,16 @@ def mask_fields(
                 raise InputError(f"{token!r} is of no field: write {', '.join(f'{name}:TOKEN' for name in texts)}")
             own[field].append(" ".join(word.removeprefix(field + ":") for word in token.split(" ")))
     masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
+    readable: list[str] = []
     for column, mine in own.items():
         if mine or not tokens:
             held = texts[column].is_not_null()
             cut, _ = mask_texts(texts[column].filter(held), mine, base)
             masked[column] = texts[column].clone().scatter(held.arg_true(), cut)
-        changed |= (masked[column] != texts[column]).fill_null(False).to_numpy()
-    return masked, int(changed.sum())
+        differ = (masked[column] != texts[column]).fill_null(False).to_numpy()
+        changed |= differ
+        readable += _remnants(masked[column].fill_null(""), np.flatnonzero(differ))
+    return masked, int(changed.sum()), readable
 
 
 def mask_texts(texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[pl.Series, int]:
@@ -217,7 +219,7 @@ class _Seam:
         self.kept.extend(between)
 
 
-def remnants(texts: pl.Series, changed: Ints) -> list[str]:
+def _remnants(texts: pl.Series, changed: Ints) -> list[str]:
     """Warnings of what a cut leaves readable: how the changed texts begin or end that others do not, the longest run of pieces
     (three at most) that half of them share; digits are 0.
 
@@ -243,58 +245,44 @@ def remnants(texts: pl.Series, changed: Ints) -> list[str]:
     return out
 
 
-@dataclass(frozen=True)
-class Decisions:
-    """What someone decided about an audit, as the page exports it in JSON.
+def read_decisions(path: Path) -> tuple[list[str], list[str], dict[str, frozenset[int]]]:
+    """What someone decided about an audit, as the page exports it: tokens to mask, tokens to keep, and part ("train" or "test") →
+    rows whose label is wrong, counted from 1 in their source.
 
-    Attributes:
-        mask, keep: tokens, in the order of the file.
-        wrong: part ("train" or "test") → rows whose label is wrong, counted from 1 in their source.
+    The file is `{"tokensieve": "decisions", "version": 1, "tokens": {token: "keep" | "mask"}, "documents": [{"part": "train" |
+    "test", "row": N, "decision": "keep" | "wrong label"}]}`.
+
+    Raises:
+        InputError: the file cannot be read, or holds something else.
     """
-
-    mask: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    wrong: dict[str, frozenset[int]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: Path) -> Decisions:
-        """Read `{"tokensieve": "decisions", "version": 1, "tokens": {token: "keep" | "mask"}, "documents": [{"part": "train" |
-        "test", "row": N, "decision": "keep" | "wrong label"}]}`.
-
-        Raises:
-            InputError: the file cannot be read, or holds something else.
-        """
-        name = f"--decisions {path.name!r}"
-        try:
-            content = parsed(read_regular(path))
-        except InputError:
-            raise
-        except OSError as problem:
-            raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
-        except (ValueError, RecursionError) as problem:
-            message = f"{name} is no JSON ({str(problem)[:100]}): export it from the audit's page again"
-            raise InputError(message) from None
-        if not isinstance(content, dict) or content.get("tokensieve") != "decisions":
-            raise InputError(f"{name} holds no decisions: export them from the audit's page")
-        if content.get("version") != 1 or isinstance(content["version"], bool):
-            raise InputError(f"{name} is of version {content.get('version')!s:.20}, this tokensieve reads 1")
-        tokens, documents = content.get("tokens", {}), content.get("documents", [])
-        if not isinstance(tokens, dict) or not isinstance(documents, list):
-            raise InputError(f"{name}: tokens must be an object and documents a list")
-        for token, decided in tokens.items():
-            if decided not in ("keep", "mask"):
-                raise InputError(f"{name}: the token {token!r:.60} is to be kept or masked, not {decided!r:.40}")
-        for i, one in enumerate(documents, 1):
-            where = f"{name}: document {i}"
-            if not isinstance(one, dict) or one.get("part") not in PARTS:
-                raise InputError(f"{where} needs a part, train or test")
-            if type(one.get("row")) is not int or one["row"] < 1:
-                raise InputError(f"{where} needs a row, a whole number from 1")
-            if one.get("decision") not in ("keep", "wrong label"):
-                raise InputError(f"{where}: the decision is keep or wrong label, not {one.get('decision')!r:.40}")
-        wrong = [(one["part"], one["row"]) for one in documents if one["decision"] == "wrong label"]
-        return cls(
-            mask=tuple(token for token, decided in tokens.items() if decided == "mask"),
-            keep=tuple(token for token, decided in tokens.items() if decided == "keep"),
-            wrong={part: frozenset(row for side, row in wrong if side == part) for part in PARTS},
-        )
+    name = f"--decisions {path.name!r}"
+    try:
+        content = parsed(read_regular(path))
+    except InputError:
+        raise
+    except OSError as problem:
+        raise InputError(f"cannot read {name}: {problem.strerror or problem}") from None
+    except (ValueError, RecursionError) as problem:
+        message = f"{name} is no JSON ({str(problem)[:100]}): export it from the audit's page again"
+        raise InputError(message) from None
+    if not isinstance(content, dict) or content.get("tokensieve") != "decisions":
+        raise InputError(f"{name} holds no decisions: export them from the audit's page")
+    if content.get("version") != 1 or isinstance(content["version"], bool):
+        raise InputError(f"{name} is of version {content.get('version')!s:.20}, this tokensieve reads 1")
+    tokens, documents = content.get("tokens", {}), content.get("documents", [])
+    if not isinstance(tokens, dict) or not isinstance(documents, list):
+        raise InputError(f"{name}: tokens must be an object and documents a list")
+    for token, decided in tokens.items():
+        if decided not in ("keep", "mask"):
+            raise InputError(f"{name}: the token {token!r:.60} is to be kept or masked, not {decided!r:.40}")
+    for i, one in enumerate(documents, 1):
+        where = f"{name}: document {i}"
+        if not isinstance(one, dict) or one.get("part") not in PARTS:
+            raise InputError(f"{where} needs a part, train or test")
+        if type(one.get("row")) is not int or one["row"] < 1:
+            raise InputError(f"{where} needs a row, a whole number from 1")
+        if one.get("decision") not in ("keep", "wrong label"):
+            raise InputError(f"{where}: the decision is keep or wrong label, not {one.get('decision')!r:.40}")
+    wrong = [(one["part"], one["row"]) for one in documents if one["decision"] == "wrong label"]
+    masked, kept = ([token for token, decided in tokens.items() if decided == one] for one in ("mask", "keep"))
+    return masked, kept, {part: frozenset(row for side, row in wrong if side == part) for part in PARTS}

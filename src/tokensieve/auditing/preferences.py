@@ -52,7 +52,7 @@ class PreferenceFacts:
         pairing = learned.train.corpus.pairs
         assert pairing is not None
         units = {part: corpus.pairs.units for part, corpus in corpora.items() if corpus.pairs is not None}
-        ratio = {part: log_ratios(corpus) for part, corpus in corpora.items()}
+        ratio = {part: cls.log_ratios(corpus) for part, corpus in corpora.items()}
         wins = win_rates(learned.train.counts, units["train"], ratio["train"])
         m = learned.f[::2, 0]
         alike = np.abs(ratio["test"]) <= np.log(ALIKE)
@@ -100,8 +100,8 @@ class PreferenceFacts:
         found = kept.sort(pl.col("pairs") * (2 * bound - 1) ** 2, "token", descending=[True, False])
         return found if rows is None else found.head(rows)
 
-
-def log_ratios(corpus: Corpus) -> Floats:
-    """Log of the preferred answer's characters over the other's, shape (n,)."""
-    logs = np.log(np.maximum(corpus.characters, 1).astype(np.float64))
-    return np.asarray(logs[::2] - logs[1::2])
+    @staticmethod
+    def log_ratios(corpus: Corpus) -> Floats:
+        """Log of the preferred answer's characters over the other's, shape (n,)."""
+        logs = np.log(np.maximum(corpus.characters, 1).astype(np.float64))
+        return np.asarray(logs[::2] - logs[1::2])

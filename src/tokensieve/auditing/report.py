@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -25,7 +25,6 @@ from tokensieve.blocks import (
     Picture,
     Report,
     Section,
-    Style,
     Table,
     Terms,
     Text,
@@ -80,7 +79,7 @@ def audit_report(audit: Audit) -> Report:
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
     lead = f"{lead}, {plural(audit.token_types, 'token type')}."
     screen: list[Block] = [Text(lead, style="lead"), Facts(tuple(facts))]
-    screen += [Text(without_shortcuts(audit))] * (audit.honest_accuracy is not None) + first
+    screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + first
     gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in f.maskable))
     if gone:
         purpose = f"Remove {plural(len(gone), 'shortcut token')}{where}, then audit again:"
@@ -88,13 +87,8 @@ def audit_report(audit: Audit) -> Report:
     else:
         next_step = "Next, read the strongest predictors of each class with someone who knows the data."
         screen.append(Text(next_step, only=PAGE))
-    passages = []
-    for one in audit.examples[:10]:
-        pieces = tuple((piece[0], piece[1]) for piece in one.pieces)
-        note = f"predicted {shown(one.predicted, 30)} with probability {percent(one.probability)}"
-        style: Style = "good" if one.label == one.predicted else "bad"
-        passages.append(Passage(pieces, shown(one.label, 30), one.row, note, style))
-    documents = Passages("", tuple(passages), short=False) if passages else Text("There are no test documents to show.")
+    none = Text("There are no test documents to show.")
+    documents = Passages("", tuple(audit.examples), short=False) if audit.examples else none
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
     predictive = Text(
         f"{count(both + ignored)} of {plural(audit.token_types, 'token type')} predict the label (q < 0.05): the model "
@@ -108,7 +102,7 @@ def audit_report(audit: Audit) -> Report:
     card, terms = () if audit.card is None else audit.card.blocks(audit.classes), Terms(tuple(TERMS.items()))
     return Report(
         "audit",
-        f"Audit of {shown(file_name(audit.name), 60)}",
+        f"Audit of {shown(audit.name, 60, path=True)}",
         _verdict(audit),
         (
             *screen,
@@ -128,20 +122,6 @@ def audit_report(audit: Audit) -> Report:
             "seconds": {name: round(s, 1) for name, s in audit.seconds.items()},
         },
     )
-
-
-def file_name(text: str) -> str:
-    """The last part of a path: where a reader keeps files is no part of a page that is shared."""
-    return PurePath(text).name if "/" in text or "\\" in text else text
-
-
-def without_shortcuts(audit: Audit) -> str:
-    """Accuracy with and without the shortcuts; nothing where there are none."""
-    if audit.honest_accuracy is None:
-        return ""
-    whole, without = audit.honest_accuracy
-    chance = "; the difference is within chance" if without.low <= whole.value <= without.high else ""
-    return f"Accuracy {percent(whole.value)} → {without} without the shortcuts{chance}."
 
 
 def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
@@ -244,7 +224,7 @@ def _verdict(audit: Audit) -> str:
     if not audit.over_budget.is_empty():
         n = audit.over_budget["token"].n_unique()
         return f"{plural(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
-    return f"No shortcut, leak or label problem found in {shown(file_name(audit.name), 60)}."
+    return f"No shortcut, leak or label problem found in {shown(audit.name, 60, path=True)}."
 
 
 def _mask_command(audit: Audit, tokens: Sequence[str]) -> str:

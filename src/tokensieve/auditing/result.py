@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +17,7 @@ from tokensieve.auditing.findings import ROWS, Finding, holders, rows_of
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
+from tokensieve.blocks import Passage
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
@@ -25,10 +25,11 @@ from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import accuracy, decide, probabilities
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.explanation import Piece, pieces
+from tokensieve.model.explanation import pieces
 from tokensieve.model.storage import model_files
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Ints
+from tokensieve.wording import percent
 
 if TYPE_CHECKING:
     from tokensieve.blocks import Report
@@ -155,6 +156,15 @@ class Audit:
         return accuracy(self.learned.f, self.learned.test.counts.labels)
 
     @property
+    def without_shortcuts(self) -> str:
+        """Accuracy with and without the shortcuts, as a sentence; nothing where there are none."""
+        if self.honest_accuracy is None:
+            return ""
+        whole, without = self.honest_accuracy
+        chance = "; the difference is within chance" if without.low <= whole.value <= without.high else ""
+        return f"Accuracy {percent(whole.value)} → {without} without the shortcuts{chance}."
+
+    @property
     def majority_accuracy(self) -> float:
         """Test accuracy of always naming the largest class of the training documents."""
         train, test = self.learned.train.counts, self.learned.test.counts
@@ -184,24 +194,20 @@ class Audit:
         return order[right], order[~right]
 
     @cached_property
-    def examples(self) -> list[Example]:
-        """Ten test documents, taken apart: of those predicted correctly three certain and two uncertain ones, and as many of the
-        others."""
-        test, f, chosen = self.learned.test, self.learned.f, list[tuple[Kind, int]]()
-        kinds = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
-        for (certain, uncertain), group in zip(kinds, self.by_certainty, strict=True):
-            chosen += [(certain, int(i)) for i in group[:3]] + [(uncertain, int(i)) for i in group[3:][::-1][:2]]
-        if not chosen:
-            return []
-        documents = [i for _, i in chosen]
-        p, predicted, out = probabilities(f[documents]), decide(f), []
-        explanations = self.model.explain(test.counts.matrix[documents])
-        for (kind, i), chances, explained in zip(chosen, p, explanations, strict=True):
-            k, row = int(predicted[i]), int(test.corpus.rows[i])
+    def examples(self) -> list[Passage]:
+        """Ten test documents, taken apart into pieces with their contributions: of those predicted correctly three certain and two
+        uncertain ones, and as many of the others."""
+        test, f = self.learned.test, self.learned.f
+        chosen = np.concatenate([np.append(group[:3], group[3:][::-1][:2]) for group in self.by_certainty]).astype(int)
+        out, predicted = list[Passage](), decide(f)
+        for i, chances in zip(chosen.tolist(), probabilities(f[chosen]), strict=True):
+            k, label = int(predicted[i]), int(test.counts.labels[i])
             output = 1 if f.shape[1] == 1 else k
-            shares = pieces(self.model.trained_, test.corpus.texts[i], output, test.counts.matrix[[i]])
-            labels = self.classes[test.counts.labels[i]], self.classes[k]
-            out.append(Example(kind, row, *labels, float(chances[k]), explained.answer, shares, explained.table))
+            cut = pieces(self.model.trained_, test.corpus.texts[i], output, test.counts.matrix[[i]])
+            note = f"predicted {shown(self.classes[k], 30)} with probability {percent(float(chances[k]))}"
+            parts = tuple((piece[0], piece[1]) for piece in cut)
+            row, name = int(test.corpus.rows[i]), shown(self.classes[label], 30)
+            out.append(Passage(parts, name, row, note, "good" if k == label else "bad"))
         return out
 
     # ---- tokens
@@ -363,37 +369,3 @@ class Audit:
         import tokensieve
 
         return tokensieve.render(self, notebook=True)
-
-
-class Kind(StrEnum):
-    """How a document was predicted, or OTHER for one that is there for the tokens in it."""
-
-    RIGHT_CERTAIN = "right and certain"
-    RIGHT_UNCERTAIN = "right and uncertain"
-    WRONG_CERTAIN = "wrong and certain"
-    WRONG_UNCERTAIN = "wrong and uncertain"
-    OTHER = ""
-
-
-@dataclass(frozen=True)
-class Example:
-    """One test document with its prediction taken apart.
-
-    Attributes:
-        kind: why it is shown.
-        row: its row in the source, from 1.
-        label, predicted: class names.
-        probability: of the predicted class.
-        answer: f_X of the second of two classes, or of the predicted class.
-        pieces: the text in order as (piece, contribution, attention, value); contributions add up to the answer.
-        tokens: token, count, attention, value, contribution.
-    """
-
-    kind: Kind
-    row: int
-    label: str
-    predicted: str
-    probability: float
-    answer: float
-    pieces: list[Piece]
-    tokens: pl.DataFrame

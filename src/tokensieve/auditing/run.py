@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
-from tokensieve.auditing.agreement import DIGITS, token_frame
+from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
 from tokensieve.auditing.checks import AuditData, run_checks
 from tokensieve.auditing.findings import plural
-from tokensieve.auditing.report import file_name
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -20,6 +20,7 @@ from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
+from tokensieve.model.attention import attention_sums
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.task.tasks import CorpusModel, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -85,7 +86,10 @@ def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Cl
             "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
         )
     tell("agreement and findings", 0.0)
-    table, shares = token_frame(importance, learned)
+    sums = attention_sums(train.counts.matrix, learned.model.scores)
+    table = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
+    which = np.array(list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64)
+    attended, uniform = ((np.bincount(which, x, len(QUADRANTS)) / np.sum(x)).tolist() for x in sums[:2])
     data = AuditData(learned, importance, table, settings, test_given)
     stable = pl.DataFrame()
     if data.environments is not None:
@@ -111,7 +115,7 @@ def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Cl
         settings=settings,
         tokens=table,
         neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
-        attention_share=shares,
+        attention_share=dict(zip(QUADRANTS, zip(attended, uniform, strict=True), strict=True)),
         findings=findings,
         baseline_accuracy=baseline,
         honest_accuracy=honest,
@@ -198,5 +202,5 @@ class LabelAudits:
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
         verdict = f"{plural(n, 'label')} of {len(self.rows):,} {'has' if n == 1 else 'have'} findings."
-        title = f"Audits of {shown(file_name(self.name), 60)}"
+        title = f"Audits of {shown(self.name, 60, path=True)}"
         return Report("audit", title, verdict, tuple(blocks), {"version": self.version})

@@ -37,7 +37,7 @@ def train_on_cluster(
     with connected(address, quiet) as client:
         with progress(quiet) as tell:
             learned = learn_on(client, source, settings, tokenizer, tell)
-        table, _ = token_table(learned.importance, learned.model.trained_, learned.attention)
+        table = token_table(learned.importance, learned.model.trained_, learned.attention)
         summary = {"name": str(source)} | learned.to_dict()
         summary |= {"seconds": {"total": time.perf_counter() - start}, "seed": settings.seed}
         summary["settings"] = settings.to_dict() | {"columns": list(learned.intake.columns)}

@@ -18,7 +18,7 @@ def _demo(
     quiet: bool = QUIET,
 ) -> None:
     """Audit reviews whose truth is known, and compare."""
-    from tokensieve.auditing.demo import demo_reviews, planted_truth
+    from tokensieve.auditing.demo import demo_reviews
     from tokensieve.report.terminal import show
 
     reviews, settings = demo_reviews(seed=seed), Settings(seed=seed, ngrams=ngrams)
@@ -26,4 +26,4 @@ def _demo(
     result = run_audit(source, settings, Splitting(), out, quiet, name="2,000 generated reviews")
     if not quiet:
         show(result.report(), out, result.seconds["total"])
-        show(planted_truth(result, reviews))
+        show(reviews.found_by(result))

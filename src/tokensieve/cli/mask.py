@@ -53,7 +53,7 @@ def _mask(
     quiet: bool = QUIET,
 ) -> None:
     """Write a copy of one source."""
-    from tokensieve.auditing.masking import Decisions, mask_fields, remnants
+    from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
     from tokensieve.text.formatting import is_formatting
@@ -61,12 +61,12 @@ def _mask(
 
     folder, name = _target(out, source)
     check_writable(folder)
-    decided = Decisions() if decisions is None else Decisions.read(decisions)
+    to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
     asked, tokenizer = list(token or []), splitting.splitter()
-    tokens, likely = [*asked, *decided.mask], list[str]()
+    tokens, likely = [*asked, *to_mask], list[str]()
     if audit is not None:
         over, likely = _exceeding(audit, must=decisions is None)
-        tokens = [*asked, *(one for one in over if one not in decided.keep), *decided.mask]
+        tokens = [*asked, *(one for one in over if one not in to_keep), *to_mask]
         model = read_model(audit)
         pairs = (pairs or pair_columns(audit)) if model.pairs else pairs
         if model.vocabulary is not None and splitting == Splitting():
@@ -79,16 +79,15 @@ def _mask(
     there = wanted and (text or pairs or set(wanted) <= set(opened.train.columns))
     columns = list(dict.fromkeys(opened.train.text_columns(one)[0] for one in (wanted if there else [None])))
     parts = {"": opened.train} if opened.test is None else {"train": opened.train, "test": opened.test}
-    rows, wrong = _rows(source, parts, decided.wrong, part)
+    rows, wrong = _rows(source, parts, mislabelled, part)
     changed, said = 0, [f"not removed: {one} is formatting, not a word of the text" for one in formatting]
     if tokens or not wrong:
         texts = {column: _texts(source, rows, column) for column in columns}
-        masked, changed = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
+        masked, changed, readable = mask_fields(texts, tokens, tokenizer, alike=bool(pairs))
         if tokens and not changed:
             said.append("no document contains any of the tokens; the data is a copy")
+        said += readable
         for column, shorter in masked.items():
-            differ = (shorter != texts[column]).fill_null(False).arg_true().to_numpy()
-            said += remnants(shorter.fill_null(""), differ)
             for row, value in zip(rows, shorter, strict=True):
                 if value is not None:
                     row[column] = value

@@ -56,9 +56,15 @@ def _train(
         tell("writing", 0.0)
         files: dict[str, Any] = dict(model_files(learned.model))
         if table:
-            from tokensieve.auditing.agreement import token_frame
+            import numpy as np
 
-            files["tokens.csv"] = csv_table(token_frame(learned.task.importance(learned.train), learned)[0])
+            from tokensieve.auditing.agreement import token_table
+            from tokensieve.model.attention import attention_sums
+
+            importance, model = learned.task.importance(learned.train), learned.model
+            sums = attention_sums(learned.train.counts.matrix, model.scores)[2]
+            attended = sums / np.maximum(importance.documents, 1)
+            files["tokens.csv"] = csv_table(token_table(importance, model, attended))
         clock.lap("report")
         summary = learned.to_dict()
         summary["settings"] |= splitting.given(settings)

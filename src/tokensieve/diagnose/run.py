@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import polars.selectors
 
-from tokensieve.auditing.agreement import DIGITS, QUADRANTS, quadrants
+from tokensieve.auditing.agreement import DIGITS, QUADRANTS, Quadrant
 from tokensieve.checkpoint import fingerprint
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.effects.confirming import Trials
@@ -430,7 +430,7 @@ def _table(
     if "attention" in means:
         columns["attention"] = columns.pop("attention")
         columns |= {name: column(x) for name, x in layers.items()}
-        which = quadrants(found, np.nan_to_num(means["attention"]))
+        which = Quadrant.places(found, np.nan_to_num(means["attention"]))
         columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(which, len(found.classes)))
     columns |= {name: column(values) for name, values in use.items() if name not in ("inputs", "mean", "use_error")}
     table = found.to_frame().with_columns(**columns)

@@ -36,7 +36,6 @@ def dataset_card(audit: Audit) -> str:
     Returns:
         Markdown, from a heading of level two on. Names, labels and tokens are escaped and stay on one line.
     """
-    from tokensieve.auditing.report import file_name, without_shortcuts
 
     train, test = count(audit.documents["train"]), count(audit.documents["test"])
     low, high = percent(audit.accuracy.low), percent(audit.accuracy.high)
@@ -60,14 +59,15 @@ def dataset_card(audit: Audit) -> str:
         for row in audit.top(label, 8).iter_rows(named=True)
     ]
     more = f"and {len(audit.classes) - 12} more classes" if len(audit.classes) > 12 else ""
+    source = shown(audit.name, 300, path=True)
     inside: list[Block] = [
         Text(
-            f"Audited with tokensieve {audit.version}: {file_name(audit.name)}, {train} training and {test} test documents, "
+            f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test documents, "
             f"{len(audit.classes)} classes, {count(audit.token_types)} token types. A model that sees tokens without their order "
             f"predicts {percent(audit.test_accuracy)} of the test documents correctly (95% CI {low} to {high}); always naming the "
             f"largest class, {percent(audit.majority_accuracy)}."
         ),
-        Text(without_shortcuts(audit)),
+        Text(audit.without_shortcuts),
         Section("Findings", tuple(found or [Text("No shortcut, leak or label problem was found.")])),
         Section("Strongest predictors of each class", (Table("", columns, rows, more, first=len(rows)),)),
     ]

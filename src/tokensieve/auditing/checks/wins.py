@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Findings, Preferences, Share
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted, rows_of
-from tokensieve.auditing.preferences import ALIKE, log_ratios
+from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
 from tokensieve.evidence.pairs import differences
 from tokensieve.text.counts import Counts
@@ -38,7 +38,7 @@ class AnswerLength(Check):
 
     def find(self, data: AuditData) -> Findings:
         assert data.preferences is not None
-        found, ratio = data.preferences, log_ratios(data.train.corpus)
+        found, ratio = data.preferences, data.preferences.log_ratios(data.train.corpus)
         share = found.longer["train"]
         if share.low <= self.lean and share.high >= 1 - self.lean:
             return

@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
 from tokensieve.auditing.findings import Excerpt, holders
-from tokensieve.auditing.result import Audit, Kind
+from tokensieve.auditing.result import Audit
 from tokensieve.report.pictures.audit import (
     BLUE,
     CATEGORIES,
@@ -111,8 +111,8 @@ def _sample(audit: Audit) -> list[Json]:
     test, model, vocabulary = audit.learned.test, audit.model, audit.model.vocabulary_
     m, size = test.counts.matrix, test.corpus.characters
     fits = (size <= 6_000) & (np.diff(m.indptr) > 0)
-    kinds: dict[int, Kind] = {}
-    named = (Kind.RIGHT_CERTAIN, Kind.RIGHT_UNCERTAIN), (Kind.WRONG_CERTAIN, Kind.WRONG_UNCERTAIN)
+    kinds: dict[int, str] = {}
+    named = ("right and certain", "right and uncertain"), ("wrong and certain", "wrong and uncertain")
     for (certain, uncertain), group in zip(named, audit.by_certainty, strict=True):
         fitting = group[fits[group]].tolist()
         kinds |= dict.fromkeys(fitting[8:][::-1][:8], uncertain) | dict.fromkeys(fitting[:8], certain)
@@ -128,7 +128,7 @@ def _sample(audit: Audit) -> list[Json]:
         one: Json = {
             "row": int(test.corpus.rows[i]),
             "label": int(test.counts.labels[i]),
-            "kind": kinds.get(i, Kind.OTHER),
+            "kind": kinds.get(i, ""),
         }
         one |= {"text": texts[k], "total": float(total), "answer": audit.learned.f[i].tolist()}
         documents.append(one)
