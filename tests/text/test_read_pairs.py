@@ -134,7 +134,7 @@ def test_units_are_drawn_whole_and_never_all(units: list[int], share: float, see
 @pytest.fixture(scope="module")
 def layouts() -> dict[str, tuple[pl.DataFrame, dict[str, object]]]:
     """The same 800 pairs as people keep them, and the options that read them."""
-    pairs, rng = demo_pairs(800).frame, np.random.default_rng(0)
+    pairs, rng = demo_pairs(800), np.random.default_rng(0)
     chosen, rejected = pairs["chosen"].to_list(), pairs["rejected"].to_list()
     first = rng.permutation(np.arange(800) % 2 == 0)  # the preferred answer comes first in half of the pairs
     sides = [(a, b) if one else (b, a) for a, b, one in zip(chosen, rejected, first, strict=True)]
