@@ -21,6 +21,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.escape import named, shown
 from tokensieve.report.html import SCRIPTS, page
 from tokensieve.report.live import FOLDER
+from tokensieve.report.terminal import show
 
 HOSTILE = [
     *("<script>alert(1)</script>", "</style><b>bold</b>", "</title></head>", "{{7*7}}", "{% raw %}"),
@@ -244,3 +245,15 @@ def test_page_stays_under_five_megabytes(types: int, classes: int, seconds: floa
     html = render(audit)
     assert time.process_time() - start < seconds
     assert len(html.encode()) < 5_000_000
+
+
+def test_the_first_finding_names_its_tokens_in_the_terminal(
+    plain_page: tuple[Audit, Page], capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = replace(plain_page[0].findings[0], details=("9 of 10 training documents containing it are bad",))
+    show(changed(plain_page[0], findings=(finding,)).report())
+    assert "“token0”, “token1” and “token2”: 9 of 10" in " ".join(capsys.readouterr().out.split())
+
+
+def test_settings_leave_out_what_was_not_given(plain_page: tuple[Audit, Page]) -> None:
+    assert ">None<" not in without_pictures(plain_page[0])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.findings import Finding, plural
+from tokensieve.auditing.findings import Finding, plural, quoted
 from tokensieve.auditing.preferences import ALIKE, PreferenceFacts
 from tokensieve.blocks import (
     Block,
@@ -277,6 +277,9 @@ def _card(audit: Audit, finding: Finding, i: int) -> Section:
     if i == 0 and lines:
         head = lines.pop(0)
     blocks: list[Block] = [Text(_sentence(head))]
+    if head != finding.headline and finding.tokens:  # the page names them below
+        named = Text(f"{quoted(finding.tokens, 3)}: {head}.", only=("terminal",))
+        blocks = [Text(_sentence(head), only=PAGE), named]
     if finding.tokens:
         blocks.append(Tokens("", finding.tokens[:12], max(0, len(finding.tokens) - 12), only=PAGE))
     blocks += [Text(_sentence(line), style="note", only=PAGE) for line in lines]

@@ -127,7 +127,7 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
         "fact_tables": [
             (
                 name.capitalize(),
-                [(shown(key.replace("_", " ")), _setting(one)) for key, one in value.items() if one != []],
+                [(shown(key.replace("_", " ")), _setting(one)) for key, one in value.items() if one not in (None, [])],
             )
             for name, value in about.items()
             if isinstance(value, Mapping)
