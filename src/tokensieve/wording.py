@@ -46,9 +46,9 @@ def percent(x: float | None, digits: int = 1) -> str:
     return f"{text}%"
 
 
-def count(x: float) -> str:
-    """12211 → 12,211."""
-    return f"{x:,.0f}"
+def count(x: float, one: str = "", many: str = "") -> str:
+    """12211 → 12,211; with a noun, 1 token and 1,200 tokens."""
+    return f"{x:,.0f}" + (f" {one if x == 1 else many or one + 's'}" if one else "")
 
 
 def chance(x: float | None) -> str:

@@ -29,7 +29,7 @@ from scipy.stats import false_discovery_control, norm
 
 from tokensieve import __version__
 from tokensieve.auditing.checks import registry
-from tokensieve.auditing.findings import Finding, plural, quoted
+from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.limits import Limit, parse_limits
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import CompareSettings
@@ -418,7 +418,7 @@ def _report(found: AuditComparison) -> Report:
         blocks.append(Picture("compare", "audit-slopes", data, "The largest changes", caption, description, wide=True))
     if kept:
         verb = "predicts" if len(kept) == 1 else "predict"
-        text = f"{plural(len(kept), 'token')} {verb} the label in both audits alike, such as {quoted(tuple(kept), 6)}."
+        text = f"{count(len(kept), 'token')} {verb} the label in both audits alike, such as {quoted(tuple(kept), 6)}."
         blocks.append(Text(text, only=("html", "markdown")))
     blocks.append(Text("Next, open the report of each audit to see the documents behind a change.", only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
@@ -442,7 +442,7 @@ def _verdict(found: AuditComparison) -> str:
     if d.low <= 0 <= d.high:
         accuracy = f"Accuracy {before} → {after}; the difference is within chance."
     parts = [
-        f"{plural(size, 'predictive token')} {one if size == 1 else many}"
+        f"{count(size, 'predictive token')} {one if size == 1 else many}"
         for size, one, many in (
             (n["vanished"], "is gone", "are gone"),
             (n["appeared"], "is new", "are new"),

@@ -11,7 +11,6 @@ import polars as pl
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
 
@@ -138,19 +137,6 @@ class Finding:
         return entry | {"examples": [asdict(one) for one in self.examples]}
 
 
-def rows_of(documents: Ints, corpus: Corpus, part: str = "train", token: str = "") -> pl.DataFrame:
-    """Documents of a corpus as rows of their source: token (why they are listed, or ""), part ("train" or "test"), row, label."""
-    labels = pl.Series(list(map(str, corpus.classes)), dtype=pl.String).gather(corpus.labels[documents])
-    frame = pl.DataFrame({"row": corpus.rows[documents], "label": labels})
-    return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")
-
-
-def holders(counts: Counts, types: Ints) -> list[Ints]:
-    """For each type the documents that contain it."""
-    columns = counts.matrix[:, types].tocsc()
-    return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
-
-
 def form_clause(token: str) -> str:
     """What documents with a feature of formatting do: ⟨ends "!"⟩ → end in "!"."""
     field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
@@ -206,8 +192,3 @@ def quoted(tokens: Sequence[str], most: int = 5) -> str:
     if len(tokens) > most:
         return f"{', '.join(names)} and {len(tokens) - most} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def plural(n: int, one: str, many: str = "") -> str:
-    """1 token, 2 tokens, 1,200 tokens."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
-from tokensieve.auditing.findings import Finding, plural, quoted
+from tokensieve.auditing.findings import Finding, quoted
 from tokensieve.auditing.preferences import ALIKE, PreferenceFacts
 from tokensieve.blocks import (
     Block,
@@ -77,12 +77,12 @@ def audit_report(audit: Audit) -> Report:
     interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
     facts = [(figures[0], percent(audit.accuracy.value), interval)]
     facts += [(name, percent(value), "") for name, value in [*values, *figures[1]]]
-    lead = f"{lead}, {plural(audit.token_types, 'token type')}."
+    lead = f"{lead}, {count(audit.token_types, 'token type')}."
     screen: list[Block] = [Text(lead, style="lead"), Facts(tuple(facts))]
     screen += [Text(audit.without_shortcuts)] * (audit.honest_accuracy is not None) + first
     gone = list(dict.fromkeys(token for f in audit.findings if f.kind == "shortcut" for token in f.maskable))
     if gone:
-        purpose = f"Remove {plural(len(gone), 'shortcut token')}{where}, then audit again:"
+        purpose = f"Remove {count(len(gone), 'shortcut token')}{where}, then audit again:"
         screen.append(Command(_mask_command(audit, gone), purpose))
     else:
         next_step = "Next, read the strongest predictors of each class with someone who knows the data."
@@ -91,7 +91,7 @@ def audit_report(audit: Audit) -> Report:
     documents = Passages("", tuple(audit.examples), short=False) if audit.examples else none
     both, ignored = audit.quadrants[Quadrant.BOTH], audit.quadrants[Quadrant.DATA]
     predictive = Text(
-        f"{count(both + ignored)} of {plural(audit.token_types, 'token type')} predict the label (q < 0.05): the model "
+        f"{count(both + ignored)} of {count(audit.token_types, 'token type')} predict the label (q < 0.05): the model "
         f"attends to {count(both)} of them and ignores {count(ignored)}."
     )
     instead = (
@@ -150,7 +150,7 @@ def exceeded_report(audit: Audit, source: str, out: Path) -> Report:
             Command(command, "Copy the data without these tokens:"),
         ]
     tokens, kinds = over["token"].n_unique(), len(audit.exceeded)
-    what = [plural(tokens, "token")] * bool(tokens) + [f"{plural(kinds, 'kind')} of findings"] * bool(kinds)
+    what = [count(tokens, "token")] * bool(tokens) + [f"{count(kinds, 'kind')} of findings"] * bool(kinds)
     verdict = f"{' and '.join(what)} exceed{'s' * (tokens + kinds == 1)} the limit {audit.settings.budget}."
     return Report("audit", "--fail-on", verdict, tuple(blocks))
 
@@ -162,7 +162,7 @@ def _of_labels(audit: Audit) -> OfTask:
     """What the report of labels has of its own: what was read, the name of its accuracy and other accuracies, a picture for the
     first screen, what is rewarded (nothing), warnings, and where a mask applies."""
     n = audit.documents
-    train, test = plural(n["train"], "training document"), plural(n["test"], "test document")
+    train, test = count(n["train"], "training document"), count(n["test"], "test document")
     first = audit.findings[0] if audit.findings else None
     screen: list[Block] = []
     if first is not None and first.tokens:
@@ -187,7 +187,7 @@ def _of_pairs(audit: Audit, facts: PreferenceFacts) -> OfTask:
     """The same of preference pairs, with the tokens that win and lose at equal length."""
     by = facts.by and shown(facts.by, 40)
     groups = f" of {count(facts.units['train'])} and {count(facts.units['test'])} groups ({by})" if by else ""
-    lead = f"{count(facts.pairs['train'])} training and {plural(facts.pairs['test'], 'test pair')}{groups}"
+    lead = f"{count(facts.pairs['train'])} training and {count(facts.pairs['test'], 'test pair')}{groups}"
     like, longer = facts.like_length
     sentence = (
         f"In the {count(like.of)} test pairs whose lengths are within {round(100 * (ALIKE - 1))}% of each other, the model "
@@ -223,7 +223,7 @@ def _verdict(audit: Audit) -> str:
         return f"{audit.findings[0].headline}."
     if not audit.over_budget.is_empty():
         n = audit.over_budget["token"].n_unique()
-        return f"{plural(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
+        return f"{count(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
     return f"No shortcut, leak or label problem found in {shown(audit.name, 60, path=True)}."
 
 
@@ -259,7 +259,7 @@ def _findings(audit: Audit) -> Section:
     blocks += [_card(audit, finding, i) for i, finding in enumerate(found[:ON_PAGE])]
     in_terminal: tuple[Medium, ...] = ("terminal",)
     for more, only in ((len(found) - IN_TERMINAL, in_terminal), (len(found) - ON_PAGE, PAGE)):
-        text = f"{plural(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
+        text = f"{count(more, 'more finding')} {'is' if more == 1 else 'are'} in findings.json."
         blocks += [Text(text, style="note", only=only)] * (more > 0)
     text = (
         "None of the checks found anything to act on. That does not prove that there is nothing: read the strongest predictors "
@@ -313,7 +313,7 @@ def _predictors(audit: Audit) -> Section:
             blocks.append(Tokens(shown(label, 40), tokens, only=PAGE if i >= CLASSES else ("terminal", *PAGE)))
     more = len(audit.classes) - CLASSES * 5
     if more > 0:
-        blocks.append(Text(f"{plural(more, 'more class', 'more classes')} in tokens.csv.", style="note", only=PAGE))
+        blocks.append(Text(f"{count(more, 'more class', 'more classes')} in tokens.csv.", style="note", only=PAGE))
     note = "Most of these are what the labels are about. They show what predicts each class and need not be removed."
     if blocks:
         blocks.insert(0, Text(note, style="note", only=PAGE))

@@ -13,7 +13,7 @@ import polars as pl
 from scipy.stats import entropy
 
 from tokensieve.auditing.agreement import FLOOR, Quadrant
-from tokensieve.auditing.findings import ROWS, Finding, holders, rows_of
+from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -273,9 +273,9 @@ class Audit:
         tokens, found = self.over_budget["token"].unique(maintain_order=True), [pl.DataFrame(schema=ROWS)]
         for name, part in (("train", self.learned.train), ("test", self.learned.test)) if len(tokens) else ():
             place = {str(token): s for s, token in enumerate(part.counts.tokens)}
-            held = holders(part.counts, np.array([place[token] for token in tokens], dtype=np.int64))
+            held = part.counts.holders(np.array([place[token] for token in tokens], dtype=np.int64))
             which = np.repeat(np.arange(len(held)), list(map(len, held)))
-            rows = rows_of(np.concatenate(held), part.corpus, name)
+            rows = part.corpus.rows_of(np.concatenate(held), name)
             rows = rows.with_columns(token=tokens.gather(which), place=pl.Series(which))
             found.append(rows.sort("place", "row").drop("place"))
         return pl.concat(found)

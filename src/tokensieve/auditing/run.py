@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import DIGITS, QUADRANTS, token_table
-from tokensieve.auditing.checks import AuditData, run_checks
-from tokensieve.auditing.findings import plural
+from tokensieve.auditing.checks import AuditData, registry
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.score import ModelCard
 from tokensieve.auditing.settings import Settings
@@ -28,6 +27,7 @@ from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.wording import count
 
 
 def audit(
@@ -97,7 +97,7 @@ def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Cl
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
-    findings = run_checks(data)
+    findings = data.findings(registry())
     clock.lap("findings")
     tell("learning curve", 0.0)
     honest, curve = None, pl.DataFrame()
@@ -201,6 +201,6 @@ class LabelAudits:
             text = f"Not audited, because too few documents have them or lack them: {names}."
             blocks.append(Text(text, style="warning"))
         n = sum(row["findings"] > 0 for row in self.rows)
-        verdict = f"{plural(n, 'label')} of {len(self.rows):,} {'has' if n == 1 else 'have'} findings."
+        verdict = f"{count(n, 'label')} of {len(self.rows):,} {'has' if n == 1 else 'have'} findings."
         title = f"Audits of {shown(self.name, 60, path=True)}"
         return Report("audit", title, verdict, tuple(blocks), {"version": self.version})

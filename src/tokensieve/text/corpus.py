@@ -178,6 +178,12 @@ class Corpus:
         """n texts, without nulls."""
         return self.frame["text"] if self.stored is None else self.stored
 
+    def rows_of(self, documents: Ints, part: str = "train", token: str = "") -> pl.DataFrame:
+        """Documents as rows of their source: token (why they are listed, or ""), part ("train" or "test"), row, label."""
+        labels = pl.Series(list(map(str, self.classes)), dtype=pl.String).gather(self.labels[documents])
+        frame = pl.DataFrame({"row": self.rows[documents], "label": labels})
+        return frame.select(token=pl.lit(token), part=pl.lit(part), row=pl.col("row").cast(pl.Int64), label="label")
+
     @property
     def characters(self) -> Ints:
         """Length of each text without the values of other columns, shape (n,)."""

@@ -173,6 +173,11 @@ class Counts:
         for rows in self.row_blocks(self.matrix):
             yield self if rows == slice(0, self.n_documents) else self.rows(rows)
 
+    def holders(self, types: Ints) -> list[Ints]:
+        """For each type the documents that contain it."""
+        columns = sp.csc_array(self.matrix[:, types])
+        return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
+
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""
         weights = None if self.weights is None else self.weights[which]

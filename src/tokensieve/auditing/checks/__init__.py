@@ -38,23 +38,3 @@ OWN += (Unstable, Drift, Imbalance, Empty)
 def registry() -> tuple[Check, ...]:
     """All checks: ours, then those of other packages."""
     return tuple(check() for check in (*OWN, *(entry.load() for entry in entry_points(group="tokensieve.checks"))))
-
-
-def run_checks(data: AuditData) -> tuple[Finding, ...]:
-    """The findings of every check that applies, most serious first."""
-    known = [check for check in registry() if check.name not in data.task.left_out]
-    apply = [check for check in known if isinstance(data.task, check.tasks)]
-    found = [one for check in apply if data.settings.thorough or not check.thorough for one in check.find(data)]
-    reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
-    weaker = ("association", "shift")  # of the same token these say less than a shortcut
-    found = [f for f in found if f.kind not in weaker or not set(f.tokens[:1]) & reported]
-    return tuple(sorted(found, key=lambda finding: -finding.severity))
-
-
-def glossary() -> str:
-    """The entry of each check, in Markdown."""
-    entries = []
-    for check in registry():
-        tasks = "" if len(check.tasks) > 1 else f", of {check.tasks[0].__name__.lower()}"
-        entries.append(f"**{check.title}**{tasks}, `{check.name}`\n: {check.about} {check.action}\n")
-    return "\n".join(entries)

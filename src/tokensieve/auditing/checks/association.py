@@ -6,7 +6,7 @@ import numpy as np
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
 from tokensieve.auditing.checks.shortcut import Sign
-from tokensieve.auditing.findings import Excerpt, holders, quoted
+from tokensieve.auditing.findings import Excerpt, quoted
 from tokensieve.escape import shown
 from tokensieve.wording import count, percent
 
@@ -39,7 +39,7 @@ class Association(Check):
         types, classes = np.nonzero(fits & (found.effect[:words] > 0))
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
         kept = []
-        for i, held in zip(order.tolist(), holders(train, types[order]), strict=True):
+        for i, held in zip(order.tolist(), train.holders(types[order]), strict=True):
             token = str(train.tokens[types[i]])
             if {Sign.MARKUP, Sign.BOILERPLATE} & set(Sign.of(token, held, data.train.corpus, data.tokenizer)):
                 kept.append((token, int(types[i]), int(classes[i]), held))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.findings import Excerpt, Finding, rows_of
+from tokensieve.auditing.findings import Excerpt, Finding
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
@@ -99,7 +99,7 @@ class AuditData:
         stands = np.isin(issues[0], self.task.items(train.counts.n_documents))  # one document for each pair
         documents, looks, margin = issues[0][stands], issues[1][stands], issues[2][stands]
         listed, others = documents[:1000], looks[:1000]
-        table = rows_of(listed, train.corpus).select(
+        table = train.corpus.rows_of(listed).select(
             "row",
             "label",
             looks_like=pl.Series(list(map(str, train.corpus.classes)), dtype=pl.String).gather(others),
@@ -139,6 +139,16 @@ class AuditData:
         """What wins and loses, of preference pairs; None for labels."""
         return PreferenceFacts.of(self.learned) if isinstance(self.task, Preferences) else None
 
+    def findings(self, checks: Iterable[Check]) -> tuple[Finding, ...]:
+        """The findings of every check that applies, most serious first."""
+        known = [check for check in checks if check.name not in self.task.left_out]
+        apply = [check for check in known if isinstance(self.task, check.tasks)]
+        found = [one for check in apply if self.settings.thorough or not check.thorough for one in check.find(self)]
+        reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
+        weaker = ("association", "shift")  # of the same token these say less than a shortcut
+        found = [f for f in found if f.kind not in weaker or not set(f.tokens[:1]) & reported]
+        return tuple(sorted(found, key=lambda finding: -finding.severity))
+
     def start_of(self, document: int, part: str = "train", looks_like: str = "", most: int = 140) -> Excerpt:
         """The first `most` characters of a document, as an example of a finding."""
         corpus = (self.train if part == "train" else self.test).corpus
@@ -166,6 +176,12 @@ class Check(ABC):
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels, Preferences)
     thorough: ClassVar[bool] = False
 
+    @property
+    def entry(self) -> str:
+        """Its entry of the glossary, in Markdown."""
+        tasks = "" if len(self.tasks) > 1 else f", of {self.tasks[0].__name__.lower()}"
+        return f"**{self.title}**{tasks}, `{self.name}`\n: {self.about} {self.action}\n"
+
     @abstractmethod
     def find(self, data: AuditData) -> Findings:
         """Its findings; none where all is well."""
@@ -190,7 +206,7 @@ class Check(ABC):
             more: other fields of `Finding`; `rows`, `examples`, `title` and `action` have defaults.
         """
         held = np.asarray(documents, dtype=np.int64)
-        more.setdefault("rows", rows_of(held, data.train.corpus))
+        more.setdefault("rows", data.train.corpus.rows_of(held))
         more.setdefault("examples", tuple(data.start_of(int(i)) for i in held[:EXAMPLES]))
         more.setdefault("title", self.title)
         more.setdefault("action", self.action)

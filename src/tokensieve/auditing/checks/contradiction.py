@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
-from tokensieve.auditing.findings import plural, rows_of
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Contradiction(Check):
@@ -32,10 +31,10 @@ class Contradiction(Check):
         yield self.finding(
             data,
             share.value,
-            f"{plural(len(i), 'document')} ({percent(share.value)}) have the same text as one with another label",
+            f"{count(len(i), 'document')} ({percent(share.value)}) have the same text as one with another label",
             evidence={"documents": share},
             total=len(i),
-            rows=pl.concat([rows_of(i[i < n], train), rows_of(i[i >= n] - n, test, "test")]),
+            rows=pl.concat([train.rows_of(i[i < n]), test.rows_of(i[i >= n] - n, "test")]),
             examples=tuple(data.start_of(k) if k < n else data.start_of(k - n, "test") for k in i[:4].tolist()),
             details=(f"{share.counted} documents",),
         )
@@ -63,7 +62,7 @@ class OpposedPairs(Check):
         yield self.finding(
             data,
             share.value,
-            f"{plural(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
+            f"{count(len(turned), 'pair')} ({percent(share.value)}) also occur with the other answer preferred",
             2 * turned.astype(np.int64),
             evidence={"pairs": share},
             details=(f"{share.counted} pairs",),

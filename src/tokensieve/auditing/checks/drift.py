@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
-from tokensieve.auditing.findings import holders, quoted
+from tokensieve.auditing.findings import quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.importance import merged
 from tokensieve.evidence.intervals import LEVEL
@@ -41,7 +41,7 @@ class Drift(Check):
             return
         first = str(table["token"][0])
         at = int(np.flatnonzero(whole[0].tokens == first)[0])
-        held = [holders(c, np.array([at]))[0] for c in whole]
+        held = [c.holders(np.array([at]))[0] for c in whole]
         before, after = (
             Share.over(np.isin(np.arange(c.n_documents), rows), of)
             for c, rows, of in zip(whole, held, groups, strict=True)

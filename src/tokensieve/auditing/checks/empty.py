@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.findings import plural, rows_of
 from tokensieve.text.counts import first_types
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Empty(Check):
@@ -33,10 +32,10 @@ class Empty(Check):
         yield self.finding(
             data,
             0.5 * share.value,
-            f"{plural(n, 'document')} ({percent(share.value)}) contain{'s' * (n == 1)} no word that the model knows",
+            f"{count(n, 'document')} ({percent(share.value)}) contain{'s' * (n == 1)} no word that the model knows",
             evidence={"documents": share},
             total=n,
-            rows=pl.concat([rows_of(wordless[name], part.corpus, name) for name, part in parts.items()]),
+            rows=pl.concat([part.corpus.rows_of(wordless[name], name) for name, part in parts.items()]),
             examples=tuple(starts[:EXAMPLES]),
             details=(f"{share.counted} documents",),
         )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.findings import plural
 from tokensieve.escape import shown
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Imbalance(Check):
@@ -29,7 +28,7 @@ class Imbalance(Check):
         if not tiny and sizes.max() < self.unequal * sizes[least]:
             return
         share, label = Share.count(int(sizes[least]), int(sizes.sum())), train.classes[least]
-        size = plural(int(sizes[least]), "training document")
+        size = count(int(sizes[least]), "training document")
         yield self.finding(
             data,
             0.02 if tiny else 0.01,

@@ -17,10 +17,9 @@ from typing import ClassVar
 import numpy as np
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Preferences, Share
-from tokensieve.auditing.findings import plural
 from tokensieve.task.tasks import Task
 from tokensieve.text.counts import Floats, Ints
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class LabelIssues(Check):
@@ -55,7 +54,7 @@ class LabelIssues(Check):
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{plural(len(documents), f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
+            f"{count(len(documents), f'training {self.noun}')} ({percent(share.value)}) {self.problem}",
             documents,
             evidence={f"{self.noun}s": share},
             details=(self.reason,),

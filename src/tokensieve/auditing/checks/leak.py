@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Preferences, Share
-from tokensieve.auditing.findings import plural, rows_of
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Leak(Check):
@@ -40,10 +39,10 @@ class Leak(Check):
         yield self.finding(
             data,
             share.value,
-            f"{plural(len(rows), 'test document')} ({percent(share.value)}) {verb} training documents",
+            f"{count(len(rows), 'test document')} ({percent(share.value)}) {verb} training documents",
             evidence={"test": share, "identical": identical},
             total=len(rows),
-            rows=pl.concat([rows_of(rows, test, "test"), rows_of(np.flatnonzero(twin), train)]),
+            rows=pl.concat([test.rows_of(rows, "test"), train.rows_of(np.flatnonzero(twin))]),
             examples=tuple(data.start_of(int(i), "test") for i in rows[:EXAMPLES]),
             details=(details,) if identical.found < len(rows) else ("all of them word for word",),
         )
@@ -67,7 +66,7 @@ class PairLeak(Check):
         yield self.finding(
             data,
             share.value,
-            f"{plural(shared, 'test pair')} ({percent(share.value)}) share{'s' * (shared == 1)} the prompt, or both answers, "
+            f"{count(shared, 'test pair')} ({percent(share.value)}) share{'s' * (shared == 1)} the prompt, or both answers, "
             "with training pairs",
             evidence={"pairs": share, "identical": identical},
             total=shared,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.findings import plural
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Repeated(Check):
@@ -36,7 +35,7 @@ class Repeated(Check):
         yield self.finding(
             data,
             self.weight * share.value,
-            f"{plural(len(again), 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one",
+            f"{count(len(again), 'training document')} ({percent(share.value)}) repeat or nearly repeat an earlier one",
             again,
             evidence={"documents": share},
             examples=tuple(data.start_of(i) for i in both[:EXAMPLES]),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Labels, Share
-from tokensieve.auditing.findings import form_clause, holders, plural
+from tokensieve.auditing.findings import form_clause
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 
 class Shift(Check):
@@ -44,11 +44,11 @@ class Shift(Check):
         difference, _, s, k = rows[0]
         label = train.classes[k]
         inside_share = Share.count(int(found.class_documents[s][k]), int(sizes[k]))
-        held = holders(train, np.array([s]))[0]
+        held = train.holders(np.array([s]))[0]
         held = held[train.labels[held] == k]
         tokens = tuple(dict.fromkeys(str(train.tokens[row[2]]) for row in rows))
         more = len(tokens) - 1
-        others = f"; {plural(more, 'other feature')} also differ{'s' * (more == 1)}" if more else ""
+        others = f"; {count(more, 'other feature')} also differ{'s' * (more == 1)}" if more else ""
         yield self.finding(
             data,
             self.weight * difference,

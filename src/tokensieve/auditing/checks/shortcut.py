@@ -32,7 +32,7 @@ from scipy.special import rel_entr
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Labels, Share
-from tokensieve.auditing.findings import Excerpt, form_clause, holders, plural, quoted
+from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
 from tokensieve.evidence.importance import token_importance
@@ -43,7 +43,7 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.wording import percent
+from tokensieve.wording import count, percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
@@ -278,7 +278,7 @@ class Shortcut(Check):
             ]
             out += [
                 _Candidate(rows["token"][s], start + s, k, float(way[s]), held)
-                for s, held in zip(chosen.tolist(), holders(train, start + chosen), strict=True)
+                for s, held in zip(chosen.tolist(), train.holders(start + chosen), strict=True)
             ]
         return out
 
@@ -427,7 +427,7 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     base = f" ({percent(e['base'].value, 0)} overall)" if "base" in e else ""
     rate = f"{right} of those are {f'of class {shown(label, 40)}{base}' if label else 'predicted correctly by them'}"
     if len(tokens) > 3:
-        some = f"one of {plural(len(tokens), 'token')} such as {quoted(tokens[:2])}"
+        some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"
     if is_formatting(tokens[0]):
         return f"{share} of documents {form_clause(tokens[0])}; {rate}"

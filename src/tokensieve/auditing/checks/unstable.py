@@ -6,7 +6,7 @@ import numpy as np
 
 from tokensieve.auditing.agreement import FLOOR
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
-from tokensieve.auditing.findings import holders, quoted, rows_of
+from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.wording import count, percent
@@ -45,7 +45,7 @@ class Unstable(Check):
         order = np.lexsort((-most, types, -found.q_statistic[types, classes].round(6)))
         tokens = tuple(dict.fromkeys(str(overall.tokens[s]) for s in types[order]))[: self.listed]
         first, k = int(types[order[0]]), int(classes[order[0]])
-        held = holders(train.counts, np.array([first]))[0]
+        held = train.counts.holders(np.array([first]))[0]
         evidence = {}
         inside = train.counts.labels == k
         usable = [name for name, x in zip(found.names, found.within, strict=True) if x is not None]
@@ -68,7 +68,7 @@ class Unstable(Check):
             label=label,
             tokens=tokens,
             evidence={"documents": whole} | evidence,
-            rows=rows_of(held, train.corpus, token=tokens[0]),
+            rows=train.corpus.rows_of(held, token=tokens[0]),
             examples=(),
             details=(f"{whole.counted} {noun} contain {quoted(tokens[:1])}",),
         )

@@ -12,7 +12,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding, Findings, Preferences, Share
-from tokensieve.auditing.findings import Excerpt, form_clause, quoted, rows_of
+from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
 from tokensieve.evidence.pairs import differences
@@ -161,7 +161,7 @@ class Wins(Check):
             tokens=tuple(tokens),
             signs=() if words else ("formatting",),
             evidence=evidence,
-            rows=rows_of(documents, train.corpus, token=shown(tokens[0], 40)),
+            rows=train.corpus.rows_of(documents, token=shown(tokens[0], 40)),
             examples=tuple(Excerpt.of(train.corpus, int(i), words, data.tokenizer) for i in chosen) if words else (),
             details=tuple(details),
             action=f"{self.action.removesuffix('.')}{', or mask it in both answers and audit again' * bool(words)}.",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from tokensieve.auditing.agreement import QUADRANTS, Quadrant
-from tokensieve.auditing.findings import Excerpt, holders
+from tokensieve.auditing.findings import Excerpt
 from tokensieve.auditing.result import Audit
 from tokensieve.report.pictures.audit import (
     BLUE,
@@ -181,7 +181,7 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     best = np.argmax(effects[:, types], axis=0).tolist()
     chosen_of = [
         _of_both_sides(rng.permutation(documents), counts.labels, label)
-        for documents, label in zip(holders(counts, types), best, strict=True)
+        for documents, label in zip(counts.holders(types), best, strict=True)
     ]
     every = np.unique(np.concatenate([np.empty(0), *chosen_of])).astype(np.int64)
     texts = dict(zip(every.tolist(), corpus.texts.gather(every), strict=True))  # at once: they may lie on a cluster
@@ -385,7 +385,7 @@ def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[in
         order = np.argsort(-best, kind="stable")
         rank[order] = np.minimum(rank[order], np.arange(n))
     out: list[int] = []
-    for documents in holders(test, np.argsort(rank, kind="stable")[:600]):
+    for documents in test.holders(np.argsort(rank, kind="stable")[:600]):
         fitting = documents[fits[documents]]
         out += fitting[np.argsort(size[fitting], kind="stable")[:2]].tolist()
     return out
