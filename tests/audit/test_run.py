@@ -147,11 +147,13 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
     own = {"account": {"login", "password"}, "orders": {"parcel", "tracking"}, "product": {"screen", "battery"}}
     assert {label: set(found.top(label, 2)["token"]) for label in own} == own
     assert found.suspicious[0][:2] == ("inv", "billing"), "the planted mark comes first"
+    place = {int(row): i for i, row in enumerate(found.learned.test.corpus.rows)}
     for example in found.examples:
-        placeless = example.tokens.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
+        explained = found.model.explain(found.learned.test.counts.matrix[[place[example.row or 0]]])[0]
+        placeless = explained.table.filter(pl.col("token").str.starts_with("⟨"))  # the sink, and formatting
         assert SINK in placeless["token"]
         whole = sum(piece[1] for piece in example.pieces) + placeless["contribution"].sum()
-        assert whole == pytest.approx(example.answer, abs=1e-10)
+        assert whole == pytest.approx(explained.answer, abs=1e-10)
 
 
 @pytest.mark.slow
