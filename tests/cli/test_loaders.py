@@ -7,6 +7,7 @@ Each case runs in a forked process with a limit on its time, so that a panic, an
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import resource
@@ -365,6 +366,15 @@ def _shown(message: str) -> int:
 
 def preload() -> None:
     """What all cases import; no thread is started by it."""
+    for name in (
+        "polars",
+        "tokenizers",
+        "zstandard",
+        "tokensieve.cli",
+        "tokensieve.text.corpus",
+        "tokensieve.model.storage",
+    ):
+        importlib.import_module(name)
 
 
 @pytest.fixture(scope="module")
@@ -387,8 +397,6 @@ def main(seconds: float, seed: int, families: list[str]) -> int:
     if not (folder / "other").is_dir():
         make(folder)
     preload()
-    if "checkpoint" in families:
-        pass
     counts, faults, spent = Counter[tuple[str, str]](), 0, 0.0
     while spent < seconds:
         for family in families:
