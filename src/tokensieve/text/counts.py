@@ -175,7 +175,7 @@ class Counts:
 
     def holders(self, types: Ints) -> list[Ints]:
         """For each type the documents that contain it."""
-        columns = sp.csc_array(self.matrix[:, types])
+        columns = self.matrix[:, types].tocsc()
         return [columns.indices[columns.indptr[t] : columns.indptr[t + 1]].astype("int64") for t in range(len(types))]
 
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
