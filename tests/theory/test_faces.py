@@ -419,6 +419,11 @@ OPPOSED = [
         [[0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]], [1, 1, 1, 1, 0],
         [[-0.9, 0.2], [-0.2, -0.8], [-0.6, 1.0], [1.3, 0.6]], [1.3, 1.3, -1.1, 0.0], 0,
     ),
+    # In two dimensions the loose type is tied again through the two that are tied.
+    (
+        [[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 1, 1, 1, 0, 0]], [1, 1, 0, 0],
+        [[1.6, 0.2], [1.7, -0.7], [-2.1, -0.6], [-0.1, -0.9], [0.7, 0.3], [1.0, 0.9]], [-1.2, 0.8, 1.6, 0.1, -0.7, -0.6], 1,
+    ),
 ]  # fmt: skip
 
 
@@ -441,6 +446,14 @@ def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
             gap = scores[:, m.indices[row][mask[row]][0]] - scores[:, r]
             rates.append((gap[1] - gap[0]) / (times[rows[1]] - times[rows[0]]))
     assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.05)
+
+
+def test_forces_of_second_order_are_no_verdict() -> None:
+    """No prediction has both kinds of documents at f = 0 but one without type 3: its gap grows like half of log t."""
+    held = [[0, 0, 1, 0]] * 2 + [[1, 1, 1, 0]] * 2 + [[1, 1, 1, 1]] * 2
+    E = [[-0.7, 1.0], [0.2, 0.6], [-1.7, 0.4], [0.6, 0.1]]
+    limit, _ = opposed(held, [1, 1, 1, 0, 1, 0], E, [3.6, -3.2, -4.7, 1.7])
+    assert limit.fate == "not decided" and "second order" in limit.reason
 
 
 @pytest.mark.slow

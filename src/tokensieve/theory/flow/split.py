@@ -105,6 +105,7 @@ class Face:
         # A weight that is behind the largest of its document by less than half of log t may be tied.
         level = u[m.indices] + np.log(m.data)
         mask = (level > highest(counts, level)[document] - 0.5 * log_time) | (m.indices == top)
+        before = np.zeros(0, bool)
         for _ in range(50):
             face = cls.of(counts, E, mask)
             if face.dimension == 0:
@@ -127,12 +128,13 @@ class Face:
                 stays[part] = along <= 1e-4 * np.linalg.norm(apart, axis=1)
             if stays.all():
                 return face
-            # Where several types of a document are loose, the nearest may be tied without the others: it is tried again.
+            # Where several types of a document are loose, the nearest may be tied without the others: it is tried again, unless
+            # the others are tied again through V.
             leaving = tied[~stays[where.ravel()]]
             leaving = leaving[np.lexsort((level[leaving], document[leaving]))]
             behind = leaving[:-1][document[leaving[:-1]] == document[leaving[1:]]]
-            mask = face.mask.copy()
-            mask[behind if len(behind) else leaving] = False
+            again, before, mask = np.array_equal(face.mask, before), face.mask, face.mask.copy()
+            mask[leaving if again or not len(behind) else behind] = False
         return face
 
     @cached_property

@@ -20,13 +20,14 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
 from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow
-from tokensieve.theory.geometry import coordinates, documents_of, laplacian_form, span_of
+from tokensieve.theory.geometry import coordinates, documents_of, equal_documents, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
 
 # Why a prediction that was given up ended.
@@ -119,6 +120,7 @@ class _Prediction:
     def distance(self, points: Floats) -> Floats:
         """Distance of some points to the predicted path, shape (m,): a shift in time along it is no error."""
         path, out = self.points, np.empty(len(points))
+        path = path if len(path) > 1 else np.repeat(path, 2, axis=0)  # a slow flow at rest at once is a point
         chords = np.diff(path, axis=0)
         lengths = np.maximum(np.einsum("ij,ij->i", chords, chords), np.finfo(float).tiny)
         for row, point in enumerate(points):
@@ -373,18 +375,17 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
     limit = FlowLimit("not decided", prediction.trouble, flow, face, phase.finite)
     if prediction.trouble:
         return limit
+    if len(phi.pairs) and (phi.idle.all() or _second_order(land, phase)):
+        words = "documents that agree on the tokens that stay tied differ in one on which their forces cancel"
+        return replace(limit, reason=f"{words}; terms of second order act on it, which are not followed")
     if not len(phi.pairs) or phase.end == "still":
         norm = math.hypot(float(np.linalg.norm(phase.points[-1])), float(np.linalg.norm(flow.rest)))
         rests = f"the slow flow comes to rest at ‖p‖ = {norm:.6g}, a strict minimum of Φ"
         return replace(limit, fate="converges to a point", reason=rests)
     begun = time.monotonic()
     # Pairs that feel no force constrain nothing; they only have to separate.
-    m, driven = land.counts.matrix, ~face.entries(land.counts, phi.pairs[phi.idle])
-    kept = sp.csr_array((m.data * driven, m.indices.copy(), m.indptr.copy()), shape=m.shape)
-    kept.eliminate_zeros()
-    counts = replace(land.counts, matrix=kept)
-    left = max(deadline - begun, 1.0)
-    margin = max_margin(counts, land.E, face.mask[driven], near=phase.points[-1], max_seconds=left)
+    driven, left = ~face.entries(land.counts, phi.pairs[phi.idle]), max(deadline - begun, 1.0)
+    margin = max_margin(_only(land.counts, driven), land.E, face.mask[driven], near=phase.points[-1], max_seconds=left)
     spent = {"margin": time.monotonic() - begun}
     limit = replace(limit, margin=replace(margin, p=flow.whole(margin.p)), seconds=spent)
     if margin.status == "stopped early":
@@ -427,6 +428,28 @@ def _certified(land: Landscape, flow: Flow, prediction: _Prediction, deadline: f
         direction=flow.whole(face.outside @ balance.direction),
         angle_constant=_angle_constant(flow, phase, balance),
     )
+
+
+def _only(counts: Counts, mask: NDArray[np.bool_]) -> Counts:
+    """The documents with some of their entries alone."""
+    m = counts.matrix
+    kept = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)
+    kept.eliminate_zeros()
+    return replace(counts, matrix=kept)
+
+
+def _second_order(land: Landscape, phase: _Phase) -> bool:
+    """Whether documents that agree on their selected types differ in a type on which forces cancel, whose value is not theirs.
+
+    The cancelling forces of equal documents vanish to all orders, because all of them have one f. These have several, and what is
+    left is of the order of the type's weight squared.
+    """
+    counts, face, pairs = land.counts, phase.face, phase.slow.pairs[phase.slow.idle]
+    other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[documents_of(counts)]) > 1e-9
+    idle = face.entries(counts, pairs) & other
+    documents = np.isin(face.own, pairs[:, 0])
+    kinds = [equal_documents(_only(counts, mask))[documents] for mask in (face.mask, face.mask | idle)]
+    return len(np.unique(kinds[0])) < len(np.unique(kinds[1]))
 
 
 def _balance(phi: Exponentials, direction: Floats, phase: _Phase) -> _Balance | None:
