@@ -1,7 +1,7 @@
 """A model of labelled documents on a Dask cluster, as `tokensieve.task.tasks.train_corpus` has it of documents on one machine.
 
-The client holds of each document its label, row, prediction and a digest of its text, tens of bytes; counts and texts stay with
-the workers, and what an audit asks of them is computed or picked there (`tokensieve.model.remote`).
+The client holds of each document its label, row, prediction and a digest of its text; counts and texts stay with the workers, and
+what an audit asks of them is computed or picked there (`tokensieve.model.remote`).
 """
 
 from __future__ import annotations
