@@ -12,6 +12,7 @@ import json
 import math
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from tokensieve.report.pictures.audit import (
     bins_of,
     sample_with_extremes,
 )
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting, is_formatting
 from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
@@ -181,7 +182,7 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     best = np.argmax(effects[:, types], axis=0).tolist()
     chosen_of = [
         _of_both_sides(rng.permutation(documents), counts.labels, label)
-        for documents, label in zip(counts.holders(types), best, strict=True)
+        for documents, label in zip(_holders(counts, types), best, strict=True)
     ]
     every = np.unique(np.concatenate([np.empty(0), *chosen_of])).astype(np.int64)
     texts = dict(zip(every.tolist(), corpus.texts.gather(every), strict=True))  # at once: they may lie on a cluster
@@ -385,10 +386,16 @@ def _short_holders(audit: Audit, size: Ints, fits: NDArray[np.bool_]) -> list[in
         order = np.argsort(-best, kind="stable")
         rank[order] = np.minimum(rank[order], np.arange(n))
     out: list[int] = []
-    for documents in test.holders(np.argsort(rank, kind="stable")[:600]):
+    for documents in _holders(test, np.argsort(rank, kind="stable")[:600]):
         fitting = documents[fits[documents]]
         out += fitting[np.argsort(size[fitting], kind="stable")[:2]].tolist()
     return out
+
+
+def _holders(counts: Counts, types: Ints) -> Iterator[Ints]:
+    """For each type the documents that contain it, of some types at a time: many are common, and all at once are large."""
+    for start in range(0, len(types), 64):
+        yield from counts.holders(types[start : start + 64])
 
 
 def _of_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
