@@ -47,7 +47,7 @@ def show(name: str, found: Diagnosis, seconds: float) -> None:
     """One row a measure: trained, untrained, shuffled labels."""
     for measure, one in found.correlation.items():
         other, chance = found.agreement["untrained"].get(measure), found.agreement["shuffled"].get(measure)
-        told = "told apart" if other is not None and one.above(other) else "not told apart"
+        told = "told apart" if other is not None and one.stands_out(None, other) else "not told apart"
         beside = f"{other.rho:+.2f} [{other.low:+.2f}, {other.high:+.2f}]" if other is not None else ""
         shuffled = f"{chance[0]:+.2f} … {chance[1]:+.2f}" if chance else ""
         print(

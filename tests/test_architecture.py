@@ -33,9 +33,8 @@ LIMITS = {
     "imports of private names": 0,
 }
 CEILINGS: dict[str, int] = {
-    "public names": 418,  # goal 320
-    "dataclasses": 96,  # goal 90
-    "lines": 28_255,  # goal 24,000
+    "public names": 363,  # goal 320
+    "lines": 28_790,  # goal 24,000; raised once, from 28,255, with the audit on a cluster
 }
 
 

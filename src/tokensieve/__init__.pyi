@@ -4,10 +4,10 @@ from .auditing.compare import AuditComparison as AuditComparison
 from .auditing.compare import compare_audits as compare_audits
 from .auditing.demo import demo_pairs as demo_pairs
 from .auditing.demo import demo_reviews as demo_reviews
-from .auditing.limits import Budget as Budget
 from .auditing.masking import mask_texts as mask_texts
 from .auditing.result import Audit as Audit
 from .auditing.run import audit as audit
+from .auditing.settings import Budget as Budget
 from .auditing.settings import Settings as Settings
 from .diagnose.diagnosis import Diagnosis as Diagnosis
 from .diagnose.settings import DiagnoseSettings as DiagnoseSettings

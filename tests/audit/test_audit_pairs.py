@@ -14,10 +14,9 @@ import pytest
 from artefacts import Artefact
 from calls import fast_first
 from tokensieve.auditing.demo import demo_pairs
-from tokensieve.auditing.limits import Budget
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
-from tokensieve.auditing.settings import Settings
+from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.evidence.shares import Share
 from tokensieve.report.html import page as render
 from tokensieve.report.terminal import show

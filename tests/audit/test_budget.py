@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from calls import Run, fast_first
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.limits import Budget
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.run import audit
-from tokensieve.auditing.settings import Settings
+from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.split import split_corpus

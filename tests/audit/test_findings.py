@@ -15,10 +15,9 @@ from calls import fast_first
 from tokensieve.auditing.checks.label_issues import LabelIssues
 from tokensieve.auditing.checks.shortcut import Shortcut, Sign
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.limits import Budget
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
-from tokensieve.auditing.settings import Settings
+from tokensieve.auditing.settings import Budget, Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.shares import Share
 from tokensieve.model.fit import fit, refit

@@ -40,6 +40,7 @@ CASES: dict[str, Change] = {
     "a unigram model without unk_id": lambda d: d.update(
         model={"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0]], "byte_fallback": False}
     ),
+    "a prefix that cuts a character": lambda d: d["model"].update(continuing_subword_prefix=" ", merges=[["a", "▁"]]),
     "an over-long prefix": lambda d: d["model"].update(continuing_subword_prefix="#" * 100, merges=[["a", "b"]]),
     "an unknown component": lambda d: d.update(pre_tokenizer={"type": "Shell", "command": "x"}),
     "no model": lambda d: d.update(model=None),

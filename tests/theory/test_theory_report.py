@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from pages import HOSTILE, Page
-from tokensieve.blocks import Picture, Section
+from tokensieve.blocks import Picture
+from tokensieve.report.cells import walk
 from tokensieve.report.html import page
 from tokensieve.report.pictures import specification
 from tokensieve.text.counts import Counts
@@ -18,7 +19,7 @@ from tokensieve.theory.generators import single_token
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import Verification, verify
 
-PICTURES = ("alignment", "norm", "loss", "angle", "gaps", "score-before", "score-after", "selected")
+PICTURES = ("selected", "alignment", "norm", "loss", "angle", "gaps", "score-before", "score-after")
 
 
 def verified(counts: Counts, name: str = "some documents", **options: object) -> Verification:
@@ -33,8 +34,7 @@ def table(found: Verification, name: str) -> pl.DataFrame:
 
 
 def pictures_of(found: Verification) -> list[Picture]:
-    [section] = [block for block in found.report().blocks if isinstance(block, Section) and block.title == "Pictures"]
-    return [block for block in section.blocks if isinstance(block, Picture)]
+    return [block for block in walk(found.report().blocks) if isinstance(block, Picture)]
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,9 @@ def test_pictures_draw_what_the_tables_hold(exact: Verification) -> None:
 
 def test_the_report_states_every_claim_and_hypothesis(exact: Verification) -> None:
     report = exact.report()
-    assert report.verdict.startswith("p grows without end") and report.verdict.endswith("All 5 claims hold.")
+    assert report.verdict.startswith("Attention ends up on the selected tokens") and report.verdict.endswith(
+        "All 5 claims hold."
+    )
     text = Page(page(report, {})).text
     for claim in exact.claims:
         assert claim.name in text and claim.verdict in text

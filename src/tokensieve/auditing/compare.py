@@ -30,9 +30,8 @@ from scipy.stats import false_discovery_control, norm
 from tokensieve import __version__
 from tokensieve.auditing.checks import registry
 from tokensieve.auditing.findings import Finding, quoted
-from tokensieve.auditing.limits import Limit, parse_limits
 from tokensieve.auditing.result import Audit
-from tokensieve.auditing.settings import CompareSettings
+from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
 from tokensieve.errors import InputError
 from tokensieve.escape import shown
@@ -42,8 +41,6 @@ from tokensieve.files import Content, check_sums, csv_table, parsed, read_regula
 from tokensieve.text.counts import Floats
 from tokensieve.wording import count, percent, signed
 
-# what became of a token: the names stand in compare.csv and `--fail-on` knows them; and what a reader sees
-CHANGES = {"appeared": "new", "vanished": "gone", "sign": "other class", "stronger": "stronger", "weaker": "weaker"}
 NUMBERS = "posterior_difference effect effect_low effect_high q_value value".split()
 MOST_DOCUMENTS = 2**53
 
@@ -185,28 +182,6 @@ def _table(where: str, content: bytes) -> pl.DataFrame:
     return frame
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A difference of two shares with its 95 % interval.
-
-    Attributes:
-        before, after: the shares.
-        value, low, high: of after − before.
-    """
-
-    before: Share
-    after: Share
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, before: Share, after: Share) -> Difference:
-        """Newcombe's interval: MOVER on those of the shares, which are over groups where there are any."""
-        sides = [np.array([share.value, share.low, share.high]) for share in (before, after)]
-        return cls(before, after, *map(float, mover(*sides)[:3]))
-
-
 @dataclass(frozen=True, repr=False)
 class AuditComparison:
     """What changed from one audit to another.
@@ -217,7 +192,8 @@ class AuditComparison:
         table: a row per token and class: token, class, change ("" where none is shown), effects, difference with interval, p and q,
             documents, posterior differences and values of both (null where only the other audit knows the token); changed tokens
             first, the largest difference first.
-        accuracy: of the test documents.
+        accuracy: of the test documents, after − before: value, low and high end of Newcombe's interval (MOVER on those of the
+            shares, which are over groups where there are any).
         notes: what a reader should know.
         version: of this package.
         fail_on: limits as they were given; None without.
@@ -230,7 +206,7 @@ class AuditComparison:
     after: Saved
     classes: tuple[str, ...]
     table: pl.DataFrame
-    accuracy: Difference
+    accuracy: tuple[float, float, float]
     notes: tuple[str, ...]
     version: str = __version__
     fail_on: str | None = None
@@ -239,7 +215,7 @@ class AuditComparison:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{n:,} {change}" for change, n in self.counts.items() if n) or "no change"
         names = f"{self.before.name!r} → {self.after.name!r}"
-        return f"AuditComparison({names}: {sizes}; accuracy {self.accuracy.value:+.3f})"
+        return f"AuditComparison({names}: {sizes}; accuracy {self.accuracy[0]:+.3f})"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -272,8 +248,8 @@ class AuditComparison:
     @property
     def exceeded(self) -> list[str]:
         """What goes beyond `fail_on`: names of changes, and "accuracy"."""
-        found = {**self.counts, "accuracy": -self.accuracy.high}
-        return [limit.name for limit in change_limits(self.fail_on) if found[limit.name] > limit.amount]
+        found = {**self.counts, "accuracy": -self.accuracy[2]}
+        return [name for name, most in CompareSettings(fail_on=self.fail_on).limits.items() if found[name] > most]
 
     def report(self) -> Report:
         """What terminal and page show."""
@@ -299,7 +275,9 @@ class AuditComparison:
         summary["within_chance"] = {
             side: {"tokens": rows.height, "most_frequent": rows.head(20).to_dicts()} for side, rows in alone.items()
         }
-        summary |= {"accuracy": asdict(self.accuracy), "notes": list(self.notes), "version": self.version}
+        shares = {side: asdict(one.accuracy) for side, one in (("before", self.before), ("after", self.after))}
+        change = dict(zip(("value", "low", "high"), self.accuracy, strict=True))
+        summary |= {"accuracy": shares | change, "notes": list(self.notes), "version": self.version}
         return summary | {"fail_on": self.fail_on, "exceeded": self.exceeded}
 
 
@@ -315,8 +293,8 @@ def compare_audits(
     Raises:
         InputError: a limit has the wrong form, a folder holds no audit or a damaged one, or the two share no two classes.
     """
-    fail_on = None if settings is None else settings.fail_on
-    change_limits(fail_on)
+    settings = settings or CompareSettings()
+    _ = settings.limits  # refused before anything is read
     a, b = (Saved.of(one) if isinstance(one, Audit) else Saved.read(one) for one in (before, after))
     shared = [name for name in a.classes if name in b.classes]
     if len(shared) < 2:
@@ -327,8 +305,11 @@ def compare_audits(
     classes = tuple(shared[1:] if len(a.classes) == len(b.classes) == len(shared) == 2 else shared)
     sizes = f"{len(shared)} of {len(a.classes)} and {len(b.classes)}"
     notes = (f"compared are the classes that both audits have: {sizes}",) if set(a.classes) != set(b.classes) else ()
-    accuracy = Difference.of(a.accuracy, b.accuracy)
-    return AuditComparison(a, b, classes, differences(a, b, classes), accuracy, notes, fail_on=fail_on)
+    sides = [np.array([one.accuracy.value, one.accuracy.low, one.accuracy.high]) for one in (a, b)]
+    change, low, high, _ = map(float, mover(*sides))
+    return AuditComparison(
+        a, b, classes, differences(a, b, classes), (change, low, high), notes, fail_on=settings.fail_on
+    )
 
 
 def differences(a: Saved, b: Saved, classes: tuple[str, ...]) -> pl.DataFrame:
@@ -372,30 +353,12 @@ def mover(before: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats
     return delta, delta - down, delta + up, 2 * norm.sf(z)
 
 
-def change_limits(written: str | None) -> tuple[Limit, ...]:
-    """`--fail-on appeared=0,sign=0,accuracy=1%`: tokens that may appear, vanish, change sign, become stronger or weaker; and by how
-    much accuracy may fall, which it does only where the interval of the difference lies beyond.
-
-    Raises:
-        InputError: not of that form.
-    """
-    given = {} if written is None else parse_limits(written, [*CHANGES, "accuracy"], "change")
-    limits = tuple(Limit.parse(name, amount, str(written)) for name, amount in given.items())
-    for limit in limits:
-        whole = not limit.relative and limit.amount == int(limit.amount)
-        if (limit.name == "accuracy" and limit.amount > 1) or (limit.name != "accuracy" and not whole):
-            raise InputError(
-                f"--fail-on {written!r}: write a number of tokens, as in sign=0, and for accuracy a fraction, as in accuracy=1%"
-            )
-    return limits
-
-
 def _report(found: AuditComparison) -> Report:
-    d, changed, kept = found.accuracy, found.changed(), found.kept()
-    points = [signed(100 * x, 1) for x in (d.value, d.low, d.high)]
+    changed, kept = found.changed(), found.kept()
+    points = [signed(100 * x, 1) for x in found.accuracy]
     facts = [
         (name, percent(share.value), f"95% CI {percent(share.low)} to {percent(share.high)}")
-        for name, share in (("Test accuracy before", d.before), ("after", d.after))
+        for name, share in (("Test accuracy before", found.before.accuracy), ("after", found.after.accuracy))
     ]
     blocks: list[Block] = []
     if found.exceeded:
@@ -436,10 +399,10 @@ def _report(found: AuditComparison) -> Report:
 
 def _verdict(found: AuditComparison) -> str:
     """What changed, in one sentence: the result first."""
-    d, n = found.accuracy, found.counts
-    before, after = percent(d.before.value), percent(d.after.value)
-    accuracy = f"Accuracy {'rose' if d.value > 0 else 'fell'} from {before} to {after}."
-    if d.low <= 0 <= d.high:
+    (change, low, high), n = found.accuracy, found.counts
+    before, after = percent(found.before.accuracy.value), percent(found.after.accuracy.value)
+    accuracy = f"Accuracy {'rose' if change > 0 else 'fell'} from {before} to {after}."
+    if low <= 0 <= high:
         accuracy = f"Accuracy {before} → {after}; the difference is within chance."
     parts = [
         f"{count(size, 'predictive token')} {one if size == 1 else many}"

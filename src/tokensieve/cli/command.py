@@ -74,7 +74,9 @@ class _Option(click.Option):
         elif choice:
             declared["type"] = click.Choice(ast.literal_eval(choice[1]))
         elif plain in ("int", "float"):
-            declared["type"] = (click.IntRange if plain == "int" else click.FloatRange)(notes["low"], notes["high"])
+            # no count or seed is larger than a machine's integer: 10^400 would overflow far from here
+            most = 2**63 - 1 if plain == "int" and notes["high"] is None else notes["high"]
+            declared["type"] = (click.IntRange if plain == "int" else click.FloatRange)(notes["low"], most)
             declared["type"].name = "integer" if plain == "int" else "number"
             declared["metavar"] = "N" if plain == "int" else "X"
         elif plain == "Path":

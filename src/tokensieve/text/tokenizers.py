@@ -436,6 +436,12 @@ def _checked(description: Any) -> Any:
         raise ValueError("it has no vocabulary")
     if model.get("dropout"):
         raise ValueError("its dropout makes pieces random; set it to null")
+    # the library cuts the prefix off the second piece by its length, and a cut within a character ends the whole process
+    if prefix := model.get("continuing_subword_prefix"):
+        merges = model.get("merges") or []
+        pieces = [one.split(" ") if isinstance(one, str) else one for one in merges if isinstance(merges, list)]
+        if not all(isinstance(one, list) and str(one[-1]).startswith(str(prefix)) for one in pieces if one):
+            raise ValueError(f"a merge continues a word with a piece that does not begin with {str(prefix)[:20]!r}")
     growth, depth = 1, 0
     for kind, known in _COMPONENTS.items():
         parts = [description.get(kind)]

@@ -24,11 +24,11 @@ _OUTCOMES: dict[Outcome, tuple[Style, str, str]] = {
     "needs a longer run": ("warning", "needs a longer run", "need a longer run"),
 }
 _MEANS = {
-    "converges to a point": "p stops growing: attention settles at fixed weights, and every token keeps some of it.",
-    "diverges along p̂ with finite gaps": "p grows without end. In each document attention concentrates on its "
-    "selected tokens and splits between them in fixed proportions; all other tokens lose theirs.",
-    "diverges, Theorem 4.3": "p grows without end and separates the selected token of each document from all others by the "
-    "largest margin, as Theorem 4.3 states.",
+    "converges to a point": "Attention settles at fixed weights and every token keeps some of it: p stops growing.",
+    "diverges along p̂ with finite gaps": "Attention ends up on a few selected tokens of each document, in fixed proportions, "
+    "and all others lose theirs: p grows without end.",
+    "diverges, Theorem 4.3": "Attention ends up on the selected tokens of each document alone: p grows without end and "
+    "separates them from all others by the largest margin, as Theorem 4.3 states.",
     "not decided": "This run could not certify where attention ends up.",
 }
 _TERMS = (
@@ -76,10 +76,16 @@ def report_of(found: Verification) -> Report:
     lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:.4g}"
     if counts.classes != ("-1", "+1"):
         lead += f"; y = +1 means {second}, y = −1 means {first}"
-    start = [Text(f"{lead}.", "lead"), *(Text(shown(note, 300), "warning") for note in found.notes)]
+    start: list[Block] = [Text(f"{lead}.", "lead"), *(Text(shown(note, 300), "warning") for note in found.notes)]
     if limit.fate == "not decided" and "--max-seconds" in limit.reason:
         words = "The time limit ended this run before a limit was certified. Allow more with --max-seconds; "
         start.append(Text(f"{words}--resume FILE continues where a run stopped.", "warning"))
+    # The first screen of a page: the tokens that are selected, beside the outcome of each claim and what to do next.
+    pictures = _pictures(found)
+    start += [one for one in pictures if one.name == "selected"]
+    start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], ("html",)) for one in found.claims]
+    words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
+    start.append(Text(words, only=("html",)))
     ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)
@@ -96,7 +102,7 @@ def report_of(found: Verification) -> Report:
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(ends), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
-            Section("Pictures", tuple(_pictures(found)), "pictures", only=_PAGE),
+            Section("Pictures", tuple(one for one in pictures if one.name != "selected"), "pictures", only=_PAGE),
             Section("Figures and certificate", _figures(found), "figures", folded=True, only=("html",)),
             Section("Words", (Terms(_TERMS),), "words", folded=True, only=_PAGE),
         ),

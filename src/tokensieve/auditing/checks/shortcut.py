@@ -151,8 +151,9 @@ class Shortcut(Check):
     common = 0.8  # of all documents: what is in more is the usual state, and its absence the sign
     pure, certain, certain_phrase = 0.5, 0.85, 0.95  # of the way from neutral to certain, at the cautious end
     informative, bits, less_pure = 30, 0.02, 0.2  # types, of how much information, and how far on that way
-    # a word without exceptions in so many documents is certain; one in more of a class than that is what the class is about
-    enough, most_of_class = 20, 0.5
+    # a word without exceptions in so many documents is certain; one in more of a class than that is what the class is about,
+    # unless it is in nearly all of it: then the label is no more than this word
+    enough, most_of_class, all_of_class = 20, 0.5, 0.95
     # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
     # are, is apart if these are far from it
     near, far = 2.0, 3.0
@@ -336,8 +337,8 @@ class Shortcut(Check):
             return c.signs if apart or (Sign.BOILERPLATE in c.signs and self._beside_the_point(c, data)) else ()
         certain = c.way >= (self.certain_phrase if " " in c.token and c.type >= 0 else self.certain)
         exact = len(c.documents) >= self.enough and (train.labels[c.documents] == c.label).all() and " " not in c.token
-        inside = np.count_nonzero(train.labels[c.documents] == c.label)
-        if not (certain or exact) or inside > self.most_of_class * train.class_sizes[c.label]:
+        held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
+        if not (certain or exact) or self.most_of_class < held < self.all_of_class:
             return ()
         others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o)]
         if len(others) > self.alike:
