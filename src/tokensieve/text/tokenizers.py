@@ -61,6 +61,9 @@ _ASCII_WORD = re.compile(  # what WORD finds in ASCII, without a call of Polars 
     r"|\$?\d\w*(?:[.,:/]\d\w*)*(?:'\w+)*%?|v\d+(?:\.\d+)+|\w+\+\+|\w+(?:'\w+)*",
     re.ASCII,
 )
+# the same for markup, which is the same in ASCII for both libraries; longer texts could keep Python's searching for minutes
+_ASCII_MARKUP = {pattern: re.compile(pattern, re.ASCII) for pattern in (SKIPPED, APOSTROPHE, MARKUP, LINE_BREAK)}
+_SHORT = 10_000  # characters
 BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
 # how the values of a column become words: by month, by quarter (where the first three end), or each as it is
 ColumnKind: TypeAlias = Literal["month"] | tuple[float, float, float] | None
@@ -198,9 +201,12 @@ def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.i
     kept = np.ones(len(text), dtype=bool)
     if "<" not in text and ";" not in text:  # every match holds one of them
         return text, np.flatnonzero(kept)
+    pieces, at = [], 0
     for start, end in _matches(text, pattern):
         kept[start + 1 : end] = False
-    return pl.Series([text]).str.replace_all(pattern, put)[0], np.flatnonzero(kept)
+        pieces += [text[at:start], put]
+        at = end
+    return "".join([*pieces, text[at:]]), np.flatnonzero(kept)
 
 
 def _unescaped(text: str) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
@@ -227,6 +233,8 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
     """Start and end, in characters, of every match that Polars' regular expressions find."""
     if pattern == WORD and text.isascii():
         return [found.span() for found in _ASCII_WORD.finditer(text)]
+    if pattern in _ASCII_MARKUP and text.isascii() and len(text) <= _SHORT:
+        return [found.span() for found in _ASCII_MARKUP[pattern].finditer(text)]
     mark = next(c for c in map(chr, range(0xE000, 0x110000)) if c not in text)
     cut = pl.Series([text]).str.replace_all(pattern, mark + "${0}" + mark)[0].split(mark)
     ends = np.cumsum([len(part) for part in cut]).tolist()
