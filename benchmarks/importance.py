@@ -42,7 +42,6 @@ import scipy.sparse as sp
 from scipy.stats import spearmanr
 
 from machine import DATA, described, forget_peak, memory
-from tokensieve.model.attention import effects
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import load_model, model_files
 from tokensieve.text.vocabulary import tokenize
@@ -271,7 +270,7 @@ def ours(problem: Problem) -> dict[str, float]:
     seconds, peak = time.perf_counter() - start, memory("VmHWM")
     matrix, _ = problem.model.counts_of(problem.texts)
     start = time.perf_counter()
-    effects(matrix, problem.model.scores_, problem.model.values_, problem.model.prior_)
+    problem.model.trained_.effects(matrix)
     again = time.perf_counter() - start
     return {"documents": len(problem.texts), "seconds": seconds, "memory": peak - held, "from_counts": again}
 
