@@ -281,7 +281,7 @@ def hostile_audit(length: int) -> Audit:
     labels = ["</script><script>alert(2)</script>", "<img src=x onerror=alert(3)>"]
     huge = "é" * length
     texts = ["~".join([*rng.permutation(HOSTILE), "good" if y else "bad", huge]) for y in np.arange(60) % 2]
-    tokenizer = WordTokenizer(lowercase=False, line_breaks=False, pattern=r"[^~]+")
+    tokenizer = WordTokenizer(lowercase=False, line_breaks=False, html="keep", pattern=r"[^~]+")
     corpus = read_corpus((texts, [labels[y] for y in np.arange(60) % 2]))
     found = audit(replace(corpus, name=HOSTILE[0]), Settings(baseline=False, thorough=False), tokenizer)
     return found

@@ -252,7 +252,8 @@ def test_what_if_counts_what_the_page_leaves_out(browser: Any, tmp_path: Path, m
     found = reviews(200, 1, ngrams=1)
     whole = without_pictures(found)
     block = whole.split('id="block-model">')[1].split("<")[0]
-    monkeypatch.setattr(page_module, "PAGE_BYTES", len(whole.encode()) - len(block) // 3)
+    # 2,000 bytes are kept for tags and 200 for the sentence about what is left out
+    monkeypatch.setattr(page_module, "PAGE_BYTES", len(whole.encode()) + 2_200 - len(block) // 3)
     opened = Opened(browser, without_pictures(found), tmp_path)
     assert "token types are not on this page" in opened.page.inner_text("#box-left")
     cases = [[i, [[2, ""], [0, "was"]]] for i in range(0, len(sample(found)), 5)]
