@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -32,6 +33,9 @@ def main() -> None:
     for number in STATUS:
         signal.signal(number, stop)
     sys.unraisablehook = unraisable
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: no file that is opened later may take its number
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     try:
         status = _run()
     except BaseException as error:  # compiled libraries turn an interrupt into errors of their own
@@ -78,8 +82,6 @@ def _check_address_space(needed: int = 2 * 10**9) -> None:
 
 def _explain(error: BaseException) -> int:
     """Say in one line what went wrong."""
-    import os
-
     from tokensieve.errors import InputError
 
     if isinstance(error, SystemExit):

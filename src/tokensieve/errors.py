@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -22,3 +25,22 @@ def check_memory(needed: float, what: str) -> None:
         raise InputError(
             f"{what} would need about {needed / 1e9:,.0f} GB of memory, and this machine has {present / 1e9:,.0f}: use less"
         )
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Whatever a library in Rust raises becomes one line, and what a panic writes to standard error is left out."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError, OSError):
+        raise
+    except BaseException as problem:  # a panic is no Exception
+        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise InputError(f"{what}: {reason}") from None
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

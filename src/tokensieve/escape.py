@@ -49,7 +49,7 @@ def printable(text: str) -> str:
 def line(message: str, limit: int = 500) -> str:
     """A message as one printable line; of a longer one the middle is left out, since it names the thing and ends with advice."""
     one = printable(" ".join(message.split()))
-    return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[-limit // 3 :]}"
+    return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[3 - limit // 3 :]}"
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,17 @@ def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch:
         file.truncate(10**11)
     with pytest.raises(InputError, match="NUL"):
         read_corpus(tmp_path / "sparse.jsonl")
+
+
+def test_a_damaged_arrow_file_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.arrow"
+    pl.DataFrame({"text": TEXTS[:8], "label": LABELS[:8]}).write_ipc(path)
+    whole = path.read_bytes()
+    for place in range(len(whole) * 3 // 4, len(whole), 2):
+        path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        with contextlib.suppress(InputError):
+            read_corpus(path)
+    assert capfd.readouterr().err == "", "a panic writes a trace"
 
 
 def csv_of(table: layouts.Rows) -> bytes:

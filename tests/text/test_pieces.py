@@ -33,6 +33,7 @@ CASES: dict[str, Change] = {
     "a merge without its product": lambda d: d["model"].update(merges=[["b", "a"]]),
     "an unknown token outside the vocabulary": lambda d: d["model"].update(unk_token="zz"),
     "dropout": lambda d: d["model"].update(dropout=0.5),
+    "long words": lambda d: d["model"].update(type="WordPiece", max_input_chars_per_word=2**40),
     "nested replacements": normalizers(*[DOUBLING] * 4),
     "a pattern that backtracks": lambda d: d.update(
         pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+a+)+b"}, "behavior": "Isolated", "invert": False}

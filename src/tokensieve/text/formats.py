@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from tokensieve.errors import InputError
+from tokensieve.errors import InputError, one_line
 from tokensieve.text.settings import SourceSettings
 from tokensieve.text.spill import Folder
 from tokensieve.text.table import BATCH, Batch, SourceTable
@@ -458,22 +458,28 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             stream = file.read(6) != b"ARROW1"
         return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path, glob=False)
 
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        with reading(name, kind):
-            frame = scan()
-            texts = [n for n, dtype in frame.select(names).collect_schema().items() if dtype == pl.String]
-            if limits and texts:  # a file of few bytes whose cells, by a look at three rows, would fill the memory
-                rows = frame.select(pl.len()).collect().item()
-                size = pl.sum_horizontal(pl.all().str.len_bytes())
-                cells = [
-                    frame.select(texts).slice(at, 1).collect().select(size).sum().item() or 0
-                    for at in {0, rows // 2, max(rows - 1, 0)}
-                ]
-                _check_expansion(name, path, rows * sum(cells) / len(cells), limits)
-                _check_expansion(name, path, float("inf") if max(cells) > LONGEST else 0, limits)
-            yield from SourceTable.frame_batches(scan(), names)
+    def checked(names: Sequence[str]) -> Iterator[Batch]:
+        frame = scan()
+        texts = [n for n, dtype in frame.select(names).collect_schema().items() if dtype == pl.String]
+        if limits and texts:  # a file of few bytes whose cells, by a look at three rows, would fill the memory
+            rows = frame.select(pl.len()).collect().item()
+            some = [frame.select(texts).slice(at, 1) for at in {0, rows // 2, max(rows - 1, 0)}]
+            size = pl.sum_horizontal(pl.all().str.len_bytes()).sum()
+            cells = [row.collect().select(size).item() or 0 for row in some]
+            size_of_all = float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells)
+            _check_expansion(name, path, size_of_all, limits)
+        yield from SourceTable.frame_batches(frame, names)
 
-    with reading(name, kind):
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        batches = checked(names)
+        while True:  # standard error is silenced only while Polars works, not while a batch is used
+            with reading(name), one_line(f"{name}: is no readable {kind} file"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    with reading(name), one_line(f"{name}: is no readable {kind} file"):
         return SourceTable(name, scan().collect_schema().names(), read)
 
 
@@ -481,17 +487,12 @@ def _workbook_table(path: Path, name: str, limits: bool) -> SourceTable:
     """The first sheet of a workbook."""
     import fastexcel
 
-    try:
+    with reading(name), one_line(f"{name}: is no readable workbook"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 _check_expansion(name, path, sum(entry.file_size for entry in archive.infolist()), limits)
         sheets = fastexcel.read_excel(str(path)).sheet_names
         frame = pl.read_excel(path, engine="calamine", sheet_id=1, infer_schema_length=None)
-    except InputError:
-        raise
-    except Exception as problem:  # the libraries raise errors of their own for every kind of bad file
-        reason = (str(problem).splitlines() or ["damaged"])[0][:200]
-        raise InputError(f"{name}: is no readable workbook ({reason})") from None
     notes = () if len(sheets) == 1 else (f"sheet {sheets[0]!r}, the first of {len(sheets)}",)
     return SourceTable(
         name, frame.columns, lambda names: SourceTable.frame_batches(frame, names), first_line=True, notes=notes

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -19,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.errors import InputError
+from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
 from tokensieve.text.formats import PlainText
 from tokensieve.text.settings import SourceSettings
@@ -397,11 +394,11 @@ class PieceTokenizer:
                 content = read_regular(Path(source), links=True).decode()
             except (OSError, ValueError) as problem:
                 raise InputError(f"{name} is no tokenizers file (tokenizer.json): {str(problem)[:200]}") from None
-        with _one_line(f"{name} is no tokenizers file (tokenizer.json)"):
+        with one_line(f"{name} is no tokenizers file (tokenizer.json)"):
             self._pieces = Pieces.from_str(json.dumps(_checked(json.loads(content)), ensure_ascii=False))
             self._pieces.no_padding()
             self._pieces.no_truncation()
-        with _one_line(f"{name} fails on ordinary text"):
+        with one_line(f"{name} fails on ordinary text"):
             # in a thread, which is given up where it does not end: a pattern may backtrack for hours
             failed: list[BaseException] = []
             thread = threading.Thread(target=self._attempt, args=(failed,), daemon=True)
@@ -420,13 +417,13 @@ class PieceTokenizer:
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""
-        with _one_line("the tokenizer fails on a text"):
+        with one_line("the tokenizer fails on a text"):
             encoded = self._pieces.encode_batch(texts.to_list(), add_special_tokens=False)
         return pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
-        with _one_line("the tokenizer fails on a text"):
+        with one_line("the tokenizer fails on a text"):
             e = self._pieces.encode(text_series([text])[0], add_special_tokens=False)
         return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
 
@@ -444,6 +441,9 @@ def _checked(description: Any) -> Any:
         raise ValueError("it has no vocabulary")
     if model.get("dropout"):
         raise ValueError("its dropout makes pieces random; set it to null")
+    most = model.get("max_input_chars_per_word")
+    if isinstance(most, int) and most > 1_000:  # the time for a word grows with the cube of its length
+        raise ValueError("its max_input_chars_per_word is over 1000")
     # the library cuts the prefix off the second piece by its length, and a cut within a character ends the whole process
     if prefix := model.get("continuing_subword_prefix"):
         merges = model.get("merges") or []
@@ -466,22 +466,3 @@ def _checked(description: Any) -> Any:
     if growth > 64:
         raise ValueError("its normalizer can make a text over 64 times as long")
     return description | {"post_processor": None, "padding": None, "truncation": None}
-
-
-@contextmanager
-def _one_line(what: str) -> Iterator[None]:
-    """Whatever the library raises becomes one line, and what a panic writes to standard error is left out."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError):
-        raise
-    except BaseException as problem:  # a panic is no Exception
-        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
-        raise InputError(f"{what}: {reason}") from None
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
