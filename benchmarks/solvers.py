@@ -26,8 +26,7 @@ from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit import margin
 from tokensieve.theory.limit.margin import ActiveSet
-from tokensieve.theory.one_step import one_step
-from tokensieve.theory.verify import default_step_size
+from tokensieve.theory.one_step import OneStep, one_step
 
 
 class Written:
@@ -98,7 +97,7 @@ def problems() -> list[tuple[str, Counts, np.ndarray, np.ndarray]]:
         sources[f"IMDB, n = {documents:,}"] = real("imdb_train.parquet", "label", one), 512
     out = []
     for name, (counts, d) in sources.items():
-        step = one_step(counts, *initialise(counts.n_types, d, seed=0), eta=default_step_size(counts))
+        step = one_step(counts, *initialise(counts.n_types, d, seed=0), eta=OneStep.default_size(counts))
         E, _ = coordinates(step.embeddings())
         scores = E @ np.random.default_rng(0).standard_normal(E.shape[1])
         out.append((name, counts, E, highest_entries(counts, scores[counts.matrix.indices])))

@@ -31,11 +31,11 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.geometry import coordinates
-from tokensieve.theory.limit.certify import find_limit
+from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.limit.margin import max_margin
-from tokensieve.theory.one_step import one_step
+from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
-from tokensieve.theory.verify import Verification, default_step_size, verify
+from tokensieve.theory.verify import Verification, verify
 
 RELAXED = {
     "Assumption 1": {},
@@ -191,12 +191,12 @@ def subsets(options: argparse.Namespace) -> None:
         for seed in range(options.seeds):
             counts = subset((options.data or DATA) / name, label, text, groups, size, least, seed)
             started = time.process_time()
-            step = one_step(counts, *initialise(counts.n_types, d, seed=seed), default_step_size(counts))
+            step = one_step(counts, *initialise(counts.n_types, d, seed=seed), OneStep.default_size(counts))
             E = step.embeddings()
             settings = VerifySettings(tolerance=options.tolerance, max_seconds=options.seconds)
             flow = gradient_flow(counts, E, E @ step.start.v, step.start.p, settings)
             middle = time.process_time()
-            limit = find_limit(counts, E, E @ step.start.v, flow, options.seconds)
+            limit = FlowLimit.find(counts, E, E @ step.start.v, flow, options.seconds)
             found = limit.to_dict()
             changes = found["selection_changes"]
             rows.append(
@@ -307,7 +307,7 @@ def descent(options: argparse.Namespace) -> None:
         for seed in range(options.seeds):
             counts = single_token(200, 70, 8, 20, seed=seed)[0]
             start = initialise(70, 1024, seed=seed)
-            step = one_step(counts, *start, eta=default_step_size(counts))
+            step = one_step(counts, *start, eta=OneStep.default_size(counts))
             E = step.embeddings()
             w, p = E @ step.start.v, step.start.p
             flow = gradient_flow(counts, E, w, p, VerifySettings(max_norm=400.0))

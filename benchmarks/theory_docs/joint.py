@@ -21,7 +21,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.landscape import STEEP
 from tokensieve.theory.flow.solve import few_threads
-from tokensieve.theory.geometry import coordinates, top_mask
+from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.limit.margin import Margin, max_margin
 
 # The first step is so short that what moves changes by this share.
@@ -140,7 +140,7 @@ def own_margin(counts: Counts, E: Floats, flow: JointFlow) -> tuple[Margin, floa
         The margin problem on the coordinates of the curve, and the angle; nan where the problem is not solved.
     """
     reduced, _ = coordinates(E)
-    found = max_margin(counts, reduced, top_mask(counts, flow.scores[-1]))
+    found = max_margin(counts, reduced, counts.top_mask(flow.scores[-1]))
     if found.status != "solved":
         return found, math.nan
     along = float(flow.coordinates[-1] @ found.p) / float(np.linalg.norm(found.p))

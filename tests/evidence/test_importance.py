@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from calls import costly, fast_first
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Category, Importance, signed_frequency, token_importance
+from tokensieve.evidence.importance import Category, Importance, token_importance
 from tokensieve.evidence.intervals import LEVEL, permutation_p
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts
@@ -378,7 +378,7 @@ def test_alpha_is_the_papers_with_equal_lengths() -> None:
     paper = (matrix[labels == 1].sum(axis=0) - matrix[labels == 0].sum(axis=0)) / (n * length)
     found = token_importance(counts)
     np.testing.assert_allclose(found.alpha[:, 1], paper, atol=1e-15)
-    np.testing.assert_allclose(signed_frequency(counts), paper, atol=1e-15)
+    np.testing.assert_allclose(counts.signed_frequency(), paper, atol=1e-15)
     np.testing.assert_array_equal(2 * found.class_count[:, 1] - found.count, np.rint(paper * n * length))
 
 
@@ -395,7 +395,7 @@ def test_alpha_of_many_classes_is_the_papers_with_equal_lengths(classes: int) ->
             paper = ((classes - 1) / classes * inside - outside / classes) / (n * length)
             assert found[s, k] == pytest.approx(paper, abs=1e-15)
     np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-15)
-    np.testing.assert_allclose(signed_frequency(counts, outputs=classes), found, atol=1e-15)
+    np.testing.assert_allclose(counts.signed_frequency(classes), found, atol=1e-15)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Attended
 from tokensieve.theory.flow.solve import gradient_flow
-from tokensieve.theory.limit.certify import find_limit
+from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.settings import VerifySettings
 
 Face = tuple[tuple[int, ...], ...]
@@ -131,7 +131,7 @@ class Tiny:
 @pytest.mark.parametrize(("d", "seed"), list(itertools.product((2, 3), range(10))))
 def test_the_flow_ends_on_a_face_that_brute_force_certifies(d: int, seed: int) -> None:
     tiny = Tiny(seed, d)
-    limit = find_limit(
+    limit = FlowLimit.find(
         tiny.counts, tiny.E, tiny.w,
         gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, VerifySettings(max_norm=1e4)),
     )  # fmt: skip
@@ -157,7 +157,7 @@ def test_the_gradient_that_brute_force_uses() -> None:
 def test_the_selection_is_final_where_the_last_document_changes_its_highest_type() -> None:
     tiny = Tiny(0, 3)
     flow = gradient_flow(tiny.counts, tiny.E, tiny.w, tiny.p, VerifySettings(max_norm=1e3))
-    limit = find_limit(tiny.counts, tiny.E, tiny.w, flow)
+    limit = FlowLimit.find(tiny.counts, tiny.E, tiny.w, flow)
     assert limit.face is not None
     mask, held = limit.face.mask, tiny.matrix > 0
     chosen = np.zeros_like(held)

@@ -18,14 +18,14 @@ from tokensieve.theory.flow.landscape import Landscape
 from tokensieve.theory.flow.solve import Flow, gradient_flow
 from tokensieve.theory.flow.split import Exponentials
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.limit.certify import FlowLimit, find_limit
+from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.one_step import one_step
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import verify
 
 
 def limit_of(counts: Counts, E: np.ndarray, w: np.ndarray, p: np.ndarray, **options: float) -> FlowLimit:
-    return find_limit(counts, E, w, gradient_flow(counts, E, w, p, VerifySettings(**options)))
+    return FlowLimit.find(counts, E, w, gradient_flow(counts, E, w, p, VerifySettings(**options)))
 
 
 def contradicted(n: int = 40, seed: int = 0, d: int = 64) -> tuple[Counts, np.ndarray, np.ndarray, np.ndarray]:
@@ -129,7 +129,7 @@ def test_a_growing_gap_between_near_embeddings_is_no_finite_limit() -> None:
     w = np.array([1.5, -1.0, 1.0, -1.0])
     flow = gradient_flow(counts, E, w, np.zeros(3), VerifySettings(max_norm=1e5))
     assert flow.limit is None
-    limit = find_limit(counts, E, w, flow)
+    limit = FlowLimit.find(counts, E, w, flow)
     assert limit.fate == "diverges along p̂ with finite gaps" and limit.face is not None and limit.face.dimension == 1
     np.testing.assert_allclose(limit.direction, [0, 200.0, 0], atol=1e-6)
 
@@ -171,7 +171,7 @@ def test_the_time_limit_ends_every_stage(
         return looks[0]
 
     monkeypatch.setattr(time, "monotonic", monotonic)
-    limit = find_limit(*endless, fake_seconds)
+    limit = FlowLimit.find(*endless, fake_seconds)
     assert limit.fate == "not decided" and "--max-seconds" in limit.reason
     assert looks[0] < fake_seconds + 20
 
@@ -292,7 +292,7 @@ def test_the_prediction_against_300_digits_at_log_t_200() -> None:
     E = np.array([[1.0, 0.2], [0.3, 1.0], [-0.5, -0.4]])
     w, p = np.array([1.5, -1.0, -3.0]), np.array([0.1, -0.2])
     flow = gradient_flow(counts, E, w, p, VerifySettings(tolerance=1e-9))
-    limit = find_limit(counts, E, w, flow)
+    limit = FlowLimit.find(counts, E, w, flow)
     assert limit.fate == "diverges along p̂ with finite gaps" and limit.prediction is not None
     start = float(limit.prediction.log_time[0])
     exact = high_precision_curve(counts, E, w, limit.prediction.points[0], (start, 200.0))

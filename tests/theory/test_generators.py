@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import signed_frequency
 from tokensieve.text.counts import Counts
 from tokensieve.theory.generators import independent_tokens, single_token
 
@@ -32,7 +31,7 @@ def test_assumption_one_holds_exactly(pairs: int, half: int, irrelevant: int, le
     for sign in (1, -1):
         own = c[:, relevance == sign]
         np.testing.assert_array_equal(own.sum(axis=1), (y == sign).astype(float))
-    alpha = signed_frequency(counts)
+    alpha = counts.signed_frequency()
     np.testing.assert_allclose(alpha[relevance == 0], 0, atol=1e-16)
     np.testing.assert_array_equal(np.sign(alpha[relevance != 0]), relevance[relevance != 0])
     np.testing.assert_array_equal(counts.lengths, length)
@@ -61,7 +60,7 @@ def test_several_relevant_tokens() -> None:
     c = dense(counts)[:, :10]
     np.testing.assert_array_equal(c.sum(axis=1), 3)
     assert c.max() == 1
-    np.testing.assert_allclose(signed_frequency(counts)[10:], 0, atol=1e-16)
+    np.testing.assert_allclose(counts.signed_frequency()[10:], 0, atol=1e-16)
 
 
 def test_leak_makes_types_partly_relevant() -> None:
@@ -78,7 +77,7 @@ def test_a_negator_reverses_the_relevant_token() -> None:
     assert counts.tokens[30] == "negator" and negator.sum() == 20
     sign = c[:, :10] @ relevance[:10]
     np.testing.assert_array_equal(sign * (1 - 2 * negator), y)
-    alpha = signed_frequency(counts)
+    alpha = counts.signed_frequency()
     np.testing.assert_allclose(alpha[10:], 0, atol=1e-16)
 
 

@@ -18,7 +18,6 @@ from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.split import Face
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.geometry import top_mask
 from tokensieve.theory.limit import margin as margin_module
 from tokensieve.theory.limit.margin import Margin, max_margin, selection_of
 from tokensieve.theory.one_step import one_step
@@ -81,7 +80,7 @@ def test_any_feasible_problem_agrees_with_least_distance_programming(seed: int, 
     counts = Counts.from_matrix(matrix, rng.integers(2, size=n))
     E = rng.standard_normal((types, d))
     E[:, 0] = rng.integers(0, 3, types)
-    mask = top_mask(counts, E[:, 0])
+    mask = counts.top_mask(E[:, 0])
     result = max_margin(counts, E, mask)
     pairs, equal = all_pairs(counts, mask), all_ties(counts, mask)
     if not len(pairs):

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import loss_and_slope
 from tokensieve.model.embeddings import Start, initialise
 from tokensieve.text.counts import Counts
@@ -66,7 +65,7 @@ def test_embeddings_are_the_autograd_step_and_split_into_prediction_and_remainde
 
 def test_signed_frequency_by_hand() -> None:
     counts = Counts.from_matrix([[2, 1, 0], [0, 1, 1], [0, 0, 0]], [1, 0, 1])
-    np.testing.assert_allclose(signed_frequency(counts), [2 / 9, 1 / 9 - 1 / 6, -1 / 6])
+    np.testing.assert_allclose(counts.signed_frequency(), [2 / 9, 1 / 9 - 1 / 6, -1 / 6])
     K = 3
     many = Counts.from_matrix([[2, 1, 0], [0, 1, 1], [1, 0, 3]], [2, 0, 1], ["a", "b", "c"])
     share = many.matrix.toarray() / many.lengths[:, None]
@@ -77,7 +76,7 @@ def test_signed_frequency_by_hand() -> None:
         ]
         for s in range(3)
     ]
-    np.testing.assert_allclose(signed_frequency(many, outputs=3), paper)
+    np.testing.assert_allclose(many.signed_frequency(3), paper)
 
 
 @settings(deadline=None, derandomize=True)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tokensieve.model.attention import answers
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.claims import Attended, one_sided
+from tokensieve.theory.claims import Attended
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.geometry import top_mask
 from tokensieve.theory.settings import VerifySettings
 
 
@@ -23,7 +22,7 @@ def described(counts: Counts, u: Floats, w: Floats, important: np.ndarray | None
     E = u[:, None]
     flow = gradient_flow(counts, E, w, np.ones(1), VerifySettings(max_seconds=1e-9))
     chosen = np.zeros(counts.n_types, bool) if important is None else important
-    return Attended.of(counts, E, w, flow, top_mask(counts, u), chosen)
+    return Attended.of(counts, E, w, flow, counts.top_mask(u), chosen)
 
 
 @settings(deadline=None, derandomize=True)
@@ -58,9 +57,9 @@ def test_the_limit_of_the_answers_counts_repeats() -> None:
 
 def test_one_sided_types_and_the_share_that_is_selected() -> None:
     counts = Counts.from_matrix([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], [1, 1, 0, 0])
-    np.testing.assert_array_equal(one_sided(counts), [1, -1, 0, 0])
+    np.testing.assert_array_equal(counts.one_sided, [1, -1, 0, 0])
     u = np.array([2.0, 0.0, 1.0, 0.0])
-    found = described(counts, u, np.arange(4.0), one_sided(counts) != 0)
+    found = described(counts, u, np.arange(4.0), counts.one_sided != 0)
     assert (found.all_share, found.any_share) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
     assert found.important_documents == 3 and found.one_sided_share == pytest.approx(2 / 3)
     none = described(counts, u, np.arange(4.0))

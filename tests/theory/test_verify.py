@@ -18,8 +18,9 @@ from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.generators import independent_tokens, single_token
+from tokensieve.theory.one_step import OneStep
 from tokensieve.theory.settings import VerifySettings
-from tokensieve.theory.verify import default_step_size, verify
+from tokensieve.theory.verify import verify
 
 
 def test_every_claim_holds_on_exact_data() -> None:
@@ -87,12 +88,12 @@ def test_a_flow_kept_on_disk_is_resumed(tmp_path: Path) -> None:
 
 def test_the_default_step_answers_documents_by_one() -> None:
     counts = single_token(200, 70, 8, 20)[0]
-    eta = default_step_size(counts)
+    eta = OneStep.default_size(counts)
     alpha = (counts.signs / counts.lengths) @ counts.matrix.toarray() / 200
     typical = np.mean(np.abs(counts.matrix.toarray() @ alpha / 8)) * eta / 2
     assert typical == pytest.approx(1.0)
     with pytest.raises(InputError, match="no signal"):
-        default_step_size(Counts.from_matrix([[1, 1], [1, 1]], [1, 0]))
+        OneStep.default_size(Counts.from_matrix([[1, 1], [1, 1]], [1, 0]))
 
 
 def test_a_sweep_resumes_and_counts_failures(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import agreeing, combined, false_discovery, mean_interval, permutation_p
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.text.counts import Counts, in_parts
+from tokensieve.text.counts import Counts
 
 
 def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
@@ -39,65 +38,37 @@ def drift(before: Counts, after: Counts, features: int = 0) -> pl.DataFrame:
         raise InputError(
             "drift needs two sets of documents over the same types and classes: count both with one vocabulary"
         )
-    words = before.n_types - features
-    table, length = _drift(before, after, slice(0, words), False)
-    if not features:
-        return table
-    marks, _ = _drift(before, after, slice(words, before.n_types), True)
-    scaled = "share_before share_after difference difference_low difference_high".split()
-    both = pl.concat([table, marks.with_columns(pl.col(scaled) / max(length, 1.0))])
-    return both.with_columns(q_value=false_discovery(both["p_value"].to_numpy()[:, None])[:, 0])
-
-
-def _drift(before: Counts, after: Counts, types: slice, presences: bool) -> tuple[pl.DataFrame, float]:
-    """The table of some types, and the mean length of a document in them."""
-    strata = [_both(before, after, k, types, presences) for k in range(before.n_classes)]
-    strata = [sums for sums in strata if (sums.class_sizes > 0).all()]
-    if not strata:
-        raise InputError("no label occurs in both sets of documents, so that they cannot be compared")
-    # groups: the documents before and after of each label in turn
-    sizes = np.concatenate([sums.sizes for sums in strata])
-    mix = np.array([sums.documents for sums in strata]) / sizes.sum()
-    first, second = (np.concatenate(x, axis=1) for x in ([s.first for s in strata], [s.second for s in strata]))
-    inverse = np.concatenate([s.inverse for s in strata])
-    documents = np.sum([s.present for s in strata], axis=0)
-    means = mean_interval(first, second, sizes, inverse, documents.sum(axis=1))
-    difference, low, high = combined(np.kron(mix, [-1.0, 1.0])[:, None], *means)
-    # the difference of means per unit of the sum over "after"
-    scales = [share * s.documents / s.sizes.prod() for s, share in zip(strata, mix, strict=True)]
-    p = permutation_p(strata, np.array([1]), scales)
-    low, high = agreeing(difference, low, high, p)
-    share = [means[0][:, i::2] @ mix for i in (0, 1)]
-    table = pl.DataFrame(
-        {
-            "token": pl.Series([str(token) for token in before.tokens[types]], dtype=pl.String),
-            "documents_before": documents[:, 0],
-            "documents_after": documents[:, 1],
-            "share_before": share[0],
-            "share_after": share[1],
+    tables, length = [], 1.0
+    kinds = list(zip(*(TokenSums.of_counts(c, features) for c in (before, after)), strict=True))
+    for sides in kinds[: 2 if features else 1]:  # words, then formatting
+        strata = [TokenSums.of_label(label, sides) for label in range(before.n_classes)]
+        strata = [sums for sums in strata if (sums.class_sizes > 0).all()]
+        if not strata:
+            raise InputError("no label occurs in both sets of documents, so that they cannot be compared")
+        # groups: the documents before and after of each label in turn
+        sizes = np.concatenate([sums.sizes for sums in strata])
+        mix = np.array([sums.documents for sums in strata]) / sizes.sum()
+        first, second = (np.concatenate(x, axis=1) for x in zip(*((s.first, s.second) for s in strata), strict=True))
+        inverse = np.concatenate([s.inverse for s in strata])
+        documents = np.sum([s.present for s in strata], axis=0)
+        means = mean_interval(first, second, sizes, inverse, documents.sum(axis=1))
+        difference, low, high = combined(np.kron(mix, [-1.0, 1.0])[:, None], *means)
+        # the difference of means per unit of the sum over "after"
+        scales = [share * s.documents / s.sizes.prod() for s, share in zip(strata, mix, strict=True)]
+        p = permutation_p(strata, np.array([1]), scales)
+        low, high = agreeing(difference, low, high, p)
+        columns = {
+            "share_before": means[0][:, ::2] @ mix,
+            "share_after": means[0][:, 1::2] @ mix,
             "difference": difference[:, 0],
             "difference_low": low[:, 0],
             "difference_high": high[:, 0],
-            "p_value": p[:, 0],
-            "q_value": false_discovery(p)[:, 0],
         }
-    )
-    return table, float(sum(s.count.sum() for s in strata) / sizes.sum())
-
-
-def _both(before: Counts, after: Counts, label: int, types: slice, presences: bool) -> TokenSums:
-    """Sums over the documents of one label, those before as class 0 and those after as class 1; of presences all lengths are 1."""
-    total = TokenSums.zero(len(range(*types.indices(before.n_types))), 2)
-    for side, counts in enumerate((before, after)):
-        total += _side(counts, side, label, types, presences)
-    return total
-
-
-@in_parts("sum")
-def _side(counts: Counts, side: int, label: int, types: slice, presences: bool) -> TokenSums:
-    total = TokenSums.zero(len(range(*types.indices(counts.n_types))), 2)
-    for part in counts.blocks():
-        matrix = sp.csr_array(part.matrix[part.labels == label][:, types])
-        n = matrix.shape[0]
-        total += TokenSums.of(matrix, np.full(n, side), 2, np.ones(n) if presences else None)
-    return total
+        names = {"documents_before": documents[:, 0], "documents_after": documents[:, 1]}
+        columns = {name: values / length for name, values in columns.items()}
+        tables.append(pl.DataFrame(names | columns | {"p_value": p[:, 0]}))
+        length = max(float(sum(s.count.sum() for s in strata) / sizes.sum()), 1.0)
+    table = pl.concat(tables)
+    tokens = pl.Series("token", [str(token) for token in before.tokens], dtype=pl.String)
+    q = pl.Series("q_value", false_discovery(table["p_value"].to_numpy()[:, None])[:, 0])
+    return pl.DataFrame([tokens, *table, q])

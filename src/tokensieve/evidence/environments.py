@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Importance, importance_of, token_sums
+from tokensieve.evidence.importance import Importance, importance_of
 from tokensieve.evidence.intervals import LEVEL, dispersion, false_discovery
-from tokensieve.evidence.pairs import differences, pair_importance
+from tokensieve.evidence.pairs import pair_importance
 from tokensieve.evidence.sums import TokenSums
 from tokensieve.text.counts import Counts, Floats, Ints
 
@@ -91,7 +91,7 @@ class Environments:
         sums = []
         for e in range(len(names)):
             inside = of == e
-            sums.append(token_sums(counts.rows(inside), features, None if units is None else units[inside]))
+            sums.append(TokenSums.of_counts(counts.rows(inside), features, None if units is None else units[inside]))
         usable = [np.count_nonzero(words.class_sizes) >= 2 for words, _ in sums]
         if sum(usable) < 2:
             raise InputError("fewer than two environments have documents of two classes; check --environments")
@@ -117,7 +117,8 @@ class Environments:
         The ratio is that of wins to losses.
         Of 2n documents, preferred side first, `units` are those of the pairs, shape (n,); all else as for `compare`.
         """
-        delta, places, size = differences(sp.csr_array(counts.matrix > 0, dtype=np.float64)), of[::2], len(names)
+        presence = sp.csr_array(counts.matrix > 0, dtype=np.float64)
+        delta, places, size = Counts.pair_differences(presence), of[::2], len(names)
         sides = [delta[places == e] for e in range(size)]
         n = np.stack([abs(side).sum(axis=0) for side in sides]).astype(np.float64)
         t = np.stack([side.sum(axis=0) for side in sides]).astype(np.float64)
@@ -128,9 +129,8 @@ class Environments:
         kept = np.flatnonzero(places >= 0)
         rows = sp.csr_array(delta[kept])
         rows.data -= own[np.repeat(places[kept], np.diff(rows.indptr)), rows.indices]
-        _, group = np.unique(units[kept] * size + places[kept], return_inverse=True)
-        member = sp.csr_array((np.ones(len(kept)), (group, np.arange(len(kept)))))
-        spread = np.asarray((member @ rows).power(2).sum(axis=0)).ravel()
+        group = units[kept] * size + places[kept]
+        spread = np.asarray(Counts.by_cell(rows, group).power(2).sum(axis=0)).ravel()
         chance = (n * (1 - own**2)).sum(axis=0)
         phi = np.maximum(spread / np.where(chance > 0, chance, np.inf), 1.0)
         variance = phi * n * (1 - mean**2)

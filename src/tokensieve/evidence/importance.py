@@ -30,7 +30,6 @@ from enum import StrEnum
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
@@ -45,7 +44,7 @@ from tokensieve.evidence.intervals import (
     share_interval,
 )
 from tokensieve.evidence.sums import TokenSums
-from tokensieve.text.counts import Counts, Floats, Ints, in_parts
+from tokensieve.text.counts import Counts, Floats, Ints
 
 Tokens = NDArray[np.str_] | NDArray[np.object_]  # types as text
 Interval = tuple[Floats, Floats, Floats]  # estimate, low, high
@@ -208,22 +207,6 @@ class Importance:
         return pl.DataFrame([tokens, names]).hstack(pl.DataFrame(columns)).with_columns(category)
 
 
-def signed_frequency(counts: Counts, outputs: int = 1) -> Floats:
-    """Average signed frequency α: what the first gradient step sees of each type (module formula).
-
-    Args:
-        counts: n documents; those without any known token count in n and contribute nothing.
-        outputs: 1 for α_s with y = ±1, shape (|S|,); K for α_{s,k}, shape (|S|, K), whose rows sum to zero.
-    """
-    if outputs == 1:
-        targets = counts.signs[:, None]
-    else:
-        targets = np.eye(counts.n_classes)[counts.labels] - 1.0 / counts.n_classes
-    weights = targets / (np.maximum(counts.lengths, 1.0) * max(counts.n_documents, 1))[:, None]
-    alpha = np.asarray(counts.matrix.T @ weights)
-    return alpha[:, 0] if outputs == 1 else alpha
-
-
 def token_importance(counts: Counts, features: int = 0, units: Ints | None = None) -> Importance:
     """All statistics of every type and class, in O(nonzeros + |S| K), a block of documents at a time.
 
@@ -236,50 +219,13 @@ def token_importance(counts: Counts, features: int = 0, units: Ints | None = Non
     Raises:
         InputError: fewer than two classes have documents.
     """
-    sums, marks = token_sums(counts, features, units)
+    sums, marks = TokenSums.of_counts(counts, features, units)
     length = float(sums.count.sum()) / max(counts.n_documents, 1)
     found = importance_of(sums, counts.tokens, counts.classes, marks, length)
     if units is None:
         return found
     neutral = 2 * counts.class_sizes / max(counts.n_documents, 1) - 1
     return replace(found, class_documents=counts.present, neutral=neutral, units=found.documents)
-
-
-@in_parts("sum")
-def token_sums(counts: Counts, features: int = 0, units: Ints | None = None) -> tuple[TokenSums, TokenSums]:
-    """Sums over the words of documents, or of their groups, and over their formatting (arguments of `token_importance`)."""
-    words, k = counts.n_types - features, counts.n_classes
-    sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
-    whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else merged(counts, units)
-    start = 0
-    for part in whole.blocks():
-        sums += TokenSums.of(sp.csr_array(part.matrix[:, :words]) if features else part.matrix, part.labels, k)
-        if features:
-            lengths = sizes[start : start + part.n_documents].astype(np.float64)
-            marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths)
-            start += part.n_documents
-    return sums, marks
-
-
-def merged(counts: Counts, units: Ints) -> tuple[Counts, Ints]:
-    """One document for every group and label that occur together, in order of group and label, its counts sums; and the number
-    of documents that each is made of.
-
-    Args:
-        counts: n documents.
-        units: the group of each document, shape (n,), not negative.
-
-    Raises:
-        InputError: there is not one group for each document.
-    """
-    if units.shape != (counts.n_documents,):
-        raise InputError(f"{counts.n_documents} documents, but {units.size} groups: one is needed for each document")
-    cells, where = np.unique(units * np.int64(counts.n_classes) + counts.labels, return_inverse=True)
-    member = sp.csr_array((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(cells), len(where)))
-    matrix = sp.csr_array(member @ counts.matrix)
-    matrix.sort_indices()
-    whole = Counts(matrix, cells % counts.n_classes, counts.classes, counts.tokens)
-    return whole, np.bincount(where, minlength=len(cells)).astype(np.int64)
 
 
 def importance_of(

@@ -35,20 +35,6 @@ from tokensieve.text.counts import Counts, Floats, Ints
 NEWTON = 25
 
 
-def differences(matrix: sp.csr_array) -> sp.csr_array:
-    """Row 2i less row 2i + 1, shape (n, |S|), without stored zeros."""
-    out = sp.csr_array(matrix[::2] - matrix[1::2])
-    out.eliminate_zeros()
-    return out
-
-
-def _by_unit(rows: sp.csr_array, units: Ints) -> sp.csr_array:
-    """Σ over the pairs of each unit, shape (U, |S|)."""
-    names, where = np.unique(units, return_inverse=True)
-    member = sp.csr_array((np.ones(len(units)), (where, np.arange(len(units)))), shape=(len(names), len(units)))
-    return sp.csr_array(member @ rows)
-
-
 def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importance:
     """Importance of every type for "rejected" and "chosen" (module docstring), in O(nonzeros).
 
@@ -65,7 +51,7 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     shares = sp.csr_array(
         (counts.matrix.data * scale, counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
     )
-    flips = _by_unit(differences(shares), units)
+    flips = Counts.by_cell(Counts.pair_differences(shares), units)
     total, reach, second, fourth, m = _moments(flips)
     p = _flipped_p(total, reach, second, fourth, m)
     t = quantile(m)
@@ -74,7 +60,7 @@ def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importan
     mean, ends = total / (2 * n), ((total - half) / (2 * n), (total + half) / (2 * n))
     low, high = agreeing(mean, *ends, p)
     effect = mean[:, None], low[:, None], high[:, None]
-    sides = [_by_unit(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
+    sides = [Counts.by_cell(sp.csr_array(counts.matrix[i::2]), units) for i in (0, 1)]
     inside, outside = (_column(side.sum(axis=0)) for side in sides)
     squares = _column(sides[0].power(2).sum(axis=0)), _column(sides[1].power(2).sum(axis=0))
     shared = _column(sides[0].multiply(sides[1]).sum(axis=0))
@@ -106,7 +92,7 @@ def win_rates(counts: Counts, units: Ints, log_ratio: Floats) -> pl.DataFrame:
     present = sp.csr_array(
         (np.ones(counts.matrix.nnz), counts.matrix.indices, counts.matrix.indptr), counts.matrix.shape
     )
-    delta = differences(present)
+    delta = Counts.pair_differences(present)
     columns = {
         "token": pl.Series(counts.tokens.tolist(), dtype=pl.String),
         "pairs": np.bincount(delta.indices, minlength=counts.n_types),
@@ -162,7 +148,7 @@ def _rates(delta: sp.csr_array, units: Ints, x: Floats) -> tuple[Floats, Floats,
     lean = np.asarray(sp.csr_array((sign * spread[pair], types, delta.indptr), shape=delta.shape).T @ x)
     k = np.linalg.solve((x * spread[:, None]).T @ x + 1e-9 * np.eye(x.shape[1]), lean.T).T
     information = np.bincount(types, spread[pair], n_types) - (k * lean).sum(axis=1)
-    scores = _by_unit(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
+    scores = Counts.by_cell(sp.csr_array((sign * miss[pair], types, delta.indptr), shape=delta.shape), units)
     common = np.zeros((scores.shape[0], x.shape[1]))
     np.add.at(common, np.unique(units, return_inverse=True)[1], x * miss[:, None])
     total, reach, plain, fourth, units_with = _moments(scores)

@@ -6,13 +6,15 @@ the whole: that is promised for streams and clusters, and it is why real numbers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 
-from tokensieve.text.counts import Floats, Ints
+from tokensieve.text.counts import Counts, Floats, Ints, in_parts
 
 WORD, WORDS = 31, 3  # bits of each part of a fixed-point number, and parts: 93 bits behind the point
 
@@ -31,8 +33,7 @@ class TokenSums:
         present: documents of the class that contain the type, shape (|S|, K).
         count: Σ c in the class, shape (|S|, K): whole numbers, hence exact.
         squares: Σ c² in the class, shape (|S|, K).
-        shares: words of Σ x and Σ x² in each class, shape (|S|, K, 2, 3).
-        cubes: words of Σ x³ over all classes, shape (|S|, 3).
+        shares: words of Σ x, Σ x² and Σ x³ in each class, shape (|S|, K, 3, 3).
     """
 
     class_sizes: Ints
@@ -41,15 +42,14 @@ class TokenSums:
     count: Floats
     squares: Floats
     shares: Ints
-    cubes: Ints
 
     @classmethod
     def zero(cls, types: int, classes: int) -> TokenSums:
         """The sums over no documents."""
         count, squares = np.zeros((2, types, classes))
-        shapes = (classes,), (classes, WORDS), (types, classes), (types, classes, 2, WORDS), (types, WORDS)
-        sizes, inverse, present, shares, cubes = (np.zeros(shape, np.int64) for shape in shapes)
-        return cls(sizes, inverse, present, count, squares, shares, cubes)
+        shapes = (classes,), (classes, WORDS), (types, classes), (types, classes, 3, WORDS)
+        sizes, inverse, present, shares = (np.zeros(shape, np.int64) for shape in shapes)
+        return cls(sizes, inverse, present, count, squares, shares)
 
     @classmethod
     def of(cls, matrix: Any, labels: Ints, classes: int, lengths: Floats | None = None) -> TokenSums:
@@ -67,10 +67,39 @@ class TokenSums:
         out.class_sizes[:] = np.bincount(labels, minlength=classes)
         _add_up(
             (matrix.indptr, matrix.indices, matrix.data, np.asarray(labels, np.int64), lengths),
-            (out.inverse_lengths, out.present, out.shares, out.cubes),
+            (out.inverse_lengths, out.present, out.shares),
             (out.count, out.squares),
         )
         return out
+
+    @staticmethod
+    @in_parts("sum")
+    def of_counts(counts: Counts, features: int = 0, units: Ints | None = None) -> tuple[TokenSums, TokenSums]:
+        """Sums over the words of documents, or of their groups, and over their formatting, a block of documents at a time.
+
+        Args:
+            counts: n documents; the last `features` columns are formatting, of which a document has lengths of one.
+            units: the group of each document, shape (n,); a feature's share of a group is that of its documents.
+        """
+        words, k = counts.n_types - features, counts.n_classes
+        sums, marks = TokenSums.zero(words, k), TokenSums.zero(features, k)
+        whole, sizes = (counts, np.ones(counts.n_documents, np.int64)) if units is None else counts.merged(units)
+        start = 0
+        for part in whole.blocks():
+            sums += TokenSums.of(sp.csr_array(part.matrix[:, :words]) if features else part.matrix, part.labels, k)
+            if features:
+                lengths = sizes[start : start + part.n_documents].astype(np.float64)
+                marks += TokenSums.of(sp.csr_array(part.matrix[:, words:]), part.labels, k, lengths)
+                start += part.n_documents
+        return sums, marks
+
+    @staticmethod
+    def of_label(label: int, sides: Sequence[TokenSums]) -> TokenSums:
+        """The documents of one label in several sums over the same types: those of the first are class 0, of the next class 1, …"""
+        axes = {"class_sizes": 0, "inverse_lengths": 0, "present": 1, "count": 1, "squares": 1, "shares": 1}
+        return TokenSums(
+            *(np.stack([getattr(side, name).take(label, axis) for side in sides], axis) for name, axis in axes.items())
+        )
 
     def __add__(self, other: TokenSums) -> TokenSums:
         return TokenSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -98,8 +127,8 @@ class TokenSums:
     @property
     def powers(self) -> tuple[Floats, Floats, Floats]:
         """Σ x, Σ x² and Σ x³ over all classes, each of shape (|S|, 1)."""
-        first, second = (_as_floats(self.shares[:, :, i].sum(axis=1)) for i in (0, 1))
-        return first[:, None], second[:, None], _as_floats(self.cubes)[:, None]
+        first, second, third = _as_floats(self.shares.sum(axis=1)).T[:, :, None]
+        return first, second, third
 
     @property
     def inverse(self) -> Floats:
@@ -117,11 +146,11 @@ def _as_floats(words: Ints) -> Floats:
 
 @numba.njit(cache=True)
 def _add_up(
-    rows: tuple[Ints, Ints, Floats, Ints, Floats], whole: tuple[Ints, Ints, Ints, Ints], real: tuple[Floats, Floats]
+    rows: tuple[Ints, Ints, Floats, Ints, Floats], whole: tuple[Ints, Ints, Ints], real: tuple[Floats, Floats]
 ) -> None:
     """Add documents (indptr, indices, counts, labels, lengths) to the sums."""
     indptr, indices, data, labels, lengths = rows
-    inverse, present, shares, cubes = whole
+    inverse, present, shares = whole
     count, squares = real
     for k in range(len(labels)):
         y, length = labels[k], lengths[k]
@@ -135,7 +164,7 @@ def _add_up(
             squares[s, y] += c * c
             _add_words(shares[s, y, 0], x)
             _add_words(shares[s, y, 1], x * x)
-            _add_words(cubes[s], x * x * x)
+            _add_words(shares[s, y, 2], x * x * x)
 
 
 @numba.njit(cache=True)

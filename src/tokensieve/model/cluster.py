@@ -25,7 +25,8 @@ import polars as pl
 
 from tokensieve import __version__
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import Importance, importance_of, token_sums
+from tokensieve.evidence.importance import Importance, importance_of
+from tokensieve.evidence.sums import TokenSums
 from tokensieve.model.adam import Schedule, train
 from tokensieve.model.attention import Model, answers, attention_sums, decide, loss_and_slope
 from tokensieve.model.classifier import AttentionClassifier
@@ -284,7 +285,7 @@ def _counted(side: Side, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Co
 
 def _sums(part: Counted, features: int) -> Sums:
     counts, units, _, _ = part
-    return Sums((*token_sums(counts, features, units), counts.present, counts.class_sizes))
+    return Sums((*TokenSums.of_counts(counts, features, units), counts.present, counts.class_sizes))
 
 
 def _presence(part: Counted) -> Sums:

@@ -14,7 +14,6 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 from sklearn.preprocessing import PolynomialFeatures
 
-from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.embeddings import Start, Training, evaluate
 from tokensieve.reproduce import measures
 from tokensieve.reproduce.bench import TITLES, Bench, Split
@@ -159,7 +158,7 @@ def _by_importance(
     """
     relative = importance == "relative"
     if relative:
-        x = _relative(signed_frequency(counts, counts.n_classes)[:, k - 1])
+        x = _relative(counts.signed_frequency(counts.n_classes)[:, k - 1])
         theirs = theirs.with_columns(x=_relative(theirs["x"].to_numpy()))
     else:
         x = np.asarray(counts.matrix.T @ ((counts.labels == k - 1) - 1 / counts.n_classes)) / counts.n_documents
@@ -414,7 +413,7 @@ def _beyond(bench: Bench) -> SeedRun:
 
 def _accuracies(bench: Bench, split: Split, k: int, name: str) -> dict[str, float | None]:
     """Test accuracy of each model; the deep ones on pair rules only, and where PyTorch is installed."""
-    alpha = signed_frequency(split[0])
+    alpha = split[0].signed_frequency()
     train, validation, test = (_with_pairs(part) for part in split)
     out: dict[str, float | None] = {"one step": evaluate(split[2], np.zeros(len(alpha)), alpha)[1]}
     models: list[tuple[str, Split, tuple[str, ...]]] = [

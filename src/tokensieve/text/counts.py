@@ -143,6 +143,60 @@ class Counts:
         return np.bincount(self.labels, minlength=self.n_classes).astype(np.int64)
 
     @cached_property
+    def entry_documents(self) -> Ints:
+        """The document of each stored entry, shape (nnz,)."""
+        return np.repeat(np.arange(self.n_documents), np.diff(self.matrix.indptr))
+
+    @cached_property
+    def equal_documents(self) -> Ints:
+        """A number for each document, the same for documents with the same counts, shape (n,)."""
+        views = np.random.default_rng(0).random(self.n_types)  # equal rows have equal sums, to the last bit
+        return np.asarray(np.unique(self.matrix @ views, return_inverse=True)[1], dtype=np.int64)
+
+    def highest(self, level: Floats) -> Floats:
+        """Largest number of each document, of one for each stored entry; shape (n,), −∞ for a document without types."""
+        out = np.full(self.n_documents, -np.inf)
+        np.maximum.at(out, self.entry_documents, level)
+        return out
+
+    def top_mask(self, u: Floats) -> NDArray[np.bool_]:
+        """For each stored entry, whether its type has the highest score of its document, shape (nnz,)."""
+        level = u[self.matrix.indices]
+        return np.asarray(level == self.highest(level)[self.entry_documents])
+
+    @property
+    def one_sided(self) -> Ints:
+        """+1 for types that only class 1 of two has (completely positive), −1 for those of class 0 alone, else 0; shape (|S|,)."""
+        absent = (self.present == 0).astype(np.int64)
+        return np.asarray(absent[:, 0] - absent[:, 1])
+
+    def signed_frequency(self, outputs: int = 1) -> Floats:
+        """Average signed frequency α: what the first gradient step sees of each type.
+
+        Args:
+            outputs: 1 for α_s = mean_k y^k c_{k,s}/T_k, shape (|S|,); K for α_{s,j} = mean_k (1[y^k = j] − 1/K) c_{k,s}/T_k, shape
+                (|S|, K). Documents without any known token count in n and contribute nothing.
+        """
+        targets = self.signs[:, None] if outputs == 1 else np.eye(self.n_classes)[self.labels] - 1.0 / self.n_classes
+        alpha = self.matrix.T @ (targets / (np.maximum(self.lengths, 1.0) * max(self.n_documents, 1))[:, None])
+        return np.asarray(alpha[:, 0] if outputs == 1 else alpha)
+
+    def merged(self, units: Ints) -> tuple[Counts, Ints]:
+        """One document for every group and label that occur together, in order of group and label, its counts sums; and the number
+        of documents that each is made of.
+
+        Raises:
+            InputError: there is not one group for each document, shape (n,).
+        """
+        if units.shape != (self.n_documents,):
+            raise InputError(f"{self.n_documents} documents, but {units.size} groups: one is needed for each document")
+        cells = units * np.int64(self.n_classes) + self.labels
+        matrix = self.by_cell(self.matrix, cells)
+        matrix.sort_indices()
+        kinds, sizes = np.unique(cells, return_counts=True)
+        return Counts(matrix, kinds % self.n_classes, self.classes, self.tokens), sizes.astype(np.int64)
+
+    @cached_property
     def present(self) -> Ints:
         """Documents of each class that contain each type, shape (|S|, K)."""
         return _present(self)
@@ -194,6 +248,26 @@ class Counts:
             last = max(last, first + 1)
             yield slice(first, last)
             first = last
+
+    @staticmethod
+    def by_cell(rows: sp.csr_array, cells: Ints) -> sp.csr_array:
+        """Sums of the rows of each cell, cells in order, shape (distinct cells, |S|)."""
+        names, where = np.unique(cells, return_inverse=True)
+        member = sp.csr_array((np.ones(len(cells)), (where, np.arange(len(cells)))), shape=(len(names), len(cells)))
+        return sp.csr_array(member @ rows)
+
+    @staticmethod
+    def pair_differences(matrix: sp.csr_array) -> sp.csr_array:
+        """Of pairs of documents row 2i less row 2i + 1, shape (n, |S|), without stored zeros."""
+        out = sp.csr_array(matrix[::2] - matrix[1::2])
+        out.eliminate_zeros()
+        return out
+
+    @staticmethod
+    @in_parts("rows")
+    def first_types(matrix: sp.csr_array) -> Ints:
+        """The first type of each document, |S| where it has none, shape (n,)."""
+        return np.asarray(np.append(matrix.indices, matrix.shape[1])[matrix.indptr[:-1]])
 
     @staticmethod
     def checked_weights(
@@ -260,12 +334,6 @@ def _present(counts: Counts) -> Ints:
         types = part.matrix.indices * np.int64(counts.n_classes) + labels
         out += np.bincount(types, minlength=out.size).reshape(out.shape)
     return out
-
-
-@in_parts("rows")
-def first_types(matrix: sp.csr_array) -> Ints:
-    """The first type of each document, |S| where it has none, shape (n,)."""
-    return np.asarray(np.append(matrix.indices, matrix.shape[1])[matrix.indptr[:-1]])
 
 
 @numba.njit(cache=True)

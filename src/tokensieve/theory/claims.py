@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.model.attention import answers
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Counts, Floats
 from tokensieve.theory.flow.solve import Flow
-from tokensieve.theory.geometry import documents_of, highest
 from tokensieve.theory.limit.certify import LATE_ENOUGH, FlowLimit
 from tokensieve.theory.one_step import OneStep
 
@@ -57,8 +56,8 @@ class Attended:
         cls, counts: Counts, E: Floats, w: Floats, flow: Flow, mask: NDArray[np.bool_], important: NDArray[np.bool_]
     ) -> Attended:
         """Of the end of a curve, a selection in the limit, shape (nnz,), and the types that are important, shape (|S|,)."""
-        m, document, n, u = counts.matrix, documents_of(counts), counts.n_documents, E @ flow.p
-        behind = highest(counts, u[m.indices])[document] - u[m.indices]
+        m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
+        behind = counts.highest(u[m.indices])[document] - u[m.indices]
         chosen, held = np.bincount(document, mask, n), np.diff(m.indptr)
 
         def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
@@ -73,7 +72,7 @@ class Attended:
         final = math.nan
         for row in range(len(flow.log_time) - 1, -1, -1):
             scores = (E @ flow.at(row))[m.indices]
-            if (highest(counts, np.where(mask, scores, -np.inf)) < highest(counts, scores)).any():
+            if (counts.highest(np.where(mask, scores, -np.inf)) < counts.highest(scores)).any():
                 break
             final = float(flow.log_time[row])
         weight = m.data * mask
@@ -87,7 +86,7 @@ class Attended:
             all_share=every,
             any_share=some,
             important_documents=documents,
-            one_sided_share=shares(one_sided(counts)[m.indices] != 0)[1],
+            one_sided_share=shares(counts.one_sided[m.indices] != 0)[1],
             final_from=final,
             limit_error=float(np.abs(answers(m, u, w)[:, 0] - mean).max()),
         )
@@ -98,19 +97,13 @@ class Attended:
         (m,); nan where no document holds an important type."""
         m = counts.matrix
         matter = important[m.indices]
-        known = np.bincount(documents_of(counts), matter, counts.n_documents) > 0
+        known = np.bincount(counts.entry_documents, matter, counts.n_documents) > 0
         out = np.full(len(flow.log_time), np.nan)
         for row in range(len(out) if known.any() else 0):
             u = (E @ flow.at(row))[m.indices]
-            lowest = -highest(counts, np.where(matter, -u, -np.inf))
-            out[row] = np.mean((lowest > highest(counts, np.where(matter, -np.inf, u)))[known])
+            lowest = -counts.highest(np.where(matter, -u, -np.inf))
+            out[row] = np.mean((lowest > counts.highest(np.where(matter, -np.inf, u)))[known])
         return out
-
-
-def one_sided(counts: Counts) -> Ints:
-    """+1 for completely positive types, −1 for completely negative ones, 0 for those in both classes, shape (|S|,)."""
-    seen = np.stack([np.asarray((counts.matrix[counts.labels == k] > 0).sum(axis=0)).ravel() for k in (0, 1)])
-    return np.asarray(np.where(seen[0] == 0, 1, 0) - np.where(seen[1] == 0, 1, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -136,7 +129,7 @@ class Claim:
 
 def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
     """Every hypothesis of Lemma 4.1 and Theorem 4.3 that documents of two classes and the first step on them decide."""
-    m, document, n, lengths = counts.matrix, documents_of(counts), counts.n_documents, counts.lengths
+    m, document, n, lengths = counts.matrix, counts.entry_documents, counts.n_documents, counts.lengths
     out: list[Claim] = []
 
     def add(
@@ -151,7 +144,7 @@ def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
     common = np.bincount(lengths.astype(np.int64)).argmax()
     span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
     add("all documents have the same length T", bool(np.ptp(lengths) == 0), span, lengths != common)
-    sides = one_sided(counts)
+    sides = counts.one_sided
     relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
     words = (
         f"{np.sum(relevant == 1)} of {n} documents hold exactly one completely positive or negative token, "
@@ -179,7 +172,7 @@ def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
     # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
     signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
     important = (sides != 0)[m.indices]
-    best, other = (highest(counts, np.where(which, signed, -np.inf)) for which in (important, ~important))
+    best, other = (counts.highest(np.where(which, signed, -np.inf)) for which in (important, ~important))
     concerned = np.isfinite(best)
     short = concerned & (best <= other)
     words = (

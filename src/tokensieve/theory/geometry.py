@@ -1,13 +1,12 @@
-"""Geometry of embeddings and sums over documents that every part of the theory uses."""
+"""Geometry of embeddings that every part of the theory uses."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from tokensieve.text.counts import Counts, Floats, Ints
+from tokensieve.text.counts import Floats, Ints
 
 
 def coordinates(E: Floats) -> tuple[Floats, Floats | None]:
@@ -33,30 +32,6 @@ def span_of(rows: Floats) -> Floats:
     if sizes[0] == 0:
         return np.zeros((rows.shape[1], 0))
     return np.ascontiguousarray(axes[sizes > 1e-12 * sizes[0]].T)  # what is smaller is rounding
-
-
-def documents_of(counts: Counts) -> Ints:
-    """The document of each stored entry, shape (nnz,)."""
-    return np.repeat(np.arange(counts.n_documents), np.diff(counts.matrix.indptr))
-
-
-def equal_documents(counts: Counts) -> Ints:
-    """A number for each document, the same for documents with the same counts, shape (n,)."""
-    views = np.random.default_rng(0).random(counts.n_types)  # equal rows have equal sums, to the last bit
-    return np.asarray(np.unique(counts.matrix @ views, return_inverse=True)[1], dtype=np.int64)
-
-
-def highest(counts: Counts, level: Floats) -> Floats:
-    """Largest number of each document, of one for each stored entry; shape (n,), −∞ for a document without types."""
-    out = np.full(counts.n_documents, -np.inf)
-    np.maximum.at(out, documents_of(counts), level)
-    return out
-
-
-def top_mask(counts: Counts, u: Floats) -> NDArray[np.bool_]:
-    """For each stored entry, whether its type has the highest score of its document, shape (nnz,)."""
-    level = u[counts.matrix.indices]
-    return np.asarray(level == highest(counts, level)[documents_of(counts)])
 
 
 def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:

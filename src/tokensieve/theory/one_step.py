@@ -21,7 +21,6 @@ import numpy as np
 from scipy import stats
 
 from tokensieve.errors import InputError
-from tokensieve.evidence.importance import signed_frequency
 from tokensieve.model.attention import gradient
 from tokensieve.model.embeddings import Start
 from tokensieve.text.counts import Counts, Floats
@@ -64,6 +63,24 @@ class OneStep:
     bound: float
     score_range: float
     answer_range: float
+
+    @staticmethod
+    def default_size(counts: Counts) -> float:
+        """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal attention have logits of ±1.
+
+        Much below, a sign may give up its documents and select in the other's only; much above, the curve takes longer to settle.
+
+        Raises:
+            InputError: every α_s is zero, so no first step carries a signal.
+        """
+        alpha = counts.signed_frequency()
+        typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
+        if typical < 1e-15:
+            raise InputError(
+                "every token type is equally frequent in both classes, so there is no signal to verify; choose the first step "
+                "yourself (--eta)"
+            )
+        return 2 / typical
 
     @property
     def bound_holds(self) -> bool:
@@ -116,7 +133,7 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     K = V.shape[1]
     u, w = E @ p, E @ V
     slope = gradient(counts, u, w)
-    alpha = signed_frequency(counts, K)
+    alpha = counts.signed_frequency(K)
     expected, signal = (eta / 2, alpha[:, None] / 2) if K == 1 else (eta, alpha)
     with np.errstate(over="ignore", invalid="ignore"):
         alignment = -eta * (np.outer(slope.a, p @ V) + slope.b @ (V.T @ V))

@@ -19,7 +19,7 @@ class VerifySettings(SourceSettings):
         ngrams, min_documents: longest run of words that is one token; tokens in fewer documents are ignored.
         types, relevant, length: |S|, how many types predict the label, and T of the generated documents, of which there are n.
         d: embedding dimension; 512, or 1024 for generated documents, if None.
-        eta: size of the first step; `default_step_size` if None.
+        eta: size of the first step; `OneStep.default_size` if None.
         max_norm, max_steps: ‖p‖ and accepted steps at which a curve ends.
         max_seconds: time limit for flow and limit together, or of one call of `gradient_flow`.
         tolerance: local error of a step relative to ‖p‖'s components.

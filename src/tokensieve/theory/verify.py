@@ -17,18 +17,16 @@ from numpy.typing import NDArray
 from tokensieve import __version__
 from tokensieve.blocks import Report
 from tokensieve.errors import InputError, check_memory
-from tokensieve.evidence.importance import signed_frequency
 from tokensieve.files import Content, csv_table
 from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
-from tokensieve.theory.claims import Attended, Claim, check_assumptions, check_claims, one_sided
+from tokensieve.theory.claims import Attended, Claim, check_assumptions, check_claims
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
-from tokensieve.theory.geometry import top_mask
-from tokensieve.theory.limit.certify import FlowLimit, find_limit
+from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.limit.margin import Margin
 from tokensieve.theory.one_step import OneStep, one_step
 from tokensieve.theory.settings import VerifySettings
@@ -192,7 +190,7 @@ class Verification:
         if self.attended is not None:
             chosen = np.bincount(counts.matrix.indices[self.attended.mask], minlength=counts.n_types)
         # The paper's categories: one-sided types are "completely" theirs, the others go by the sign of α beyond rounding.
-        sides = one_sided(counts)
+        sides = counts.one_sided
         sign = np.where(np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha))
         kinds = np.array(["completely negative", "negative", "irrelevant", "positive", "completely positive"])
         return pl.DataFrame(
@@ -301,24 +299,6 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def default_step_size(counts: Counts) -> float:
-    """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal attention have logits of ±1.
-
-    Much below, a sign may give up its documents and select in the other's only; much above, the curve takes longer to settle.
-
-    Raises:
-        InputError: every α_s is zero, so no first step carries a signal.
-    """
-    alpha = signed_frequency(counts)
-    typical = float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0)))) if alpha.size else 0.0
-    if typical < 1e-15:
-        raise InputError(
-            "every token type is equally frequent in both classes, so there is no signal to verify; choose the first step yourself"
-            " (--eta)"
-        )
-    return 2 / typical
-
-
 def verify(
     source: Counts | Corpus | None = None,
     settings: VerifySettings | None = None,
@@ -352,7 +332,7 @@ def verify(
         name, counts, rows, notes = _data(source, settings, progress)
         check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
     with stage("one step"):
-        eta = default_step_size(counts) if settings.eta is None else settings.eta
+        eta = OneStep.default_size(counts) if settings.eta is None else settings.eta
         settings = replace(settings, d=d, eta=eta)
         step = one_step(counts, *initialise(counts.n_types, d, seed=settings.seed), eta)
         E = step.embeddings()
@@ -363,7 +343,7 @@ def verify(
         followed = replace(settings, max_seconds=2 / 3 * settings.max_seconds)
         flow = gradient_flow(counts, E, w, step.start.p, followed, settings.resume, progress)
     with stage("faces"):
-        limit = find_limit(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
+        limit = FlowLimit.find(counts, E, w, flow, begun + settings.max_seconds - time.monotonic(), progress)
         # A curve alone shows neither divergence nor convergence, however long it is.
         flow, certain = limit.flow, limit.fate != "not decided"
         verdict = UNDECIDED if not certain else FINITE if limit.fate == "converges to a point" else "diverges"
@@ -371,13 +351,13 @@ def verify(
             ends = f"; followed to {flow.reason.split(' at ')[-1]}" if verdict == "diverges" else ""
             limit = replace(limit, flow=replace(flow, verdict=verdict, reason=limit.reason + ends))
     with stage("selection"):
-        important = one_sided(counts) != 0 if important is None else important
+        important = counts.one_sided != 0 if important is None else important
         found = None
         if certain:
             # The highest types of a finite limit, the tied types of a diverging one.
             end = limit.flow.p if limit.flow.limit is None else limit.flow.limit
             diverges = limit.face is not None and limit.fate != "converges to a point"
-            mask = limit.face.mask if limit.face is not None and diverges else top_mask(counts, E @ end)
+            mask = limit.face.mask if limit.face is not None and diverges else counts.top_mask(E @ end)
             found = Attended.of(counts, E, w, limit.flow, mask, important)
             # Where the last document settles: on the curve, or at the last change that is predicted beyond it.
             final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])

@@ -8,7 +8,6 @@ import polars as pl
 from tokensieve.auditing.checks.base import AuditData, Check, Findings, Share
 from tokensieve.auditing.findings import quoted
 from tokensieve.evidence.drift import drift
-from tokensieve.evidence.importance import merged
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.wording import percent
 
@@ -30,7 +29,7 @@ class Drift(Check):
             return
         whole = data.train.counts, data.test.counts
         groups = [data.task.document_units(part.corpus) for part in (data.train, data.test)]
-        sides = [c if of is None else merged(c, of)[0] for c, of in zip(whole, groups, strict=True)]
+        sides = [c if of is None else c.merged(of)[0] for c, of in zip(whole, groups, strict=True)]
         table = drift(sides[0], sides[1], data.train.features).filter(pl.col("q_value") < LEVEL)
         frequent = pl.col("documents_before") >= self.common * sides[0].n_documents
         frequent |= pl.col("documents_after") >= self.common * sides[1].n_documents

@@ -15,7 +15,6 @@ from tokensieve.auditing.checks.base import EXAMPLES, AuditData, Check, Finding,
 from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
-from tokensieve.evidence.pairs import differences
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent
@@ -178,7 +177,7 @@ def _differences(counts: Counts, tokens: list[str]) -> sp.csr_array:
     place = {str(token): s for s, token in enumerate(counts.tokens)}
     columns = sp.csr_array(counts.matrix[:, [place[token] for token in tokens]])
     columns.data = np.ones_like(columns.data)
-    return differences(columns)
+    return Counts.pair_differences(columns)
 
 
 def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:

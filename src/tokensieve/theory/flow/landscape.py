@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError, LinAlgWarning
 from scipy.optimize import brentq
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.geometry import documents_of, equal_documents, laplacian_form, span_of, top_mask
+from tokensieve.theory.geometry import laplacian_form, span_of
 
 if TYPE_CHECKING:
     from tokensieve.theory.flow.split import Face
@@ -147,7 +147,7 @@ class Landscape:
         self.w = np.ascontiguousarray(w, dtype=np.float64)
         self._log_counts = np.log(counts.matrix.data)
         # Equal documents with different labels share one g: their forces cancel before the last digit, not in it.
-        equal = equal_documents(counts)
+        equal = counts.equal_documents
         share = np.bincount(equal, counts.labels) / np.bincount(equal)
         self._contradicted = np.flatnonzero(((share > 0) & (share < 1))[equal])
         self._equal = equal[self._contradicted]
@@ -165,8 +165,8 @@ class Landscape:
 
     def top_types(self, p: Floats) -> Ints:
         """The type of highest score of each document, shape (n,); −1 for a document without types."""
-        best, out = top_mask(self.counts, self.E @ p), np.full(self.counts.n_documents, -1, np.int64)
-        out[documents_of(self.counts)[best]] = self.counts.matrix.indices[best]
+        best, out = self.counts.top_mask(self.E @ p), np.full(self.counts.n_documents, -1, np.int64)
+        out[self.counts.entry_documents[best]] = self.counts.matrix.indices[best]
         return out
 
     def slope(self, p: Floats) -> tuple[Floats, float]:
@@ -237,7 +237,7 @@ class SplitLandscape:
         counts = land.counts
         self.land, self.face = land, face
         self._open = np.flatnonzero(~face.mask)
-        self._open_documents = documents_of(counts)[self._open]
+        self._open_documents = counts.entry_documents[self._open]
         self._ends = np.stack([face.own[self._open_documents], face.group[counts.matrix.indices[self._open]]], axis=1)
         self._A, F = land.E @ face.inside, land.E[face.lead] @ face.outside
         q = face.outside.T @ p

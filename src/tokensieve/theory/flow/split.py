@@ -32,7 +32,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import Integrator, Landscape, SplitLandscape
-from tokensieve.theory.geometry import documents_of, equal_documents, highest, laplacian_form, span_of
+from tokensieve.theory.geometry import laplacian_form, span_of
 
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
@@ -65,7 +65,7 @@ class Face:
     @classmethod
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
         """A selection, shape (nnz,), closed under ties; it holds at least one type of each document with any."""
-        m, document = counts.matrix, documents_of(counts)
+        m, document = counts.matrix, counts.entry_documents
         group, inside = cls.ties(counts, E, mask)
         # Types that coincide outside V are tied there, even where no document links them. Three random views show whether they
         # do, up to 1e-9 of the longest embedding.
@@ -87,7 +87,7 @@ class Face:
         """What a selection, shape (nnz,), ties together: a number for each type, the same for types that some document selects
         together, and an orthonormal basis of V, the span of the differences of tied types, shape (r, k)."""
         m = counts.matrix
-        rows, types = documents_of(counts)[mask], m.indices[mask]
+        rows, types = counts.entry_documents[mask], m.indices[mask]
         beside = sp.csr_array((np.ones(len(rows), np.int8), (rows, types + m.shape[0])), shape=(sum(m.shape),) * 2)
         group = connected_components(beside, directed=False)[1][m.shape[0] :]
         _, first, where = np.unique(group, return_index=True, return_inverse=True)
@@ -100,11 +100,11 @@ class Face:
         """The ties that have settled at a point: those that are near enough, less every direction of V in which time times
         curvature is below e^{_SETTLED}. A gap that grows like log t has a product of about one at any time."""
         counts, E = land.counts, land.E
-        m, document, u = counts.matrix, documents_of(counts), E @ z
+        m, document, u = counts.matrix, counts.entry_documents, E @ z
         top = land.top_types(z)[document]
         # A weight that is behind the largest of its document by less than half of log t may be tied.
         level = u[m.indices] + np.log(m.data)
-        mask = (level > highest(counts, level)[document] - 0.5 * log_time) | (m.indices == top)
+        mask = (level > counts.highest(level)[document] - 0.5 * log_time) | (m.indices == top)
         before = np.zeros(0, bool)
         for _ in range(50):
             face = cls.of(counts, E, mask)
@@ -149,7 +149,7 @@ class Face:
 
     def entries(self, counts: Counts, pairs: Ints) -> NDArray[np.bool_]:
         """For each stored entry, whether it is an unselected one whose pair of groups is among some, shape (nnz,)."""
-        here = self.own[documents_of(counts)] * len(self.group) + self.group[counts.matrix.indices]
+        here = self.own[counts.entry_documents] * len(self.group) + self.group[counts.matrix.indices]
         return ~self.mask & np.isin(here, pairs[:, 0] * len(self.group) + pairs[:, 1])
 
     @property
@@ -170,7 +170,7 @@ def _label_frequencies(counts: Counts, E: Floats, w: Floats, x: Floats) -> tuple
     """Of each set of equal documents whose logit x can change: ∂f/∂x (m, k), the logit of its label frequency less f (m,), and
     the curvature of the loss in f there (m,); None where such a set has one label, which no finite logit predicts best."""
     m, slopes, misses, bends = counts.matrix, [], [], []
-    equal = equal_documents(counts)
+    equal = counts.equal_documents
     first, sizes = np.unique(equal, return_index=True, return_counts=True)[1:]
     shares = np.bincount(equal, counts.labels) / sizes
     for k, share, size in zip(first.tolist(), shares.tolist(), sizes.tolist(), strict=True):
@@ -220,7 +220,7 @@ class Equilibrium:
     @classmethod
     def near(cls, land: Landscape, face: Face, z: Floats) -> Equilibrium | None:
         """The local minimum that Newton's method reaches from a point, moving no gap by more than a nat; or None."""
-        counts, E, m, document = land.counts, land.E, land.counts.matrix, documents_of(land.counts)
+        counts, E, m, document = land.counts, land.E, land.counts.matrix, land.counts.entry_documents
         V, found, curvature, moved, tied, flat = face.inside, np.zeros(E.shape[1]), np.ones(1), 0.0, 0, 0
         log_least = math.inf
         if face.dimension:
@@ -256,7 +256,7 @@ class Equilibrium:
             found = V @ x
             log_least += math.log(tied / counts.n_documents)
         u = np.where(face.mask, (E @ found)[m.indices], -np.inf)
-        peak = np.maximum(highest(counts, u), -1e300)  # a document without types has none
+        peak = np.maximum(counts.highest(u), -1e300)  # a document without types has none
         weight = m.data * np.exp(u - peak[document])
         total = np.bincount(document, weight, counts.n_documents)
         some = np.where(total > 0, total, 1.0)
@@ -339,7 +339,7 @@ class Exponentials:
         """Φ of a face, at the minimum of L_S on V."""
         counts, F = land.counts, land.E[face.lead] @ face.outside
         m, y, rest = counts.matrix, counts.signs, ~face.mask
-        d, s = documents_of(counts)[rest], m.indices[rest]
+        d, s = counts.entry_documents[rest], m.indices[rest]
         log_weight = np.log(m.data[rest]) + (land.E @ at.z)[s] - at.log_total[d]
         pull = y[d] * (at.answers[d] - land.w[s])
         pairs, which = np.unique(np.stack([face.own[d], face.group[s]], axis=1), axis=0, return_inverse=True)

@@ -27,7 +27,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
 from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow
-from tokensieve.theory.geometry import coordinates, documents_of, equal_documents, laplacian_form, span_of
+from tokensieve.theory.geometry import coordinates, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
 
 # Why a prediction that was given up ended.
@@ -227,6 +227,33 @@ class FlowLimit:
     compared: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def find(
+        cls,
+        counts: Counts,
+        E: Floats,
+        w: Floats,
+        flow: Flow,
+        seconds: float = math.inf,
+        progress: Progress | None = None,
+    ) -> FlowLimit:
+        """Decide what becomes of p from a curve that gradient flow has traced; log t of 36 and more usually does.
+
+        The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have
+        not settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.
+        """
+        started = time.monotonic()
+        land = Landscape(counts, coordinates(E)[0], w)
+        if flow.verdict == FINITE:
+            found = _point(land, flow)
+        elif not flow.log_time[-1] >= 12:
+            ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
+            found = cls("not decided", f"{ends}; allow more with --max-norm or --max-seconds", flow)
+        else:
+            with few_threads(counts.matrix.nnz, land.E.size):
+                found = _diverging(land, E, flow, started + seconds, progress)
+        return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
+
     def __repr__(self) -> str:
         return f"FlowLimit({self.fate}: {self.reason})"
 
@@ -272,7 +299,7 @@ class FlowLimit:
         if self.face is None or self.finite is None:
             return []
         mask, u = self.face.mask, E @ self.finite.z
-        document, types = documents_of(counts)[mask], counts.matrix.indices[mask]
+        document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
         order = np.lexsort((-u[types], document))
         document, types = document[order], types[order]
         _, first, where = np.unique(document, return_index=True, return_inverse=True)
@@ -282,27 +309,6 @@ class FlowLimit:
         rows = np.lexsort((met, -shared))[:most]
         found = zip(pairs[rows].tolist(), shared[rows].tolist(), strict=True)
         return [(s, r, float(u[s] - u[r]), documents) for (s, r), documents in found]
-
-
-def find_limit(
-    counts: Counts, E: Floats, w: Floats, flow: Flow, seconds: float = math.inf, progress: Progress | None = None
-) -> FlowLimit:
-    """Decide what becomes of p from a curve that gradient flow has traced; log t of 36 and more usually does.
-
-    The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have not
-    settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.
-    """
-    started = time.monotonic()
-    land = Landscape(counts, coordinates(E)[0], w)
-    if flow.verdict == FINITE:
-        found = _point(land, flow)
-    elif not flow.log_time[-1] >= 12:
-        ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
-        found = FlowLimit("not decided", f"{ends}; allow more with --max-norm or --max-seconds", flow)
-    else:
-        with few_threads(counts.matrix.nnz, land.E.size):
-            found = _diverging(land, E, flow, started + seconds, progress)
-    return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
 
 
 def _point(land: Landscape, flow: Flow) -> FlowLimit:
@@ -445,10 +451,10 @@ def _second_order(land: Landscape, phase: _Phase) -> bool:
     left is of the order of the type's weight squared.
     """
     counts, face, pairs = land.counts, phase.face, phase.slow.pairs[phase.slow.idle]
-    other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[documents_of(counts)]) > 1e-9
+    other = np.abs(land.w[counts.matrix.indices] - phase.finite.answers[counts.entry_documents]) > 1e-9
     idle = face.entries(counts, pairs) & other
     documents = np.isin(face.own, pairs[:, 0])
-    kinds = [equal_documents(_only(counts, mask))[documents] for mask in (face.mask, face.mask | idle)]
+    kinds = [_only(counts, mask).equal_documents[documents] for mask in (face.mask, face.mask | idle)]
     return len(np.unique(kinds[0])) < len(np.unique(kinds[1]))
 
 
