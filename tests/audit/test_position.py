@@ -11,7 +11,6 @@ from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import Corpus, read_corpus
-from tokensieve.text.settings import Pairs
 
 
 def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:
@@ -23,7 +22,7 @@ def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:
     frame = pl.DataFrame(
         {"prompt": [f"q{i // 2}" for i in range(n)], "a": answers[:n], "b": answers[n:], "winner": winner.tolist()}
     )
-    return read_corpus(frame, pairs=Pairs("a", "b", winner="winner"))
+    return read_corpus(frame, pairs=("a", "b"), winner="winner")
 
 
 @pytest.mark.parametrize(("seeds", "least"), fast_first([(15, 13), (100, 88)]))

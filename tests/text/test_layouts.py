@@ -17,7 +17,7 @@ from layouts import BAD, GOOD, LABELLED, LABELS, PREFERENCES, TEXTS, Layout, N, 
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import read_corpus
 from tokensieve.text.documents import label_settings
-from tokensieve.text.settings import Pairs, ReadSettings
+from tokensieve.text.settings import ReadSettings
 
 
 def read(layout: Layout, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -81,7 +81,7 @@ def test_the_page_is_that_of_these_layouts() -> None:
 
 def test_ties_are_half_of_each_order() -> None:
     frame = pl.DataFrame({"a": ["x 1", "x 2", "x 3"], "b": ["y 1", "y 2", "y 3"], "w": ["a", "tie", "both bad"]})
-    corpus = read_corpus(frame, pairs=Pairs("a", "b", winner="w"))
+    corpus = read_corpus(frame, pairs=("a", "b"), winner="w")
     assert corpus.texts.to_list() == ["x 1", "y 1", "x 2", "y 2", "y 2", "x 2", "x 3", "y 3", "y 3", "x 3"]
     assert corpus.weights is not None and corpus.weights.tolist() == [1, 1, *[0.5] * 8]
     assert "the first answer ('a') wins 100.0% of 1 pairs" in " ".join(corpus.intake.lines())
@@ -90,7 +90,7 @@ def test_ties_are_half_of_each_order() -> None:
         and corpus.intake.counts["duplicates"] == corpus.intake.counts["conflicts"] == 0
     )
     dropped = read_corpus(
-        frame.vstack(frame[:1].with_columns(a=pl.lit("z"))), pairs=Pairs("a", "b", winner="w", ties="drop")
+        frame.vstack(frame[:1].with_columns(a=pl.lit("z"))), pairs=("a", "b"), winner="w", ties="drop"
     )
     assert dropped.texts.to_list() == ["x 1", "y 1", "z", "y 1"] and dropped.intake.counts["ties_dropped"] == 2
 
@@ -103,7 +103,7 @@ def test_several_answers_count_as_one_prompt() -> None:
             "s": [[0, 2, 1], [3, 2, 1]],
         }
     )
-    corpus = read_corpus(frame, pairs=Pairs("answers", scores="s"), by="q")
+    corpus = read_corpus(frame, pairs="answers", scores="s", by="q")
     assert corpus.pairs is not None and corpus.pairs.units.tolist() == [0, 0, 0, 1, 1, 1]
     assert corpus.texts.to_list()[:6] == ["good 1", "bad 1", "fair 1", "bad 1", "good 1", "fair 1"]
     assert corpus.weights is None or np.allclose(np.bincount(corpus.pairs.units, corpus.weights[::2]), 1)

@@ -11,8 +11,8 @@ not tokens, vary by (φ: dispersion = variance/mean, as in `tokensieve.evidence.
 
     Q = Σ_e (a_e − π_e (a_e + b_e))² / ((a_e + b_e) π_e (1 − π_e) w_e),     w_e = (1 − π_e) φ_in + π_e φ_out
 
-Under a common ratio Q is about χ² with one degree of freedom less than there are environments that contain the type. What is
-compared is the ratio, so that a word twice as frequent on one site, in both classes, is not unstable.
+Under a common ratio Q is about χ² with one degree of freedom less than there are environments that contain the type. A word
+twice as frequent on one site, in both classes, is not unstable.
 """
 
 from __future__ import annotations
@@ -70,12 +70,10 @@ class Environments:
         """Whether each type's ratio of rates is the same in every environment, in O(nonzeros + |S| K E).
 
         Args:
-            counts: n documents.
+            counts, features, units: as for `token_importance`.
             of: environment of each document, 0 … E−1, shape (n,); documents of another number are in none.
             names: the E environments.
             overall: importance in all of them together.
-            features: how many of the types, the last ones, are formatting (`tokensieve.evidence.importance`).
-            units: the unit of each document, where documents belong together (`tokensieve.evidence.importance`), shape (n,).
 
         Returns:
             A type is "unstable" where q < 0.05; "stable" where it is not, its overall q is, at least two environments contain it,

@@ -9,17 +9,16 @@ For class k and type s, with x_{X,s} = c_{X,s}/T_X, n_k documents and K classes:
                                documents. It equals α when all classes are equally large, and is zero for a type whose
                                frequency does not depend on the class, however unequal they are.
 
-Documents are the independent units, not occurrences: a word used nine times in one review is one piece of evidence. Intervals and
-the test are those of `tokensieve.evidence.intervals`; docs/statistics.md explains each in words and shows how often they hold.
+Documents are the independent units, not occurrences. Intervals and the test are those of `tokensieve.evidence.intervals`;
+docs/statistics.md explains each in words and shows how often they hold.
 
 **Formatting** is in the same table, behind the words. A feature enters as a presence: its test, q-value and posterior difference
 are those of a type with c = 1 in the documents that have it; its α and effect are its difference in share of documents divided by
 the mean length T̄ in words. The lengths T_X, and with them every number of a word but its q-value, do not change.
 
-**Groups**: documents that belong together (one source sentence, author, thread, template) are one piece of evidence; counted one
-by one they make chance look like evidence. The documents of a group with the same label are merged into one before anything is
-computed. A group whose documents have different labels is one merged document in each of its classes; these share what the group
-shares, which makes the test cautious, never bold.
+**Groups**: documents that belong together (one author, thread, template) are one piece of evidence. The documents of a group with
+the same label are merged into one first. A group with several labels is one merged document in each of its classes; these share
+what the group shares, which makes the test cautious, never bold.
 """
 
 from __future__ import annotations
@@ -163,8 +162,8 @@ class Importance:
 
         Where q < level the sign of the effect decides: `FOR`, or `ONLY` where every document that contains the type is of the
         class; `AGAINST`, or `NEVER` where none is. Elsewhere a type is `IRRELEVANT` if its 95 % interval shows that it is at
-        most 1.5 times as frequent in the class as in the others, and at least 1/1.5 times (effect within 0.2 · reach of
-        zero: (1 + 0.2)/(1 − 0.2) = 1.5), and otherwise `RARE`: these documents cannot tell.
+        most 1.5 and at least 1/1.5 times as frequent in the class as in the others (effect within 0.2 · reach of zero:
+        (1 + 0.2)/(1 − 0.2) = 1.5), and otherwise `RARE`.
         """
         tight = (np.maximum(-self.effect_interval[0], self.effect_interval[1]) <= 0.2 * self.reach) & (
             self.documents > 0
@@ -214,7 +213,7 @@ def token_importance(counts: Counts, features: int = 0, units: Ints | None = Non
         counts: n documents; the last columns may be formatting.
         features: how many of them.
         units: the group of each document, if documents belong together: every statistic but the numbers of documents and
-            occurrences is then over groups; a feature's share of a group is that of its documents.
+            occurrences is then over groups.
 
     Raises:
         InputError: fewer than two classes have documents.
@@ -275,13 +274,8 @@ def _joined(parts: Sequence[Interval], axis: int) -> Interval:
 def _statistics(
     sums: TokenSums, columns: Ints, scale: float
 ) -> tuple[Interval, Interval, Interval, tuple[Floats, Floats]]:
-    """Posterior difference, α and effect with their intervals, reach and p of some classes, each of shape (|S|, C).
-
-    Args:
-        sums: of |S| types and K classes.
-        columns: the classes that are wanted, shape (C,).
-        scale: of α, effect and reach.
-    """
+    """Posterior difference, α and effect with their intervals, reach and p of some classes, each of shape (|S|, C); `scale` is that
+    of α, effect and reach."""
     sizes, k = sums.sizes, len(sums.class_sizes)
     documents, count, squares = (x.sum(axis=1, keepdims=True) for x in (sums.present, sums.count, sums.squares))
     inside, squares_inside = sums.count[:, columns], sums.squares[:, columns]

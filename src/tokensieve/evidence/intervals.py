@@ -1,23 +1,18 @@
 """Intervals and tests for what a token type does in one class against another, from sums over documents.
 
-Documents are the independent units. All functions work on arrays of types at once and see nothing but sums.
+Documents are the independent units.
 
-**Mean share of a class** (`mean_interval`). Wald's interval is far too short where a class holds one, two or no documents with
-the type. The variance of a document's share is φ μ, with the dispersion φ = variance/mean, and the interval inverts the score
-test (Wilson 1927; for Poisson totals Rao 1948):
+**Mean share of a class** (`mean_interval`). The variance of a document's share is φ μ, with the dispersion φ = variance/mean,
+and the interval inverts the score test (Wilson 1927; for Poisson totals Rao 1948), as Wald's is far too short for few documents:
 
     { μ : |m − μ| ≤ t √(φ μ/n) }  =  m + t²φ/2n ± t √(φ m/n + t²φ²/4n²)
 
 A class lends its own φ as far as it has events; one event from all classes together, in units of the class's mean of 1/T, is
 added, so that a class without any has an upper limit of about t² events and one of shorter documents a wider one.
 
-**Differences** (`combined`): "method of variance estimates recovery", MOVER (Newcombe 1998, method 10; Zou & Donner 2008): each
-end of the interval of Σ a_j μ_j uses the distances to those ends of the means' intervals that lie on its side.
-
+**Differences** (`combined`): "method of variance estimates recovery", MOVER (Newcombe 1998, method 10; Zou & Donner 2008).
 **Shares of occurrences** (`share_interval`): Wilson's interval on an effective number of documents.
-
-**Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail, corrected where the classes differ
-in length. `agreeing` lets the interval of a difference exclude zero exactly where p < LEVEL.
+**Test** (`permutation_p`): the exact first three moments under relabelling, a Pearson III tail, corrected for lengths.
 """
 
 from __future__ import annotations
@@ -38,11 +33,7 @@ def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
     """Student's two-sided 95 % quantile for types in so many documents, which is all that their dispersion is known from.
 
     Three degrees of freedom are added: chosen in `benchmarks/intervals.py`, where coverage is 94 to 99 %, and up to 100 % where
-    fewer than five documents contain the type.
-
-    Args:
-        documents: documents that contain the type, any shape.
-        sizes: documents of the group, broadcast against it: degrees of freedom stay below them.
+    fewer than five documents contain the type. They stay below `sizes`, the documents of the group, broadcast.
     """
     degrees = documents + 3.0
     if sizes is not None:
@@ -53,13 +44,8 @@ def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
 
 
 def dispersion(first: Floats, second: Floats, sizes: Floats, inverse: Floats) -> Floats:
-    """φ = variance/mean of a document's share in each group, shape (|S|, G).
-
-    Args:
-        first, second: Σx and Σx² over the documents of each group, shape (|S|, G).
-        sizes: documents of each group, shape (G,).
-        inverse: mean of 1/T in each group, shape (G,): the weight of one occurrence.
-    """
+    """φ = variance/mean of a document's share in each group, shape (|S|, G), from Σx and Σx² over its documents, shape (|S|, G),
+    their number and the mean of 1/T over them, the weight of one occurrence, shape (G,)."""
     n = np.maximum(sizes, 1.0)
     squares = np.maximum(second - first**2 / n, 0.0) * n / np.maximum(n - 1, 1.0)
     weight = (first * inverse).sum(axis=1, keepdims=True)
@@ -75,10 +61,7 @@ def mean_interval(
 ) -> tuple[Floats, Floats, Floats]:
     """Mean share of each group and its score interval (module docstring), each of shape (|S|, G).
 
-    Args:
-        first, second: Σx and Σx², shape (|S|, G).
-        sizes, inverse: documents of each group and Σ 1/T over them, shape (G,).
-        documents: documents that contain each type, in all groups together, shape (|S|,).
+    The arguments are as for `dispersion`, but `inverse` is Σ 1/T; `documents` in all groups contain each type, shape (|S|,).
     """
     n = np.maximum(sizes, 1.0)
     phi = dispersion(first, second, sizes, inverse / n)
@@ -88,14 +71,9 @@ def mean_interval(
 
 
 def combined(weights: Floats, mean: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
-    """Σ_j a_j μ_j with its MOVER interval, from independent means with theirs.
+    """Σ_j a_j μ_j with its MOVER interval, each of shape (|S|, C), from independent means with theirs (`mean_interval`), (|S|, G).
 
-    Args:
-        weights: a, shape (G, C): one column per combination.
-        mean, low, high: from `mean_interval`, shape (|S|, G).
-
-    Returns:
-        estimate, low, high, each of shape (|S|, C).
+    Each end uses the distances to those ends of the means' intervals that lie on its side; weights a have shape (G, C).
     """
     positive, negative = np.maximum(weights, 0.0) ** 2, np.minimum(weights, 0.0) ** 2
     below, above = (mean - low) ** 2, (high - mean) ** 2

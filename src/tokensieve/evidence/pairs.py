@@ -38,10 +38,7 @@ NEWTON = 25
 def pair_importance(counts: Counts, units: Ints, presences: int = 0) -> Importance:
     """Importance of every type for "rejected" and "chosen" (module docstring), in O(nonzeros).
 
-    Args:
-        counts: 2n documents, preferred side first.
-        units: unit of each pair, shape (n,).
-        presences: so many types, the last ones, are formatting.
+    Of 2n documents, preferred side first, with the unit of each pair, shape (n,); the last `presences` types are formatting.
     """
     words, n = counts.n_types - presences, counts.n_documents // 2
     lengths = np.asarray(counts.matrix[:, :words].sum(axis=1)).ravel() if presences else counts.lengths
@@ -169,9 +166,7 @@ def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, uni
     one unit outweighs the others, the normal curve, which bounds the tail but for a factor (Hoeffding 1963); and never less than
     2^{1−m}, the smallest p that m units can give.
 
-    Args:
-        total, reach, second, fourth: Σ D, Σ |D|, Σ D², Σ D⁴ of each type, shape (|S|,).
-        units: how many D_u are not zero, shape (|S|,).
+    The arguments are those that `_moments` returns.
     """
     flat = second <= 0
     var = np.where(flat, 1.0, second)

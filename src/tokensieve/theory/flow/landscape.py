@@ -8,9 +8,8 @@ With embeddings E and values w = E v fixed, L(p) = mean_X log(1 + e^{−y f_X}) 
 Once the softmax is nearly one-hot, t_X is as small as e^{−‖p‖}. Each document therefore keeps t_X relative to its own scale
 e^{m_X}, the documents are summed relative to the largest |g_X| e^{m_X}, and the logarithm of that scale travels with the result.
 
-`Integrator` follows the flow of any such loss in the clock log t. Where it moves faster than the clock can show (a gap that is
-pulled shut closes within a share of t that double precision does not resolve), the clock is set back to zero: from there on it
-shows local time, and log t is the logarithm of the sum.
+`Integrator` follows the flow of any such loss in the clock log t. Where it moves faster than double precision resolves (a gap that
+is pulled shut), the clock is set back to zero: from there on it shows local time, and log t is the logarithm of the sum.
 """
 
 from __future__ import annotations
@@ -227,11 +226,8 @@ class Landscape:
 
 
 class SplitLandscape:
-    """L in the coordinates (ζ, q) of a face and of the pairs that are live at p (see `split`), with the interface of `Landscape`.
-
-    `clock` is the log of the time that has passed there; forces that are `margin` nats weaker than those that move something are
-    left out.
-    """
+    """L in the coordinates (ζ, q) of a face and of the pairs that are live at p (see `split`), with the interface of `Landscape`;
+    forces `margin` nats weaker than those that move something, at e^clock of time, are left out."""
 
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
         counts = land.counts
@@ -328,8 +324,7 @@ class _Coordinates(Protocol):
 class Integrator:
     """The flow dp/dt = −∇L(p): `step` and look, until an event or an end that the caller decides on.
 
-    Forces that are too weak to move anything yet are left out of the coordinates. They are chosen anew when one of the others has
-    grown, and a long step that passed the time when it grew is taken back.
+    Forces that are too weak to move anything yet are left out of the coordinates, which are chosen anew when one has grown.
 
     Args:
         coordinates: of a point, the log of the time passed there, and how many nats weaker a force may be to be left out.

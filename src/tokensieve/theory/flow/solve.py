@@ -1,9 +1,9 @@
 """Gradient flow of the `<cls>` vector with the embeddings fixed, followed in the clock τ = log t: dp/dτ = −e^τ ∇L(p).
 
-A score gap that diverges grows like τ, so that the right-hand side stays of the size of p/τ and norms in the ten thousands
-(t = e^{thousands}) are reached. e^τ and ‖∇L‖ meet as logarithms only. What has settled is stiff, with curvatures of e^τ: SciPy's
-BDF follows it with the exact Hessian. Settled gaps leave their rounding error in the gradient, which e^τ magnifies; from log t = 20
-on the flow is therefore followed in the coordinates of `split`. They change no term of the flow, only the digits that are lost.
+A score gap that diverges grows like τ, so that norms in the ten thousands (t = e^{thousands}) are reached; e^τ and ‖∇L‖ meet as
+logarithms only. What has settled is stiff, with curvatures of e^τ: SciPy's BDF follows it with the exact Hessian. Settled gaps
+leave their rounding error in the gradient, which e^τ magnifies; from log t = 20 on the flow is therefore followed in the
+coordinates of `split`, which change no term of it.
 """
 
 from __future__ import annotations
@@ -196,10 +196,8 @@ def few_threads(entries: int, size: int) -> Iterator[None]:
 
 
 class _Curve:
-    """A curve in progress: its rows (point, length, log t, loss, log‖∇L‖), and what is integrated from the last of them.
-
-    `rest` is the length of the part of p that never moves; of a curve to continue, what is beyond `max_norm` is left off.
-    """
+    """A curve in progress: its rows (point, length, log t, loss, log‖∇L‖), and what is integrated from the last of them; `rest` is
+    the length of the part of p that never moves."""
 
     def __init__(
         self, land: Landscape, z: Floats, rest: float, settings: VerifySettings, kept: dict[str, Floats] | None
@@ -208,7 +206,7 @@ class _Curve:
         self.limit: Floats | None = None
         self._patience, self._failed = 20.0, False
         self.rows: list[tuple[Floats, float, float, float, float]] = [(z, 0.0, -math.inf, *land.point(z)[:2])]
-        if kept is not None:
+        if kept is not None:  # what is beyond `max_norm` is left off
             beyond = np.hypot(np.linalg.norm(kept["coordinates"], axis=1), rest) > settings.max_norm * (1 + 1e-9)
             last = max(int(np.argmax(beyond)) if beyond.any() else len(beyond), 1)
             points, *numbers = (kept[name][:last] for name in _COLUMNS)
@@ -287,11 +285,8 @@ class _Curve:
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
             return UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
-        if (
-            isinstance(self._flow, SplitFlow)
-            and self._flow.face.dimension > 0
-            and self.log_time >= settings.max_log_time
-        ):
+        flow = self._flow
+        if isinstance(flow, SplitFlow) and flow.face.dimension > 0 and self.log_time >= settings.max_log_time:
             words = "score gaps have settled, and the curve was followed far enough to certify a limit"
             return UNDECIDED, f"{words} {at}"
         return None

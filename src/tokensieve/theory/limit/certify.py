@@ -1,7 +1,7 @@
 """The limit of the flow on any data: a finite part, a diverging part, and the certificates of both.
 
-What p does after the computed curve is predicted by the slow flow (`flow.split`). An unselected type whose weight rises to e^{−8}
-ends it: from there the true flow is followed in local time, until its ties have settled again. On the last face,
+What p does after the computed curve is predicted by the slow flow (`flow.split`). An unselected type that comes near ends it: from
+there the true flow is followed in local time, until its ties have settled again. On the last face,
 
     p = p̂ log t + ρ* + z* + c + o(1),     z* ∈ V,  p̂, ρ*, c ∈ V^⊥,
 
@@ -120,8 +120,8 @@ class _Prediction:
     def distance(self, points: Floats) -> Floats:
         """Distance of some points to the predicted path, shape (m,): a shift in time along it is no error."""
         path, out = self.points, np.empty(len(points))
-        path = path if len(path) > 1 else np.repeat(path, 2, axis=0)  # a slow flow at rest at once is a point
-        chords = np.diff(path, axis=0)
+        chords = np.diff(path, axis=0, append=path[-1:])  # a slow flow at rest at once is a point
+        path = np.concatenate([path, path[-1:]])
         lengths = np.maximum(np.einsum("ij,ij->i", chords, chords), np.finfo(float).tiny)
         for row, point in enumerate(points):
             along = np.clip(np.einsum("ij,ij->i", point - path[:-1], chords) / lengths, 0.0, 1.0)
@@ -242,16 +242,15 @@ class FlowLimit:
         The prediction begins late, is held against the rest of the curve, and is then extended. Where it is missed, or ties have
         not settled yet, the curve is followed further and the next one begins later. `seconds` is wall time for all of this.
         """
-        started = time.monotonic()
-        land = Landscape(counts, coordinates(E)[0], w)
+        started, land = time.monotonic(), Landscape(counts, coordinates(E)[0], w)
         if flow.verdict == FINITE:
             found = _point(land, flow)
-        elif not flow.log_time[-1] >= 12:
-            ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
-            found = cls("not decided", f"{ends}; allow more with --max-norm or --max-seconds", flow)
-        else:
+        elif flow.log_time[-1] >= 12:
             with few_threads(counts.matrix.nnz, land.E.size):
                 found = _diverging(land, E, flow, started + seconds, progress)
+        else:
+            ends = f"the curve ends at log t = {flow.log_time[-1]:.3g}, and about {LATE_ENOUGH:g} is needed"
+            found = cls("not decided", f"{ends}; allow more with --max-norm or --max-seconds", flow)
         return replace(found, seconds={"margin": 0.0} | found.seconds | {"limit": time.monotonic() - started})
 
     def __repr__(self) -> str:
@@ -265,19 +264,14 @@ class FlowLimit:
     def to_dict(self) -> dict[str, object]:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""
         balance, margin, finite = self.balance, self.margin, self.finite
-        figures = {
-            "curvature_f1": math.nan if finite is None else finite.curvature,
-            "curvature_f3": math.nan if balance is None else balance.curvature,
-            "condition_f1": math.nan if finite is None or finite.curvature == math.inf else 1 / finite.spread,
-            "condition_f3": math.nan if balance is None else 1 / balance.spread,
-            "duality_gap": math.nan if margin is None else margin.duality_gap,
-            "kkt_residual": math.nan if margin is None else margin.kkt_residual,
-            "margin": math.nan if margin is None else margin.margin,
-            "angle_times_norm": self.angle_constant,
-            "compared_from": self.compared[0],
-            "compared_to": self.compared[1],
-            "prediction_error": self.compared[2],
-        }
+        figures = {"angle_times_norm": self.angle_constant}
+        figures |= dict(zip(("compared_from", "compared_to", "prediction_error"), self.compared, strict=True))
+        figures["curvature_f1"] = math.nan if finite is None else finite.curvature
+        figures["condition_f1"] = math.nan if finite is None or finite.curvature == math.inf else 1 / finite.spread
+        figures["curvature_f3"] = math.nan if balance is None else balance.curvature
+        figures["condition_f3"] = math.nan if balance is None else 1 / balance.spread
+        for name in ("duality_gap", "kkt_residual", "margin"):
+            figures[name] = math.nan if margin is None else getattr(margin, name)
         out: dict[str, object] = {
             "verdict": self.fate,
             "reason": self.reason,

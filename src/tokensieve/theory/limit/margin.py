@@ -57,8 +57,7 @@ class Margin:
         smallest_margin: min of pᵀ(E_s − E_r) over every constraint of every document.
         farkas: for an infeasible problem ‖Dᵀλ‖ / max‖E_s‖ with Σλ = 1, λ ≥ 0: zero up to rounding, while every p would need
             pᵀDᵀλ ≥ 1; nan otherwise.
-        constraints, rounds: pairs that were ever written down, and rounds of that.
-        ties: dim V.
+        constraints, rounds: pairs that were ever written down, and rounds of that; ties: dim V.
     """
 
     status: str
@@ -84,10 +83,9 @@ class Margin:
             "constraints": self.constraints,
             "ties": self.ties,
         }
-        for name in ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas"):
-            value = float(getattr(self, name))
-            out[name] = value if math.isfinite(value) else None
-        return out
+        names = ("margin", "primal", "dual", "duality_gap", "kkt_residual", "smallest_margin", "farkas")
+        figures = {name: float(getattr(self, name)) for name in names}
+        return out | {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
 
 def max_margin(
