@@ -33,7 +33,7 @@ from tokensieve.text import counts
 from tokensieve.text import spill as streaming
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts
-from tokensieve.text.spill import Frequencies, MatrixWriter, StoredTexts
+from tokensieve.text.spill import Frequencies, StoredTexts
 from tokensieve.text.split import split_corpus
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_corpus, count_texts, tokenize
@@ -154,17 +154,13 @@ def test_an_empty_stream_and_an_empty_matrix() -> None:
     writer = StoredTexts.writer()
     texts = writer.finish()
     assert len(texts) == 0 and texts.to_list() == []
-    matrix = MatrixWriter(writer.folder, 10)
-    matrix.append(sp.csr_array((2, 5)))
-    found = matrix.finish(5)
+    found = writer.folder.matrix([sp.csr_array((2, 5))], 5, 10)
     assert found.shape == (2, 5) and found.nnz == 0
 
 
 def test_more_entries_than_four_byte_positions_hold_get_eight() -> None:
     for most, kind in ((2**31 - 1, np.int32), (2**31, np.int64)):
-        writer = MatrixWriter(streaming.Folder(), most)
-        writer.append(sp.csr_array(np.eye(3)))
-        found = writer.finish(3)
+        found = streaming.Folder().matrix([sp.csr_array(np.eye(3))], 3, most)
         assert found.indices.dtype == found.indptr.dtype == kind
         np.testing.assert_array_equal(found.toarray(), np.eye(3))
 
@@ -275,11 +271,11 @@ def test_no_room_for_temporary_files_is_one_clear_line(tmp_path: Path, limit: in
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
-def test_the_room_that_counts_need_is_named() -> None:
-    writer = MatrixWriter(streaming.Folder(), 10**9)
-    writer._paths = (Path("/dev/full"), Path("/dev/full"))
+def test_the_room_that_counts_need_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = streaming.Folder()
+    monkeypatch.setattr(folder, "save", lambda blocks: Path("/dev/full"))
     with pytest.raises(InputError, match=r"need up to 12\.000 GB \(no space left"):
-        writer.append(sp.csr_array(np.ones((1, 100_000))))
+        folder.matrix([sp.csr_array(np.ones((1, 100_000)))], 100_000, 10**9)
 
 
 @pytest.mark.slow

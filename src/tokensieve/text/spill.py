@@ -63,6 +63,26 @@ class Folder:
                     file.write(block)
         return path
 
+    def matrix(self, blocks: Iterable[sp.csr_array], columns: int, most: int) -> sp.csr_array:
+        """A CSR matrix from blocks of its rows, in files that are mapped into memory and stay readable when their folder is gone.
+
+        `most` bounds the stored entries; beyond 2³¹ positions need eight bytes instead of four.
+        """
+        kind = np.dtype(np.int32 if most < 2**31 else np.int64)
+        paths, starts = (self.save([]), self.save([])), [np.zeros(1, np.int64)]
+        for block in blocks:
+            entries = block.indices.astype(kind, copy=False), block.data.astype(np.float64, copy=False)
+            for path, values in zip(paths, entries, strict=True):
+                with Folder.storing(most * (kind.itemsize + 8)), path.open("ab") as file:
+                    values.tofile(file)
+            starts.append(starts[-1][-1] + block.indptr[1:].astype(np.int64))
+        ends = np.concatenate(starts).astype(kind)
+        if not ends[-1]:
+            return sp.csr_array((len(ends) - 1, columns))
+        # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
+        indices, data = np.memmap(paths[0], kind, "c"), np.memmap(paths[1], np.float64, "c")
+        return sp.csr_array((data, indices, ends), shape=(len(ends) - 1, columns))
+
 
 class StoredTexts:
     """Texts in a file, with the little of `polars.Series` that the package asks of a corpus.
@@ -145,39 +165,6 @@ class _TextWriter:
         ends = np.cumsum(np.concatenate(self._sizes))
         data = np.memmap(self._path, np.uint8, "r") if ends[-1] else np.empty(0, np.uint8)
         return StoredTexts(self.folder, data, ends, np.arange(len(ends) - 1))
-
-
-class MatrixWriter:
-    """A CSR matrix in files, written block by block and mapped into memory at the end.
-
-    Args:
-        folder: where the files lie.
-        most: bound on the number of stored entries; beyond 2³¹ positions need eight bytes instead of four.
-    """
-
-    def __init__(self, folder: Folder, most: int) -> None:
-        self._folder = folder
-        self._kind = np.dtype(np.int32 if most < 2**31 else np.int64)
-        self._paths = folder.save([]), folder.save([])
-        self._needed = most * (self._kind.itemsize + 8)
-        self._starts = [np.zeros(1, np.int64)]
-
-    def append(self, block: sp.csr_array) -> None:
-        """More rows."""
-        kinds = self._kind, np.dtype(np.float64)
-        for path, values, kind in zip(self._paths, (block.indices, block.data), kinds, strict=True):
-            with Folder.storing(self._needed), path.open("ab") as file:
-                values.astype(kind, copy=False).tofile(file)
-        self._starts.append(self._starts[-1][-1] + block.indptr[1:].astype(np.int64))
-
-    def finish(self, columns: int) -> sp.csr_array:
-        """The matrix. Its mapped files stay readable when their folder is gone."""
-        starts = np.concatenate(self._starts).astype(self._kind)
-        if not starts[-1]:
-            return sp.csr_array((len(starts) - 1, columns))
-        # copy-on-write, so that the arrays are of the same type to compiled kernels as those in memory
-        indices, data = np.memmap(self._paths[0], self._kind, "c"), np.memmap(self._paths[1], np.float64, "c")
-        return sp.csr_array((data, indices, starts), shape=(len(starts) - 1, columns))
 
 
 class Frequencies:

@@ -21,7 +21,7 @@ from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints, find
 from tokensieve.text.formatting import Bits, Formatting, is_formatting
-from tokensieve.text.spill import Folder, Frequencies, MatrixWriter, StoredTexts
+from tokensieve.text.spill import Folder, Frequencies, StoredTexts
 from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
@@ -235,13 +235,17 @@ class Vocabulary:
         """
         if isinstance(stream, _StoredTokens):
             most = stream.n_tokens * (1 + len(self.grams)) + stream.n_documents * len(self.formatting)
-            matrix, strange, first = MatrixWriter(stream.folder, most), [np.empty(0, np.int64)], 0
-            for part in stream:
-                block, new = self.count(part, None if bits is None else bits[first : first + part.n_documents])
-                first += part.n_documents
-                matrix.append(block)
-                strange.append(new)
-            return matrix.finish(max(self.n_types, 1)), np.concatenate(strange)
+            strange = [np.empty(0, np.int64)]
+
+            def blocks() -> Iterator[sp.csr_array]:
+                first = 0
+                for part in stream:
+                    block, new = self.count(part, None if bits is None else bits[first : first + part.n_documents])
+                    first += part.n_documents
+                    strange.append(new)
+                    yield block
+
+            return stream.folder.matrix(blocks(), max(self.n_types, 1), most), np.concatenate(strange)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
         counts = Counts.tally(types, stream.starts, self.n_words)
@@ -308,7 +312,7 @@ def _document_frequencies(keys: Ints, documents: Ints, n: int) -> tuple[Ints, In
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class _Counted:
     """Texts, counted.
 
     Attributes:
@@ -342,7 +346,7 @@ def count_texts(
     min_documents: int = 1,
     formatting: bool = False,
     progress: Progress | None = None,
-) -> Counted:
+) -> _Counted:
     """Tokenise texts, learn their vocabulary or take a given one, and count.
 
     Args:
@@ -369,10 +373,10 @@ def count_texts(
     else:
         bits = vocabulary.bits(texts)
     matrix, unknown = vocabulary.count(stream, bits)
-    return Counted(matrix, vocabulary, unknown, stream.n_tokens)
+    return _Counted(matrix, vocabulary, unknown, stream.n_tokens)
 
 
-def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> Counted:
+def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> _Counted:
     """`count_texts` of labelled documents, with the same options; fields are told apart."""
     if vocabulary is None and corpus.fields:
         options["tokenizer"] = FieldTokenizer.over(
