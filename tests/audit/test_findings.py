@@ -86,7 +86,7 @@ def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> No
     for word, expected in ((min(words), None if sign is Sign.ALONE else sign), ("good", None)):
         documents = np.flatnonzero([word in tokens for tokens in WordTokenizer().split(pl.Series("text", texts))])
         assert len(documents) > 5
-        assert (expected in Sign.of(word, documents, read_corpus((texts, labels)), WordTokenizer())) is (
+        assert (expected in Sign.of_each([word], [documents], read_corpus((texts, labels)), WordTokenizer())[0]) is (
             expected is not None
         )
 

@@ -38,11 +38,13 @@ class Association(Check):
         )
         types, classes = np.nonzero(fits & (found.effect[:words] > 0))
         order = np.argsort(found.p_value[types, classes], kind="stable")[: self.looked_into]
-        kept = []
-        for i, held in zip(order.tolist(), train.holders(types[order]), strict=True):
-            token = str(train.tokens[types[i]])
-            if {Sign.MARKUP, Sign.BOILERPLATE} & set(Sign.of(token, held, data.train.corpus, data.tokenizer)):
-                kept.append((token, int(types[i]), int(classes[i]), held))
+        names, holders = train.tokens[types[order]].astype(str).tolist(), list(train.holders(types[order]))
+        signs = Sign.of_each(names, holders, data.train.corpus, data.tokenizer)
+        kept = [
+            (token, int(types[i]), int(classes[i]), held)
+            for token, i, held, borne in zip(names, order, holders, signs, strict=True)
+            if {Sign.MARKUP, Sign.BOILERPLATE} & set(borne)
+        ]
         if not kept:
             return
         token, s, k, held = kept[0]

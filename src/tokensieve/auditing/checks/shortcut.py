@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
@@ -61,27 +62,41 @@ class Sign(StrEnum):
     ALONE = "all but certain"  # none of these, but hardly ever elsewhere
 
     @classmethod
-    def of(cls, token: str, documents: Ints, corpus: Corpus, tokenizer: Tokenizer) -> tuple[Sign, ...]:
-        """The signs of an artefact that a token bears in up to 40 of its documents, the clearest first; none for a plain word."""
+    def of_each(
+        cls, tokens: Sequence[str], documents: Sequence[Ints], corpus: Corpus, tokenizer: Tokenizer
+    ) -> list[tuple[Sign, ...]]:
+        """The signs of an artefact that each token bears in 40 of its documents, the clearest first; none for a plain word."""
+        some = [held[:: max(1, len(held) // 40)][:40] for held in documents]
+        every = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *some]))
+        texts = corpus.texts.gather(every)
+        split = dict(zip(every.tolist(), zip(texts, tokenizer.split(texts).to_list(), strict=True), strict=True))
+        return [
+            cls._of(token, [split[i] for i in held.tolist()], tokenizer)
+            for token, held in zip(tokens, some, strict=True)
+        ]
+
+    @classmethod
+    def _of(cls, token: str, texts: list[tuple[str, list[str]]], tokenizer: Tokenizer) -> tuple[Sign, ...]:
+        """The same of one token, from texts and their words."""
         if is_formatting(token):
             return (Sign.FORMATTING,)
-        glued = seen = 0
+        glued = loose = seen = 0
         places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
         neighbours: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         parts = token.split(" ")
         size = len(parts)
-        for text in corpus.texts.gather(documents[:: max(1, len(documents) // 40)][:40]):
-            spans = tokenizer.spans(text)
-            names = [name for _, _, name in spans]
+        for text, names in texts:
             words = len(names)
             at = next((i for i in range(words - size + 1) if names[i : i + size] == parts), -1)
             if at < 0:
                 continue
-            start, end = spans[at][0], spans[at + size - 1][1]
             seen += 1
-            glued += bool(
-                _GLUED_BEFORE.search(text[max(0, start - 2) : start]) or _GLUED_AFTER.match(text[end : end + 2])
-            )
+            if 5 * loose < len(texts):  # else the glued can no longer be most
+                spans = tokenizer.spans(text)
+                start, end = spans[at][0], spans[at + size - 1][1]
+                before, after = text[max(0, start - 2) : start], text[end : end + 2]
+                there = bool(_GLUED_BEFORE.search(before) or _GLUED_AFTER.match(after))
+                glued, loose = glued + there, loose + (not there)
             neighbours[0][names[at - 1] if at else ""] += 1
             neighbours[1][names[at + size] if at + size < words else ""] += 1
             if words > size + 1:
@@ -180,8 +195,9 @@ class Shortcut(Check):
         candidates += self._candidates(data.tokens, train, data.words, train.n_types)
         if not vocabulary.grams:
             candidates += self._phrases(data)
-        corpus, tokenizer = data.train.corpus, data.tokenizer
-        candidates = [replace(c, signs=Sign.of(c.token, c.documents, corpus, tokenizer)) for c in candidates]
+        tokens, documents = [c.token for c in candidates], [c.documents for c in candidates]
+        borne = Sign.of_each(tokens, documents, data.train.corpus, data.tokenizer)
+        candidates = [replace(c, signs=signs) for c, signs in zip(candidates, borne, strict=True)]
         plain = [c for c in candidates if not c.signs]
         suspects = [replace(c, signs=signs) for c in candidates if (signs := self._suspicious(c, plain, data))]
         # tokens that share a word, or occur in much the same documents, are one finding, whatever their classes
@@ -373,7 +389,7 @@ class Shortcut(Check):
         near = (vectors @ vectors.T).toarray()
         ratio = np.where(weight > 0, np.abs(np.log(np.maximum(documents, 1) / max(len(mine), 1))), np.inf)
         alike = sp.csc_array(vectors)[:, np.argsort(ratio, kind="stable")[: self.words_drawn]].toarray().T
-        usual = [_away(near - np.outer(own, own), own > 0, rng) for own in alike]
+        usual = [_away(near, own > 0, rng, own) for own in alike]
         return _away(near, held, rng), float(np.median(usual or 0.0))
 
     def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
@@ -397,15 +413,17 @@ class Shortcut(Check):
         return Share.count(right[0], len(mine)).low >= right[1] / len(others) - self.as_well
 
 
-def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator) -> float:
+def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, without: Floats | None = None) -> float:
     """Squared distance between the mean vector of chosen documents and that of the others, in standard deviations of as many drawn
-    at random, from their inner products."""
+    at random, from their inner products; `without` one component of the vectors."""
     m, n = int(chosen.sum()), len(chosen)
     if min(m, n - m) < 3:
         return 0.0
     sets = np.vstack([chosen, rng.permuted(np.tile(chosen, (60, 1)), axis=1)])
-    weights = sets / m - ~sets / (n - m)
+    weights = np.where(sets, 1 / m, -1 / (n - m))
     distance = ((weights @ near) * weights).sum(axis=1)
+    if without is not None:
+        distance -= (weights @ without) ** 2
     return float((distance[0] - distance[1:].mean()) / max(distance[1:].std(), 1e-12))
 
 
