@@ -172,15 +172,15 @@ def _map(picture: Picture) -> Specification:
     up = f"value: evidence for {high} ↑" if of == "value" else "score: attention ↑"
     y = alt.Y("y:Q", title=up, scale=alt.Scale(zero=False, padding=16))
     palette = {named[category]: colour for category, colour in CATEGORIES.items()}
-    means, mean = alt.Chart(alt.NamedData("bins")).encode(x="x:Q"), alt.Y("mean:Q")
+    means, mean = alt.Chart(alt.NamedData("bins")).encode(alt.X("x:Q")), alt.Y("mean:Q")
     rings = alt.Chart(alt.NamedData("marked")).mark_point(size=150, strokeWidth=2.2, color=INK, filled=False)
     layers = alt.layer(
         _cloud(x, y, max([10, *drawn["documents"]]), palette),
-        means.mark_area(color=INK, opacity=0.13).encode(y="low:Q", y2="high:Q"),
+        means.mark_area(color=INK, opacity=0.13).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         means.mark_line(color=PAPER, strokeWidth=5).encode(y=mean),
         means.mark_line(color=INK, strokeWidth=2.2).encode(y=mean),
         _neutral_line(),
-        rings.encode(x="x:Q", y="y:Q"),
+        rings.encode(alt.X("x:Q"), alt.Y("y:Q")),
         *_name_layers(),
     )
     return finish(layers, rows, picture.title, [f"{points.height:,} of {data['tokens'].height:,} token types shown"])
@@ -208,12 +208,12 @@ def _top(picture: Picture) -> Specification:
     sides: tuple[tuple[int, Literal["left", "right"], int], ...] = ((1, "right", -8), (-1, "left", 8))
     layers = alt.layer(
         _neutral_line(),
-        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2="far:Q", color=colour),
-        base.mark_circle(size=75, opacity=1).encode(x="x:Q", color=colour),
+        base.mark_rule(strokeWidth=5, opacity=0.45, strokeCap="round").encode(x=x, x2=alt.X2("far:Q"), color=colour),
+        base.mark_circle(size=75, opacity=1).encode(alt.X("x:Q"), color=colour),
         *(
             base.transform_filter(alt.datum.sign == sign)
             .mark_text(align=align, dx=shift, fontSize=12.5, **paint)
-            .encode(x="near:Q", text="text:N")
+            .encode(alt.X("near:Q"), alt.Text("text:N"))
             for sign, align, shift in sides
             for paint in _HALO_AND_LETTERS
         ),
@@ -238,7 +238,7 @@ def _slopes(picture: Picture) -> Specification:
     base = alt.Chart(alt.NamedData("changes")).encode(
         x=alt.X("side:N", title=None, sort=[before, after], axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.6)),
         y=alt.Y("y:Q", title=picture.data["axis"]),
-        detail="token:N",
+        detail=alt.Detail("token:N"),
         color=alt.Color("kind:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", columns=3)),
     )
     ends = sorted((row for row in rows if row["side"] == after), key=lambda row: row["y"])
@@ -246,7 +246,9 @@ def _slopes(picture: Picture) -> Specification:
     at = float("-inf")
     for row in ends:  # no name lies on the next
         row["at"] = at = max(row["y"], at + spread / max(len(ends), 16))
-    names = alt.Chart(alt.NamedData("ends")).encode(x=alt.X("side:N", sort=[before, after]), y="at:Q", text="token:N")
+    names = alt.Chart(alt.NamedData("ends")).encode(
+        x=alt.X("side:N", sort=[before, after]), y=alt.Y("at:Q"), text=alt.Text("token:N")
+    )
     layers = alt.layer(
         base.mark_line(strokeWidth=2.2),
         base.mark_circle(size=60, opacity=1),
@@ -263,12 +265,16 @@ def _reliability(picture: Picture) -> Specification:
     scale, percent = alt.Scale(domain=[0, 1], nice=False), alt.Axis(format=".0%", tickCount=5)
     across = alt.X("probability:Q", title="probability of the prediction", scale=scale, axis=percent)
     base = alt.Chart(alt.NamedData("bins")).encode(x=across)
-    ideal = alt.Chart(alt.NamedData("ideal")).mark_line(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q", y="x:Q")
+    ideal = (
+        alt.Chart(alt.NamedData("ideal")).mark_line(color=MUTED, strokeDash=[4, 4]).encode(alt.X("x:Q"), alt.Y("x:Q"))
+    )
     up = alt.Y("accuracy:Q", title="fraction correct", scale=scale, axis=percent)
     size = alt.Size("documents:Q", legend=None, scale=alt.Scale(type="log", range=[20, 180]))
     layers = alt.layer(
         ideal,
-        base.mark_rule(color=PALE_BLUE, strokeWidth=2).encode(y=alt.Y("low:Q", title="fraction correct"), y2="high:Q"),
+        base.mark_rule(color=PALE_BLUE, strokeWidth=2).encode(
+            y=alt.Y("low:Q", title="fraction correct"), y2=alt.Y2("high:Q")
+        ),
         base.mark_circle(color=PALE_BLUE, opacity=1).encode(y=up, size=size),
     )
     data = {"bins": picture.data["bins"].to_dicts(), "ideal": [{"x": 0.0}, {"x": 1.0}]}
@@ -328,7 +334,11 @@ def _name_layers() -> list[alt.Chart]:
     for side in ("left", "center", "right"):
         for under in (False, True):
             mine = (alt.datum.side == side) & (alt.datum.under == under)
-            base = alt.Chart(alt.NamedData("names")).transform_filter(mine).encode(x="x:Q", y="y:Q", text="text:N")
+            base = (
+                alt.Chart(alt.NamedData("names"))
+                .transform_filter(mine)
+                .encode(alt.X("x:Q"), alt.Y("y:Q"), alt.Text("text:N"))
+            )
             style: dict[str, Any] = {"align": side, "dy": 14 if under else -9, "fontSize": 12, "fontWeight": "bold"}
             layers += [base.mark_text(**style, **paint) for paint in _HALO_AND_LETTERS]
     return layers
@@ -336,7 +346,7 @@ def _name_layers() -> list[alt.Chart]:
 
 def _neutral_line() -> Any:
     """The dashed line of an uninformative token, from the data "neutral"."""
-    return alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(x="x:Q")
+    return alt.Chart(alt.NamedData("neutral")).mark_rule(color=MUTED, strokeDash=[4, 4]).encode(alt.X("x:Q"))
 
 
 CHARTS = {"audit-map": _map, "audit-top": _top, "audit-slopes": _slopes, "audit-reliability": _reliability}
