@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
+_T = TypeVar("_T")
 Progress = Callable[[str, float], None]
 """Receives what is being done and the fraction of it that is done, from 0 to 1."""
 
@@ -16,6 +20,20 @@ def silent(stage: str, share: float) -> None:
 def part(tell: Progress, low: float, high: float) -> Progress:
     """A receiver for one part of the work: its 0 … 1 is shown as low … high."""
     return lambda stage, share: tell(stage, low + (high - low) * share)
+
+
+def beside(work: Callable[[], _T]) -> Future[_T]:
+    """Does the work in a thread of its own, which no interrupt and no end of the program waits for."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as problem:
+            future.set_exception(problem)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 class Clock:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
-from scipy.stats import entropy
+from scipy.special import entr
 
 from tokensieve.auditing.agreement import FLOOR, Quadrant
 from tokensieve.auditing.findings import ROWS, Finding
@@ -24,7 +24,6 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import accuracy, decide, probabilities
-from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import pieces
 from tokensieve.model.storage import model_files
 from tokensieve.task.tasks import CorpusModel
@@ -33,6 +32,7 @@ from tokensieve.wording import percent
 
 if TYPE_CHECKING:
     from tokensieve.blocks import Report
+    from tokensieve.model.classifier import AttentionClassifier
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,6 +141,8 @@ class Audit:
     @cached_property
     def model(self) -> AttentionClassifier:
         """The trained classifier."""
+        from tokensieve.model.classifier import AttentionClassifier  # scikit-learn takes over a second to import
+
         trained = self.learned.model
         assert trained.vocabulary is not None
         return AttentionClassifier.of(trained, tokenizer=trained.vocabulary.tokenizer)
@@ -188,7 +190,7 @@ class Audit:
     def by_certainty(self) -> tuple[Ints, Ints]:
         """Test documents with a known token, the most certain prediction first: those predicted correctly, and the others."""
         f, counts = self.learned.f, self.learned.test.counts
-        order = np.argsort(entropy(probabilities(f), axis=1), kind="stable")
+        order = np.argsort(entr(probabilities(f)).sum(axis=1), kind="stable")
         order = order[np.diff(counts.matrix.indptr)[order] > 0]
         right = decide(f)[order] == counts.labels[order]
         return order[right], order[~right]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -20,8 +21,8 @@ from tokensieve.escape import shown
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import attention_sums
-from tokensieve.progress import Clock, Progress, silent
-from tokensieve.task.tasks import CorpusModel, train_corpus
+from tokensieve.progress import Clock, Progress, beside, silent
+from tokensieve.task.tasks import CorpusModel, Part, Task, train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.pairs import read_pairs
 from tokensieve.text.sources import Source
@@ -67,21 +68,30 @@ def audit(
         clock.lap("reading")
     elif reading:
         raise InputError(f"{', '.join(reading)}: the corpus is read already; give these to read_corpus")
-    learned = train_corpus(corpus, settings, tokenizer, tell, clock)
-    return _audited(learned, settings, tell, clock, corpus.test is not None)
+    baselines: list[Future[float]] = []
+
+    def counted(task: Task, train: Part, test: Part) -> None:
+        """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
+        if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
+            baselines.append(beside(lambda: task.baseline(train, test, settings.seed)))
+
+    learned = train_corpus(corpus, settings, tokenizer, tell, clock, counted)
+    return _audited(learned, settings, tell, clock, corpus.test is not None, *baselines)
 
 
-def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Clock, test_given: bool) -> Audit:
+def _audited(
+    learned: CorpusModel,
+    settings: Settings,
+    tell: Progress,
+    clock: Clock,
+    test_given: bool,
+    baseline: Future[float] | None = None,
+) -> Audit:
     """What the documents and the model of them show."""
     task, train, test = learned.task, learned.train, learned.test
     importance = task.importance(train)
     clock.lap("importance")
-    baseline = None
-    if settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
-        tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline = task.baseline(train, test, settings.seed)
-        clock.lap("baseline")
-    elif settings.baseline:
+    if settings.baseline and baseline is None:
         learned.notes.append(
             "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
         )
@@ -110,6 +120,10 @@ def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Cl
         if task.single and "curve" not in task.left_out:
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
+    if baseline:
+        tell("TF-IDF + logistic regression, for comparison", 0.0)
+        baseline.exception()  # waits
+        clock.lap("baseline")
     return Audit(
         learned=learned,
         settings=settings,
@@ -117,7 +131,7 @@ def _audited(learned: CorpusModel, settings: Settings, tell: Progress, clock: Cl
         neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
         attention_share=dict(zip(QUADRANTS, zip(attended, uniform, strict=True), strict=True)),
         findings=findings,
-        baseline_accuracy=baseline,
+        baseline_accuracy=baseline.result() if baseline else None,
         honest_accuracy=honest,
         label_issues=data.label_issues[1] if settings.thorough else pl.DataFrame(),
         environments=stable,

@@ -13,6 +13,7 @@ import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import QUIET, SOURCES, Splitting, command, one_source, out_option, progress, say
 from tokensieve.errors import InputError
 from tokensieve.options import option
+from tokensieve.progress import beside
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
@@ -45,7 +47,6 @@ def _audit(
     from tokensieve.auditing.run import LabelAudits
     from tokensieve.files import check_writable
     from tokensieve.report.terminal import show
-    from tokensieve.report.writer import save
 
     given, named = one_source(source, settings, quiet or cluster is not None), " ".join(source)
     several, too_few = _several_labels(given, settings) if cluster is None else ([], {})
@@ -67,6 +68,8 @@ def _audit(
         say(quiet, f"label {number} of {len(several)}: {label}")
         found = run_audit(given, own, splitting, out / folder, quiet, pictures, card, f"{named}: {label}")
         rows.append(LabelAudits.row(label, folder, found))
+    from tokensieve.report.writer import save
+
     index = LabelAudits(named, __version__, tuple(rows), too_few)
     save(index, out, pictures=False)
     if not quiet:
@@ -93,11 +96,13 @@ def run_audit(
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable
-    from tokensieve.report.markdown import dataset_card
-    from tokensieve.report.writer import save
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
+    # scikit-learn and Altair, a second and a half of imports that are needed later; neither knows the other
+    beside(
+        lambda: [import_module(name) for name in ("sklearn.feature_extraction.text", "sklearn.linear_model", "altair")]
+    )
     tokenizer = splitting.splitter()
     check_writable(out)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
@@ -112,6 +117,9 @@ def run_audit(
         if isinstance(source, str | list):
             result.more["source"] = source
         tell("writing", 0.0)
+        from tokensieve.report.markdown import dataset_card
+        from tokensieve.report.writer import save
+
         save(result, out, pictures, start, also={"card.md": dataset_card(result)} if card else {})
     return result
 

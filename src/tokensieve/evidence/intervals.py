@@ -186,6 +186,8 @@ def _upper_tail(z: Floats, skew: Floats) -> Floats:
 
 def false_discovery(p: Floats) -> Floats:
     """Benjamini–Hochberg q-values of each column of p, shape (m, C)."""
-    from scipy.stats import false_discovery_control  # takes half a second to import
-
-    return np.asarray(false_discovery_control(p, axis=0)) if len(p) else p
+    order = np.argsort(p, axis=0)[::-1]  # largest first
+    q = np.take_along_axis(p, order, axis=0) * (len(p) / np.arange(len(p), 0, -1.0)[:, None])
+    out = np.empty_like(q)
+    np.put_along_axis(out, order, np.clip(np.minimum.accumulate(q, axis=0), 0, 1), axis=0)
+    return out

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from scipy.special import expit, ndtr
-from scipy.stats import beta as beta_curve
+from scipy.special import betaincc, expit, ndtr
 
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.intervals import Z95, agreeing, false_discovery, quantile, share_interval
@@ -173,7 +172,7 @@ def _flipped_p(total: Floats, reach: Floats, second: Floats, fourth: Floats, uni
     crowd = np.clip(np.where(flat, 1.0, fourth / var**2), 1e-12, 0.99)
     shape, end = (3 / crowd - 3) / 2, np.sqrt(var * (3 / crowd - 2))
     normal = 2 * ndtr(-np.abs(total) / np.sqrt(var))
-    curve = 2 * beta_curve.sf((np.minimum(np.abs(total) / end, 1.0) + 1) / 2, shape, shape)
+    curve = 2 * betaincc(shape, shape, (np.minimum(np.abs(total) / end, 1.0) + 1) / 2)
     p = np.where((crowd < 1e-5) | (end < reach), normal, curve)
     least = np.exp2(1.0 - np.minimum(units, 1000))
     return np.asarray(np.where(flat, 1.0, np.clip(np.maximum(p, least), 0.0, 1.0)))

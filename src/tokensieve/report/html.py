@@ -10,6 +10,7 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -24,6 +25,7 @@ from markupsafe import Markup
 from tokensieve import __version__, blocks, wording
 from tokensieve.blocks import Block, Column, Live, Picture, Report, Section
 from tokensieve.escape import named, shown
+from tokensieve.progress import beside
 from tokensieve.report import live
 from tokensieve.report.cells import for_medium, walk, written
 from tokensieve.report.pictures import Drawings, draw, themed
@@ -64,9 +66,9 @@ def render(result: Any, notebook: bool = False) -> str:
     return f'<div id="{name}">{instead}{shadow}</div><script>{code}</script>'
 
 
-def page(report: Report, drawings: Drawings | None = None) -> str:
-    """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn already."""
-    drawings = draw(report.blocks) if drawings is None else drawings
+def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
+    """The report as one page of less than 5 MB: a function of the report alone, and of its pictures, if drawn elsewhere."""
+    drawings = beside(lambda: draw(report.blocks)) if drawings is None else drawings
     interactive = next((block for block in walk(report.blocks) if isinstance(block, Live)), None)
     code, style = _read("page.js"), _read("page.css")
     if interactive:
@@ -78,15 +80,20 @@ def page(report: Report, drawings: Drawings | None = None) -> str:
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
         "style-src-attr 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     )
-    context = _context(report, drawings)
-    context |= {"whole": True, "style": Markup(style), "script": Markup(code), "policy": Markup(policy)}
     template = _environment().get_template("page.jinja")
-    if interactive:
-        parts = _environment().get_template("live/audit.jinja").make_module(live.context(interactive.result))
-        context |= {"live": {name: Markup(getattr(parts, name)()) for name in ("controls", "panel", "sections")}}
-        room = PAGE_BYTES - len(template.render(context).encode())
-        context |= {"live_blocks": live.data_blocks(interactive.result, room)}
-    return template.render(context)
+
+    @cache
+    def context() -> dict[str, Any]:
+        out = _context(report, drawings.result() if isinstance(drawings, Future) else drawings)
+        if interactive:
+            parts = _environment().get_template("live/audit.jinja").make_module(live.context(interactive.result))
+            out |= {"live": {name: Markup(getattr(parts, name)()) for name in ("controls", "panel", "sections")}}
+        return out | {"whole": True, "style": Markup(style), "script": Markup(code), "policy": Markup(policy)}
+
+    data = {}
+    if interactive:  # the room is asked for last: until then the pictures may be drawn
+        data = live.data_blocks(interactive.result, lambda: PAGE_BYTES - len(template.render(context()).encode()))
+    return template.render(context() | {"live_blocks": data})
 
 
 def _opening(report: Report) -> int:

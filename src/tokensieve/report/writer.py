@@ -9,6 +9,7 @@ from typing import Protocol
 
 from tokensieve.blocks import Report
 from tokensieve.files import Content, write_all
+from tokensieve.progress import beside
 from tokensieve.report.html import page
 from tokensieve.report.pictures import draw
 
@@ -60,9 +61,10 @@ def save(
     """
     lap = time.perf_counter()
     report = result.report()
-    drawings = draw(report.blocks, *(("png", "pdf", "csv") if for_print else ("png",) if pictures else ()))
+    endings = ("png", "pdf", "csv") if for_print else ("png",) if pictures else ()
+    drawings = beside(lambda: draw(report.blocks, *endings))
     files: dict[str, Content] = {"report.html": page(report, drawings)}
-    for name, drawn in drawings.items() if pictures else ():
+    for name, drawn in drawings.result().items() if pictures else ():
         files |= {f"pictures/{name}.{ending}": content for ending, content in drawn.items()}
     now = time.perf_counter()
     seconds = {name: s for name, s in result.seconds.items() if name not in ("report", "total")}

@@ -6,6 +6,7 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -260,8 +261,6 @@ class Labels(Task):
         return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
 
     def out_of_fold(self, train: Part, model: Model, settings: TrainSettings) -> Floats | None:
-        from sklearn.model_selection import StratifiedKFold
-
         counts, units = train.counts, train.corpus.units
         # A model of one part can know every class only if each has that many documents, of that many groups.
         pairs = counts.labels if units is None else np.unique(np.stack([counts.labels, units]), axis=1)[0]
@@ -270,12 +269,18 @@ class Labels(Task):
         if least < k:
             return None
         f = np.zeros((counts.n_documents, model.values.shape[1]))
-        if units is None:
-            parts = StratifiedKFold(k, shuffle=True, random_state=settings.seed).split(f, counts.labels)
+        if units is None:  # the parts of scikit-learn's StratifiedKFold, without its second of imports
+            rng, part, done = np.random.RandomState(settings.seed), np.empty(counts.n_documents, dtype=np.int64), 0
+            for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
+                inside = counts.labels == label
+                turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
+                rng.shuffle(turns)
+                part[inside], done = turns, done + len(turns)
+            parts = [part == i for i in range(k)]
         else:
-            parts = iter(folds(counts.labels, k, settings.seed, units))
-        for _, outside in parts:
-            held = np.isin(np.arange(counts.n_documents), outside)
+            every = np.arange(counts.n_documents)
+            parts = [np.isin(every, outside) for _, outside in folds(counts.labels, k, settings.seed, units)]
+        for held in parts:
             other = self.refit(counts.rows(~held), model, counts.n_documents, settings)
             f[held] = other.decide(counts.rows(held).matrix)
         prior = prior_of(counts.weighed[1])
@@ -427,6 +432,7 @@ def train_corpus(
     tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
+    counted: Callable[[Task, Part, Part], None] | None = None,
 ) -> CorpusModel:
     """Split, count, learn and test.
 
@@ -436,6 +442,7 @@ def train_corpus(
         tokenizer: words if None.
         progress: called with (stage, share done).
         clock: keeps the seconds of the stages; a new one if None.
+        counted: called with both sides before the model is trained.
 
     Raises:
         InputError: the corpus cannot be split, or no token is frequent enough.
@@ -468,6 +475,8 @@ def train_corpus(
     train = Part(corpus, x.counts, x.unknown, x.words, features)
     test = Part(corpus.test, y.counts, y.unknown, y.words, features)
     clock.lap("tokenizing")
+    if counted:
+        counted(task, train, test)
     model = fit(x.counts, settings, x.vocabulary, tell, task.units(corpus), pairs=not task.single)
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,8 @@ def context(audit: Audit) -> Json:
     return classes | {"thinned": thinned if types > rows else ""}
 
 
-def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
-    """Name → data that the script reads; of the model as much as fits, together at most `characters`."""
+def data_blocks(audit: Audit, characters: Callable[[], int]) -> dict[str, str]:
+    """Name → data that the script reads; of the model as much as fits, together at most `characters()`."""
     vocabulary, (table, types) = audit.model.vocabulary_, _table_block(audit)
     assert vocabulary is not None
     documents = _sample(audit)
@@ -90,7 +90,7 @@ def data_blocks(audit: Audit, characters: int) -> dict[str, str]:
         "lines": _pack({"tokens": [_held(token) for token in found], "of": of, "lines": written}),
         "documents": _documents_block(audit, vocabulary, documents, np.sort(order), "x" * 200),
     }
-    budget, size = characters - sum(map(len, blocks.values())) - 2_000, len(order)  # 2,000 for the tags around them
+    budget, size = characters() - sum(map(len, blocks.values())) - 2_000, len(order)  # 2,000 for the tags around them
     while True:
         kept = np.sort(order[:size])
         blocks["model"] = block = _model_block(audit, vocabulary, kept, types)
