@@ -1,6 +1,7 @@
 """The figures of the main job, ours and what a user would pick instead, side by side in one run.
 
     python benchmarks/main_job.py tokens     reading text into counts, against scikit-learn's CountVectorizer
+    python benchmarks/main_job.py rules      accuracy with the word rule of 0.2 and with that of 0.3, on the same documents
     python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams: seconds, peak memory, page size
 
 Data: see machine.py. Every figure is measured when it is printed;
@@ -17,14 +18,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from machine import DATA, described
+from peers import TASKS, load
+from tokensieve.text.tokenizers import UNSPACED
 from tokensieve.text.vocabulary import count_texts
+
+LETTER = rf"[\w--{UNSPACED}]"
+OLD_WORD = (  # the rule of 0.2
+    rf"{LETTER}+(?:['’]{LETTER}+)*|{UNSPACED}[\p{{M}}\x{{200C}}\x{{200D}}]*"
+    r"|\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\x{FE0F}|\x{200D}\p{Extended_Pictographic})*|\p{Regional_Indicator}{2}"
+)
 
 
 def alternate(sides: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
@@ -62,6 +72,49 @@ def tokens(runs: int) -> None:
         print(f"| {name} | {m['ours']:.1f} s | {m['theirs']:.1f} s | {m['theirs'] / m['ours']:.1f} |")
 
 
+def datasets() -> Iterator[tuple[str, int, pl.DataFrame, pl.DataFrame]]:
+    """Name, longest n-gram, training and test documents (text, label): the nine rows of peers.py and five other sets."""
+
+    def cut(frame: pl.DataFrame, name: str, last: str) -> tuple[str, int, pl.DataFrame, pl.DataFrame]:
+        return name, 1, frame.filter(pl.col("split") != last), frame.filter(pl.col("split") == last)
+
+    for task, name in TASKS.items():
+        for n in (1, 2, 3):
+            yield f"{name}, {n}", n, *load(task)
+    snli = [pl.read_parquet(DATA / f"snli_{part}.parquet").rename({"hypothesis": "text"}) for part in ("train", "test")]
+    yield "SNLI, hypotheses", 1, *snli
+    for name in ("emotion", "banking", "tweets", "sms"):
+        frame = pl.read_parquet(DATA / f"{name}.parquet")
+        if "split" not in frame.columns:
+            fifth = pl.int_range(pl.len()).shuffle(seed=1) < pl.len() // 5
+            frame = frame.with_columns(split=pl.when(fifth).then(pl.lit("test")).otherwise(pl.lit("train")))
+        yield cut(frame, name, "test")
+
+
+def rules(runs: int) -> None:
+    """Fitted on nine tenths of the training documents; the last tenth is for the choice of the default."""
+    del runs
+    from tokensieve import AttentionClassifier, WordTokenizer
+
+    old = WordTokenizer(pattern=OLD_WORD, html="keep")  # HTML was text like any other
+    print(
+        "| data | validation 0.2 | 0.3 | test 0.2 | 0.3 | difference (95% interval) |\n|---|---|---|---|---|---|",
+        flush=True,
+    )
+    for name, n, train, test in datasets():
+        last = (pl.Series(np.random.default_rng(0).permutation(len(train))) < len(train) // 10).rename("last")
+        fitted, held = train.filter(~last), train.filter(last)
+        right = []
+        for tokenizer in (old, WordTokenizer()):
+            model = AttentionClassifier(ngrams=n, tokenizer=tokenizer).fit(fitted["text"], fitted["label"].to_list())
+            right.append([model.predict(part["text"]) == part["label"].to_numpy() for part in (held, test)])
+        (old_held, old_test), (new_held, new_test) = right
+        change = new_test.astype(float) - old_test
+        half = 1.96 * change.std() / len(change) ** 0.5
+        shown = [f"{100 * part.mean():.2f}" for part in (old_held, new_held, old_test, new_test)]
+        print(f"| {name} | {' | '.join(shown)} | {100 * change.mean():+.2f} ± {100 * half:.2f} |", flush=True)
+
+
 def whole_audit(runs: int) -> None:
     """The command as its user runs it, as a process of its own."""
     del runs
@@ -83,7 +136,7 @@ def whole_audit(runs: int) -> None:
 
 
 def main() -> None:
-    jobs = {"tokens": (tokens, 3), "audit": (whole_audit, 1)}
+    jobs = {"tokens": (tokens, 3), "rules": (rules, 1), "audit": (whole_audit, 1)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=jobs)
     parser.add_argument("--runs", type=int)

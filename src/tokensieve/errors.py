@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,9 +30,23 @@ def check_memory(needed: float, what: str) -> None:
 
 @contextmanager
 def one_line(what: str) -> Iterator[None]:
-    """Whatever a library in Rust raises becomes one line, and what a panic writes to standard error is left out."""
+    """Whatever a library in Rust raises becomes one line, and the trace that it writes to standard error is left out.
+
+    Memory that Rust cannot get, which a damaged size may ask for, ends the process: with status 2 and one line here.
+    """
+    import ctypes
+
+    from tokensieve.escape import line
+
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+
+    def aborted(number: int) -> None:
+        os.write(kept, f"tokensieve: {line(f'{what}: damaged, or there is not enough memory')}\n".encode())
+        os._exit(2)
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)  # Python's own handlers do not run while a library aborts
+    before = _on_abort(ctypes.cast(handler, ctypes.c_void_p))
     try:
         os.dup2(nowhere, 2)
         yield
@@ -41,6 +56,18 @@ def one_line(what: str) -> Iterator[None]:
         reason = " ".join(str(problem).split())[:200] or type(problem).__name__
         raise InputError(f"{what}: {reason}") from None
     finally:
+        _on_abort(before)
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def _on_abort(handler: object) -> object:
+    """Set C's handler of SIGABRT; the one before."""
+    import ctypes
+
+    if sys.platform == "win32":
+        return None
+    set_handler = ctypes.CDLL(None).signal
+    set_handler.argtypes, set_handler.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    return set_handler(signal.SIGABRT, handler)

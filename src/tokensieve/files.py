@@ -81,13 +81,18 @@ def parsed(content: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, audit: bool = False) -> None:
     """Make sure, before any work is done, that files can be written into the folder, or it and those that hold it be made.
 
     Raises:
-        InputError: the folder, or one to hold it, exists as a file, or writing is not allowed.
+        InputError: the folder, or one to hold it, exists as a file, writing is not allowed, or the folder holds an audit and
+            what is to be written is none (`audit`).
     """
     with _writing(folder):
+        if not audit and (folder / "findings.json").exists():
+            raise InputError(
+                f"--out {str(folder)!r} holds an audit, whose files would be replaced; name another folder"
+            )
         home = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         if not home.is_dir():
             raise InputError(f"{str(home)!r} exists and is a file; name a folder with --out")
@@ -143,7 +148,7 @@ def write_all(folder: Path, files: Mapping[str, Content], ours: str | None = Non
     Raises:
         InputError: the folder cannot be written, the disk is full, a name leads out of the folder or is a folder there.
     """
-    check_writable(folder)
+    check_writable(folder, audit=True)
     for name in files:
         if not _inside(name) or (folder / name).is_dir():
             raise InputError(

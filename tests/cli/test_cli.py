@@ -254,6 +254,9 @@ def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path
         ("mask", "good.csv", "--audit", "a", "--token", "film", "--out", "m.csv"),
         ("predict", "a", "good.csv"),
     )
+    for command in (readers[0], readers[2], ("train", "good.csv"), ("mask", "good.csv", "--token", "film")):
+        status, _, err = run(*command, "--out", "a")
+        assert status == 2 and "holds an audit, whose files would be replaced" in err, command
     page = tmp_path / "a" / "report.html"
     page.write_text(page.read_text() + " ")
     for reader in readers:

@@ -130,10 +130,14 @@ def model(rng: Random) -> None:
 
 
 def resign(rng: Random) -> None:
-    """A digest that fits, mostly: else all ends at the digest."""
+    """Digests that fit, mostly: else all ends at the digest."""
     from tokensieve.model.storage import _digest
 
-    path = Path("saved", "model.json")
+    path, sums = Path("saved", "model.json"), Path("saved", "SHA256SUMS")
+    if rng.random() < 0.1:
+        changed(sums, rng)
+    elif rng.random() < 0.9:
+        sums.unlink()
     with contextlib.suppress(Exception):
         described = json.loads(path.read_bytes())
         if rng.random() < 0.9:

@@ -62,3 +62,11 @@ def test_a_bad_late_line_is_named_and_nothing_is_written(run: Run, tmp_path: Pat
     status, _, said = run("mask", "a.jsonl", "--token", "good", "--out", target)
     assert status == 2 and f"a.jsonl: line {len(lines)}: is " in said and said.count("\n") == 1
     assert not (tmp_path / target).exists()
+
+
+@pytest.mark.parametrize("out", ["masked.csv", "."])
+def test_the_source_is_never_replaced(run: Run, tmp_path: Path, out: str) -> None:
+    (tmp_path / "masked.csv").write_text("text,label\na good film,x\na bad film,y\n")
+    status, _, said = run("mask", "masked.csv", "--token", "good", "--out", out)
+    assert status == 2 and "is the source itself" in said and said.count("\n") == 1
+    assert "good" in (tmp_path / "masked.csv").read_text()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,16 @@ def test_a_damaged_arrow_file_is_one_line(tmp_path: Path, capfd: pytest.CaptureF
         with contextlib.suppress(InputError):
             read_corpus(path)
     assert capfd.readouterr().err == "", "a panic writes a trace"
+
+
+def test_a_library_that_aborts_ends_in_one_line() -> None:
+    """As Polars does for a Parquet file whose damaged page asks for 2^61 bytes."""
+    program = (
+        "import os; from tokensieve.errors import one_line\nwith one_line('x.parquet: is no Parquet file'): os.abort()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    said = "tokensieve: x.parquet: is no Parquet file: damaged, or there is not enough memory\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 def csv_of(table: layouts.Rows) -> bytes:

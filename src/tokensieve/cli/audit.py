@@ -57,7 +57,7 @@ def _audit(
             if found.fails:
                 show(exceeded_report(found, named, out))
         return 3 if found.fails else 0
-    check_writable(out)
+    check_writable(out, audit=True)
     out.mkdir(parents=True, exist_ok=True)
     rows = []
     taken: set[str] = set()
@@ -104,7 +104,7 @@ def run_audit(
         lambda: [import_module(name) for name in ("sklearn.feature_extraction.text", "sklearn.linear_model", "altair")]
     )
     tokenizer = splitting.splitter()
-    check_writable(out)
+    check_writable(out, audit=True)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
         tell("reading", 0.0)
         if client is None:

@@ -60,7 +60,7 @@ def _mask(
     from tokensieve.text.sources import open_source
 
     folder, name = _target(out, source)
-    check_writable(folder)
+    check_writable(folder, audit=folder != out)
     to_mask, to_keep, mislabelled = ([], [], {}) if decisions is None else read_decisions(decisions)
     asked, tokenizer = list(token or []), splitting.splitter()
     tokens, likely = [*asked, *to_mask], list[str]()
@@ -74,6 +74,8 @@ def _mask(
     formatting = [one for one in dict.fromkeys(tokens) if one not in asked and is_formatting(one)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in formatting]
     opened = open_source(source, reading)
+    if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
+        raise InputError(f"--out {str(out)!r} is the source itself, which would be lost; name another file")
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
     wanted = list(pairs or text or getattr(tokenizer, "fields", []) or likely)
     there = wanted and (text or pairs or set(wanted) <= set(opened.train.columns))

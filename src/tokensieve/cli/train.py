@@ -46,8 +46,6 @@ def _train(
         train_on_cluster(given, cluster, out, quiet, tokenizer, settings)
         return
     check_writable(out)
-    if (out / "findings.json").exists():
-        raise InputError(f"--out {str(out)!r} holds an audit, which already has a model; name another folder")
     with progress(quiet) as tell:
         tell("reading", 0.0)
         corpus = read_corpus(given, settings)
