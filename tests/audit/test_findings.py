@@ -79,6 +79,13 @@ def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     assert tokens and all(token in found[0].tokens for token in tokens)
 
 
+@pytest.mark.parametrize(("name", "related"), [("zeb", True), ("be_zebra", True), ("zebu", True), ("ze", False)])
+def test_words_related_to_the_name_of_their_class_are_no_shortcut(name: str, related: bool) -> None:
+    texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])
+    found = audited(texts, [name if label == "good" else label for label in labels]).findings
+    assert any("zebra" in f.tokens for f in found if f.kind == "shortcut") is not related
+
+
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_word_bears_its_sign_and_an_ordinary_one_none(name: str) -> None:
     plant, words, sign = PLANTS[name]

@@ -7,12 +7,13 @@ labels are about ("awful" in bad reviews, "alarm" in requests to set one). They 
 candidate suspicious is a sign that no writer chose it for its meaning (`Sign`):
 
 - one of the strong signs, formatting or markup;
-- a weak one (a number, a fixed place), or being all but certain, as almost no other word of the class is, where the token is
-  *apart*: the rest of its documents reads like the other documents of the class. Words that belong to the subject keep company:
-  "ashamed" comes with "feel", "coin" with "heads". What was put there comes with anything (`_company`);
+- a weak one (a number, a fixed place), or being all but certain, where the token is *apart*: the rest of its documents reads like
+  the other documents of the class. Words that belong to the subject keep company: "ashamed" comes with "feel", "coin" with
+  "heads". What was put there comes with anything (`_company`);
 - a fixed phrase at the edge of the text, which is apart, or without which the model predicts the class as well.
 
-Words of the class's name are never suspicious by a weak sign.
+Words of the class's name and their relatives (the same first four letters; three if one has at most five) are never suspicious by
+a weak sign: "sad" belongs to the class sadness, "pin" to change_pin.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.wording import count, percent
 
 _CODE = re.compile(r"://|^www\.|@|\d[/_=&#?%:-]|[/_=&#?%:-]\d")  # addresses and codes that are one token
+_WORD = re.compile(r"[^\W\d_]{2,}")
 _GLUED_BEFORE, _GLUED_AFTER = re.compile(r"(\w[/_=@#?%:.]|\[|\d-)$"), re.compile(r"^([/_=@#?%:.]\w|-\d|\])")
 TOGETHER = 0.5  # Jaccard index of the documents of two tokens that are one finding
 
@@ -59,7 +61,7 @@ class Sign(StrEnum):
     FORMATTING = "formatting"  # one of the tokens ⟨…⟩ that stand for form
     NUMBER = "number"  # it contains a digit
     EDGE = "fixed place"  # at the very start or end of its documents
-    ALONE = "all but certain"  # none of these, but hardly ever elsewhere
+    ALONE = "all but certain"  # none of these, but hardly ever in other classes
 
     @classmethod
     def of_each(
@@ -124,7 +126,7 @@ _MEANING = {
     Sign.MARKUP: "part of an address or of markup",
     Sign.BOILERPLATE: "part of a fixed phrase at the start or end of the text",
     Sign.EDGE: "always in the same place in the text",
-    Sign.ALONE: "almost no other word predicts this class as reliably",
+    Sign.ALONE: "nearly certain, in documents that otherwise read like the rest of the class",
 }
 
 
@@ -170,16 +172,16 @@ class Shortcut(Check):
     # unless it is in nearly all of it: then the label is no more than this word
     enough, most_of_class, all_of_class = 20, 0.5, 0.95
     # standard deviations: a token nearer than that to the rest of its class, and than a quarter of what ordinary words as frequent
-    # are, is apart if these are far from it
+    # are, is apart if these are far from it; a smaller part where more than four words of the class are as reliable (`_bar`)
     near, far = 2.0, 3.0
     drawn, words_drawn = 1000, 12  # documents of the class, and words as frequent, for that comparison
-    nearly, alike = 0.1, 3  # on the way to certain; so many other words as reliable are almost none
+    nearly = 0.1  # on the way to certain: words that far below are as reliable
     # in a fixed phrase: recall may fall by so much without a token that is no part of the subject, in so many documents
     as_well, asked = 0.15, 200
     # of a sign in the severity; strong ones count in full
     weights: ClassVar[dict[Sign, float]] = {Sign.NUMBER: 0.2, Sign.EDGE: 0.7, Sign.ALONE: 0.5}
-    # formatting in more of the other classes is a habit of writers, and what keeps company with words may belong to the subject:
-    # both weigh a tenth
+    # formatting in more of the other classes is a habit of writers unless it is apart, and what keeps company with words may belong
+    # to the subject: both weigh a tenth
     usual, habit = 0.01, 0.1
     # of a shortcut's documents in one environment, which holds no more of all documents
     one_place, elsewhere = 0.9, 0.7
@@ -236,7 +238,8 @@ class Shortcut(Check):
         others = np.count_nonzero(~inside) / max(train.n_documents - size, 1)
         company, usual = self._company(max(group, key=lambda c: c.way * len(c.documents)), data)
         subject = company >= max(self.far, usual / 3)
-        if subject or (all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual):
+        habit = all(c.signs[0] is Sign.FORMATTING for c in order) and others > self.usual
+        if subject or (habit and company >= self._bar(usual)):
             weight *= self.habit
         decides = evidence["decides"]
         predicted = f"are {shown(label, 40)}" if label else "have the class it predicts"
@@ -344,9 +347,9 @@ class Shortcut(Check):
             return ()  # a phrase begins or ends texts more easily than it decides them
         if set(c.signs) & STRONG:
             return c.signs
-        # words of the class's name, or that begin as one of them does, are what the class is about
-        name = re.findall(r"\w{4,}", train.classes[c.label].lower().replace("_", " "))
-        if {word[:4] for word in name} & {word[:4] for word in re.findall(r"\w{4,}", c.token.lower())}:
+        # words of the class's name and their relatives are what the class is about
+        name, words = (_WORD.findall(text.lower()) for text in (train.classes[c.label], c.token))
+        if any(_related(a, b) for a in name for b in words):
             return ()
         if c.signs:
             apart = self._company(c, data)[0] < self.near
@@ -356,13 +359,15 @@ class Shortcut(Check):
         held = np.count_nonzero(train.labels[c.documents] == c.label) / train.class_sizes[c.label]
         if not (certain or exact) or self.most_of_class < held < self.all_of_class:
             return ()
-        others = [o for o in plain if o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o)]
-        if len(others) > self.alike:
-            return ()
+        others = sum(o.label == c.label and o.way >= c.way - self.nearly and not _belong(c, o) for o in plain)
         company, usual = self._company(c, data)
         # where ordinary words keep no company either, nothing but the word's being alone tells it from them
-        apart = company < min(self.near, usual / 4) if usual >= self.far else company < self.far and not others
+        apart = company < self._bar(usual, others) if usual >= self.far else company < self.far and not others
         return (Sign.ALONE,) if apart else ()
+
+    def _bar(self, usual: float, others: int = 0) -> float:
+        """Below which a token's company is that of what was put there; the lower, the more words of the class are as reliable."""
+        return min(self.near, usual / max(4, others)) if usual >= self.far else -math.inf
 
     def _company(self, c: _Candidate, data: AuditData) -> tuple[float, float]:
         """How far the other words of a candidate's documents are from those of its class's other documents, in standard deviations
@@ -425,6 +430,12 @@ def _away(near: Floats, chosen: NDArray[np.bool_], rng: np.random.Generator, wit
     if without is not None:
         distance -= (weights @ without) ** 2
     return float((distance[0] - distance[1:].mean()) / max(distance[1:].std(), 1e-12))
+
+
+def _related(a: str, b: str) -> bool:
+    """Whether two words are the same, or begin with the same four letters, or three if one of them has at most five."""
+    n = 4 if min(len(a), len(b)) > 5 else 3
+    return a == b or (min(len(a), len(b)) >= n and a[:n] == b[:n])
 
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
