@@ -141,6 +141,36 @@ def test_decisions_are_kept_over_a_reload_and_saved_as_agreed(opened: Opened, au
     opened.requests = opened.requests[:1]
 
 
+def test_hostile_decisions_in_the_storage_do_no_harm(opened: Opened) -> None:
+    page = opened.page
+    pick(opened, "wonderful")
+    page.click("#chosen > p .decide >> text=Mask")
+    page.keyboard.press("Escape")
+    key = page.evaluate("Object.keys(localStorage)[0]")
+    hostile = [
+        *("null", "7", '"x"', "[]", "{", '{"tokens": 1, "documents": 5}', '{"documents": [null, 1, []]}', "[" * 10_000),
+        json.dumps({"documents": [{"part": "<b>", "row": "<img src=x onerror=alert(1)>", "decision": "keep"}]}),
+        json.dumps({"tokens": {"<img src=x onerror=alert(1)>\u202e": "mask", "__proto__": "keep", "x": ["mask"]}}),
+        json.dumps(
+            {"tokens": {"n" * 100_000: "mask"}, "documents": [{"part": "test", "row": 1e300, "decision": "keep"}]}
+        ),
+    ]
+    for content, decisions in zip(hostile, [0] * 9 + [2, 2], strict=True):
+        page.evaluate(
+            "([key, content]) => { localStorage.setItem(key, content); history.replaceState({}, '') }", [key, content]
+        )
+        page.reload()
+        page.wait_for_selector("html[data-ready]", state="attached", timeout=10_000)
+        assert page.inner_text("#decisions-count") == f"Decisions ({decisions})", content[:80]
+        page.click("#decisions-count")
+        assert (
+            page.locator("#decisions-list li").count() == decisions and page.locator("#decisions-list img").count() == 0
+        )
+        if page.is_visible("#decisions"):
+            page.keyboard.press("Escape")
+    opened.again()
+
+
 @pytest.mark.slow
 def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
     page = opened.page

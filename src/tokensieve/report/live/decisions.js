@@ -23,11 +23,13 @@ const Decisions = {
 
   key: () => `tokensieve ${State.meta.key}`,
 
+  /** What others wrote into the storage under our key is left out. */
   read(kept) {
     for (const [token, what] of Object.entries(kept?.tokens ?? {}))
       if (["keep", "mask"].includes(what)) Decisions.tokens.set(token, what);
-    for (const { part, row, decision } of kept?.documents ?? [])
-      if (["keep", "wrong label"].includes(decision)) Decisions.documents.set(`${part}:${row}`, decision);
+    for (const one of Array.isArray(kept?.documents) ? kept.documents : [])
+      if (["train", "test"].includes(one?.part) && Number.isInteger(one.row) && ["keep", "wrong label"].includes(one.decision))
+        Decisions.documents.set(`${one.part}:${one.row}`, one.decision);
   },
 
   /** What `tokensieve mask --decisions` reads. */
