@@ -62,6 +62,7 @@ def test_what_stands_before_the_first_mark_is_of_the_first_field() -> None:
 @given(st.lists(st.tuples(part, part), min_size=1, max_size=5))
 def test_spans_are_the_tokens_of_split_at_their_place(rows: list[tuple[str | None, str | None]]) -> None:
     tokenizer, texts = FieldTokenizer(WordTokenizer(), FIELDS), [joined(FIELDS, row) or "" for row in rows]
+    assert tokenizer.split(pl.Series([], dtype=pl.String)).to_list() == []
     lists = tokenizer.split(pl.Series("text", texts, dtype=pl.String)).to_list()
     assert len(lists) == len(texts)
     for text, tokens in zip(texts, lists, strict=True):

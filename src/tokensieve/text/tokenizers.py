@@ -263,9 +263,8 @@ class FieldTokenizer:
                 names.append(name)
                 documents.append(k)
         tokens = self.base.split(pl.Series("text", parts, dtype=pl.String))
-        flat = (
-            pl.DataFrame({"document": documents, "field": names, "token": tokens}).explode("token").drop_nulls("token")
-        )
+        parted = pl.DataFrame({"document": pl.Series(documents, dtype=pl.Int64), "field": names, "token": tokens})
+        flat = parted.explode("token").drop_nulls("token")
         flat = flat.select("document", token=pl.col("field") + ":" + pl.col("token"))
         each = flat.group_by("document", maintain_order=True).agg("token")
         every = pl.DataFrame({"document": np.arange(len(texts))})
