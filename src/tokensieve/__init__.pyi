@@ -29,7 +29,6 @@ from .model.attention import Gradient as Gradient
 from .model.attention import Model as Model
 from .model.attention import answers as answers
 from .model.attention import gradient as gradient
-from .model.attention import pair_gradient as pair_gradient
 from .model.classifier import AttentionClassifier as AttentionClassifier
 from .model.cluster import learn_on as learn_on
 from .model.embeddings import (
@@ -48,7 +47,6 @@ from .model.embeddings import (
 from .model.explanation import Explanation as Explanation
 from .model.explanation import compare as compare
 from .model.fit import fit as fit
-from .model.fit import fit_pairs as fit_pairs
 from .model.settings import TrainSettings as TrainSettings
 from .model.storage import (
     load_model as load_model,

@@ -33,7 +33,7 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.cluster import Learned, learn_on
-from tokensieve.model.partitions import Piece, pieces_of
+from tokensieve.model.partitions import Piece
 from tokensieve.model.settings import TrainSettings
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.corpus import Corpus, read_corpus
@@ -312,7 +312,7 @@ def test_pieces_hold_every_row_once(kind: str, pieces: int, tmp_path: Path, monk
     write = {"jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind)
     write(path) if write else frame.write_csv(path, separator="," if kind == "csv" else "\t")
     monkeypatch.setattr("tokensieve.model.partitions.HEAD", 1000)  # blocks end within records
-    found = pieces_of(path, pieces)
+    found = Piece.of(path, pieces)
     assert len(found) == pieces and isinstance(found[0], Piece)
     tables = [piece.table(ReadSettings()) for piece in found]
     texts = [text for table in tables for batch in table.read(["text"]) for text in batch["text"]]
@@ -385,14 +385,14 @@ def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_tha
 ) -> None:
     path = tmp_path / "a.json"
     strange_rows().write_json(path)
-    assert [piece.unit for piece in pieces_of(path, 8)] == ["file"]
+    assert [piece.unit for piece in Piece.of(path, 8)] == ["file"]
     monkeypatch.setattr("tokensieve.model.partitions.PIECE", 10_000)
     with pytest.raises(InputError, match=r"convert it: python -c \"import polars; polars.read_json\(.*write_parquet"):
-        pieces_of(path)
+        Piece.of(path)
     with pytest.raises(InputError, match="no such file"):
-        pieces_of(tmp_path / "b.parquet")
+        Piece.of(tmp_path / "b.parquet")
     with pytest.raises(InputError, match="a folder of texts is read here only"):
-        pieces_of(tmp_path)
+        Piece.of(tmp_path)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from calls import costly, fast_first
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.explanation import SINK, pieces
+from tokensieve.model.explanation import SINK
 
 WORDS = ["good", "bad", "not", "film", "don't", "the", "straße", "日本語", "οδος", "i̇stanbul", "👍🏽", "🇩🇪"]
 NASTY = [
@@ -71,7 +71,7 @@ def test_pieces_join_to_the_text_and_add_up_to_the_answer(kind: str, text: str) 
     trained = model(kind)
     matrix, _ = trained.counts_of([text])
     for k, label in enumerate(trained.classes_):
-        cut = pieces(trained.trained_, text, k)
+        cut = trained.trained_.pieces(text, k)
         assert "".join(piece for piece, *_ in cut) == text
         if matrix.nnz:
             found = trained.explain([text], label)[0]
@@ -99,7 +99,7 @@ def test_each_occurrence_has_its_share_and_an_n_gram_is_shared_by_its_words() ->
                 for j in range(i, i + n):
                     expected[j][0] += q * trained.values_[tokens.index(run), 0]
                     expected[j][1] += q
-    cut = pieces(trained.trained_, "Not good -- NOT unseen good!")
+    cut = trained.trained_.pieces("Not good -- NOT unseen good!")
     assert [piece for piece, *_ in cut] == ["Not", " ", "good", " -- ", "NOT", " ", "unseen", " ", "good", "!"]
     assert "not good" in counts
     for (_, f, q, value), (wanted_f, wanted_q), word in zip(cut[::2], expected, words, strict=True):

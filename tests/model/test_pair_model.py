@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.errors import InputError
 from tokensieve.model.adam import Schedule, train
-from tokensieve.model.attention import answers, margins, pair_gradient
+from tokensieve.model.attention import answers, gradient
 from tokensieve.model.explanation import compare
-from tokensieve.model.fit import fit_pairs
+from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.storage import model_files, read_model
 from tokensieve.task.tasks import Preferences, train_corpus
@@ -37,7 +37,7 @@ def loss_of(counts: Counts, u: Floats, w: Floats) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gradient_is_that_of_finite_differences(seed: int) -> None:
     counts, u, w = random_pairs(7, 5, seed)
-    found, h = pair_gradient(counts, u, w), 1e-6
+    found, h = gradient(counts, u, w, pairs=True), 1e-6
     assert found.loss == pytest.approx(loss_of(counts, u, w), rel=1e-12)
     for s in range(5):
         step = np.eye(5)[s] * h
@@ -59,7 +59,7 @@ def test_the_gradient_is_pytorchs() -> None:
     f = torch.where(total > 0, (weights @ tw) / torch.where(total > 0, total, 1.0), 0.0)
     loss = torch.nn.functional.softplus(f[1::2] - f[::2]).mean()
     loss.backward()  # type: ignore[no-untyped-call]
-    found = pair_gradient(counts, u, w)
+    found = gradient(counts, u, w, pairs=True)
     assert found.loss == pytest.approx(loss.item(), rel=1e-12)
     assert np.allclose(found.a, np.asarray(tu.grad), atol=1e-14)
     assert np.allclose(found.b[:, 0], np.asarray(tw.grad), atol=1e-14)
@@ -74,7 +74,7 @@ def test_a_step_of_training_follows_the_gradient(sink: bool) -> None:
         extended = np.hstack([counts.matrix.toarray(), np.ones((24, 1))])
         whole = Counts.from_matrix(extended, counts.labels, counts.classes)
         u, w = np.append(u, 0.3), np.vstack([w, [[0.0]]])
-    exact = pair_gradient(whole, u, w)
+    exact = gradient(whole, u, w, pairs=True)
     _, after, values = next(train(counts, u, w, Schedule(1, 12, 0.01, 0.1, 0, pairs=True), 1))
     assert np.allclose(u - after, 0.01 * np.sign(exact.a), atol=1e-5)
     assert np.allclose((w - values)[:6], 0.1 * np.sign(exact.b)[:6], atol=1e-5)
@@ -88,9 +88,12 @@ def test_swapping_the_sides_turns_the_margin_and_moving_all_values_does_nothing(
     counts, u, w = random_pairs(6, 4, seed)
     u, w = np.append(u, 0.5), np.vstack([w, [[0.0]]])
     swapped = counts.matrix[np.arange(12).reshape(-1, 2)[:, ::-1].ravel()]
-    m = margins(answers(counts.matrix, u, w))
-    assert np.allclose(margins(answers(swapped, u, w)), -m, atol=1e-12)
-    assert np.allclose(margins(answers(counts.matrix, u, w + 3.0)), m, atol=1e-9)
+    here, there, moved = (
+        answers(*of)[:, 0] for of in ((counts.matrix, u, w), (swapped, u, w), (counts.matrix, u, w + 3.0))
+    )
+    m = here[::2] - here[1::2]
+    assert np.allclose(there[::2] - there[1::2], -m, atol=1e-12)
+    assert np.allclose(moved[::2] - moved[1::2], m, atol=1e-9)
     right = [Preferences().correct(side.repeat(2)[:, None], counts).mean() for side in (m, -m)]
     assert sum(right) == pytest.approx(1.0)
 
@@ -104,26 +107,26 @@ def planted(n: int = 200, seed: int = 0) -> tuple[Counts, Ints]:
 
 def test_training_finds_the_planted_type_and_gives_the_same_bits() -> None:
     counts, units = planted()
-    models = [fit_pairs(counts, units, TrainSettings(seed=1)) for _ in range(2)]
+    models = [fit(counts, TrainSettings(seed=1), units=units, pairs=True) for _ in range(2)]
     assert models[0].pairs
     assert np.array_equal(models[0].values, models[1].values)
     assert models[0].values[:, 0].argmax() == 0
     other, _ = planted(seed=1)
-    assert np.mean(margins(models[0].decide(other.matrix)) > 0) > 0.75
+    assert np.mean(models[0].margins(other.matrix) > 0) > 0.75
 
 
 def test_without_a_signal_probabilities_are_nearly_even() -> None:
     rng = np.random.default_rng(0)
     counts = Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300), ("rejected", "chosen"))
-    model = fit_pairs(counts, np.arange(300))
-    m = margins(model.decide(Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300)).matrix))
+    model = fit(counts, units=np.arange(300), pairs=True)
+    m = model.margins(Counts.from_matrix(rng.poisson(0.7, (600, 30)) * 1.0, np.tile([1, 0], 300)).matrix)
     assert float(np.logaddexp(0, -m).mean()) < np.log(2) + 0.02
 
 
 @pytest.mark.parametrize("n", [1, 2, 6])
 def test_a_handful_of_pairs_is_learned_without_choosing(n: int) -> None:
     counts, u, _ = random_pairs(n, 4, 3)
-    model = fit_pairs(counts, np.arange(n))
+    model = fit(counts, units=np.arange(n), pairs=True)
     assert model.scores.shape == u.shape
     assert len(model.validation) == 0
 

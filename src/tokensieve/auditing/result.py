@@ -24,7 +24,6 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import accuracy, decide, probabilities
-from tokensieve.model.explanation import pieces
 from tokensieve.model.storage import model_files
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Ints
@@ -205,7 +204,7 @@ class Audit:
         for i, chances in zip(chosen.tolist(), probabilities(f[chosen]), strict=True):
             k, label = int(predicted[i]), int(test.counts.labels[i])
             output = 1 if f.shape[1] == 1 else k
-            cut = pieces(self.model.trained_, test.corpus.texts[i], output, test.counts.matrix[[i]])
+            cut = self.model.trained_.pieces(test.corpus.texts[i], output, test.counts.matrix[[i]])
             note = f"predicted {shown(self.classes[k], 30)} with probability {percent(float(chances[k]))}"
             parts = tuple((piece[0], piece[1]) for piece in cut)
             row, name = int(test.corpus.rows[i]), shown(self.classes[label], 30)

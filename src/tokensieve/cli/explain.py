@@ -23,7 +23,7 @@ def _explain(
     as_json: bool = option(False, "Print JSON instead of a table.", flag="--json"),
 ) -> None:
     """Explain the prediction for one text, or why one answer is preferred to another."""
-    from tokensieve.model.explanation import Explanation, PairExplanation, compare, explain
+    from tokensieve.model.explanation import Explanation, PairExplanation, compare
     from tokensieve.model.storage import read_model
     from tokensieve.report.terminal import show_explanation
 
@@ -39,7 +39,7 @@ def _explain(
             same = next((f"; did you mean {name!r}?" for name in names if name.lower() == label.strip().lower()), "")
             raise InputError(f"the model has no class {label!r}; it has {', '.join(names)}{same}")
         wanted = None if label is None else classifier.classes[names.index(label)]
-        found = explain(classifier, *classifier.count([text]), wanted)[0]
+        found = Explanation.of(classifier, *classifier.count([text]), wanted)[0]
     if as_json:
         print(printable(json.dumps(found.to_dict(), ensure_ascii=False)))  # escaped, it means the same in JSON
     else:

@@ -25,7 +25,7 @@ Everything here is plain NumPy over the stored entries of the count matrix, one 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from tokensieve.text.counts import Counts, Floats, Ints, in_parts
-from tokensieve.text.vocabulary import Vocabulary
+from tokensieve.text.table import text_series
+from tokensieve.text.vocabulary import TokenStream, Vocabulary
+
+Piece = tuple[str, float, float, float]  # text, contribution, attention, value
 
 
 @dataclass(frozen=True)
@@ -169,46 +172,35 @@ def loss_and_slope(f: Floats, labels: Ints) -> tuple[Floats, Floats]:
     return log_total - f[rows, labels], g
 
 
-def gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
+def gradient(counts: Counts, u: Floats, w: Floats, pairs: bool = False) -> Gradient:
     """The exact full-batch gradient in O(nonzeros of the count matrix · H).
 
     ∇_E L = a pᵀ + b vᵀ, ∇_p L = Eᵀ a and ∇_v L = Eᵀ b follow from it (the module's formulas).
 
-    Args:
-        counts: n ≥ 1 labelled documents over |S| types.
-        u: scores, shape (|S|,).
-        w: values, shape (|S|,) or (|S|, 1) for two classes, (|S|, K) for K classes.
-    """
-    return _gradient(counts.matrix, u, _outputs(w), lambda f: loss_and_slope(f, counts.labels))
-
-
-def pair_gradient(counts: Counts, u: Floats, w: Floats) -> Gradient:
-    """The same of preference pairs (Bradley & Terry 1952); the loss is the mean over pairs.
-
-    Pair i is two documents, A (preferred) and B, rows 2i and 2i + 1 of the counts. With m = f_A − f_B
+    With `pairs` it is that of preferences (Bradley & Terry 1952), and the loss is the mean over pairs. Pair i is two documents,
+    A (preferred) and B, rows 2i and 2i + 1 of the counts. With m = f_A − f_B
 
         P(A preferred to B) = σ(m)        ℓ = log(1 + e^{−m})        ∂ℓ/∂f_A = −σ(−m) = −∂ℓ/∂f_B
 
     so that scores and values get the gradients of both documents, with opposite g. A decision value is known up to a constant,
     which is settled by the sink's value, 0. Attention is a mean and does not see length, but a judge does: the sink leaves more of
     it to a longer answer. A swap of A and B turns the sign of m and nothing else, so no orientation is drawn.
+
+    Args:
+        counts: n ≥ 1 labelled documents over |S| types.
+        u: scores, shape (|S|,).
+        w: values, shape (|S|,) or (|S|, 1) for two classes and for pairs, (|S|, K) for K classes.
+        pairs: whether rows 2i (preferred) and 2i + 1 are a pair.
     """
-
-    def slopes(f: Floats) -> tuple[Floats, Floats]:
-        m = margins(f)
-        loss, g = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))
-        return loss, np.column_stack([g, -g]).reshape(-1, 1)
-
-    return _gradient(counts.matrix, u, _outputs(w), slopes)
-
-
-def _gradient(
-    matrix: sp.csr_array, u: Floats, w: Floats, loss_and_slopes: Callable[[Floats], tuple[Floats, Floats]]
-) -> Gradient:
+    matrix, w = counts.matrix, _outputs(w)
     documents, q = _Entries(matrix.indptr), attention(matrix, u)
     weighted = _weighted(matrix, q)
     f = np.asarray(weighted @ w)
-    loss, g = loss_and_slopes(f)
+    if pairs:
+        loss, slope = loss_and_slope(f[::2] - f[1::2], np.ones(len(f) // 2, dtype=np.int64))
+        g = np.column_stack([slope, -slope]).reshape(-1, 1)
+    else:
+        loss, g = loss_and_slope(f, counts.labels)
     g /= len(loss)
     slopes = np.zeros(len(q))
     for h in range(w.shape[1]):
@@ -307,6 +299,11 @@ class Model:
         f[np.diff(matrix.indptr) == 0] = self.prior  # what the sink answers to rounding
         return f
 
+    def margins(self, matrix: sp.csr_array) -> Floats:
+        """f_A − f_B of each pair, documents 2i and 2i + 1 of the counts, shape (n/2,)."""
+        f = self.decide(matrix)[:, 0]
+        return np.asarray(f[::2] - f[1::2])
+
     @property
     def table(self) -> tuple[Floats, Floats]:
         """(u, w) with the sink's, if there is one, in the last place."""
@@ -340,6 +337,46 @@ class Model:
             }
         )
         return frame.with_columns(pl.when(whole).then(pl.col(name)).alias(name) for name in frame.columns[:3])
+
+    def pieces(self, text: str, k: int = 1, row: sp.csr_array | None = None) -> list[Piece]:
+        """Cut a text into (piece, contribution, attention, value), in order; the pieces joined are the text.
+
+        Each occurrence of a type carries q_s/c_s of the attention, shared equally among the words of an n-gram, so that attention
+        adds up to one and contributions to the answer f, less what the sink and formatting take. Text between tokens and unknown
+        words carry zero.
+
+        Args:
+            text: any text.
+            k: index of the class whose answer is taken apart.
+            row: the text's counts over the |S| types, CSR (1, |S|), where they are known; counted here if None.
+        """
+        vocabulary = self.vocabulary
+        assert vocabulary is not None
+        stream = TokenStream.of(text_series([text]), vocabulary.tokenizer)
+        spans = vocabulary.tokenizer.spans(text)
+        types = vocabulary.positions(stream)
+        matrix = vocabulary.read([text])[0] if row is None else row
+        share, values = np.zeros(len(self.scores)), both(self.values)[:, k]
+        full = matrix if self.sink is None else with_sink(matrix)
+        share[matrix.indices] = attention(full, self.table[0])[: matrix.nnz] / matrix.data
+        received, contributed = np.zeros(len(types)), np.zeros(len(types))
+        for n in range(types.shape[1]):
+            ends = np.flatnonzero(types[:, n] >= 0)
+            q = share[types[ends, n]] / (n + 1)
+            for back in range(n + 1):
+                np.add.at(received, ends - back, q)
+                np.add.at(contributed, ends - back, q * values[types[ends, n]])
+        value = np.where(types[:, 0] >= 0, values[types[:, 0]], 0.0)
+        out: list[Piece] = []
+        at = 0
+        for (start, end, _), f, q, w in zip(spans, contributed, received, value, strict=True):
+            if start > at:
+                out.append((text[at:start], 0.0, 0.0, 0.0))
+            out.append((text[max(start, at) : end], float(f), float(q), float(w)))
+            at = max(at, end)
+        if at < len(text):
+            out.append((text[at:], 0.0, 0.0, 0.0))
+        return out
 
     def effects(self, matrix: sp.csr_array) -> dict[str, Floats]:
         """What a token does to the answers f_X = Σ_r q_{X,r} w_r: two exact measures, means over the documents X ∋ s.
@@ -389,9 +426,3 @@ class Model:
             "contribution": contribution,
             "deletion": sums[:n_types] / n[:, None],
         }
-
-
-def margins(f: Floats) -> Floats:
-    """f_A − f_B of each pair, shape (n,), from the decision values of its documents, shape (2n,) or (2n, 1)."""
-    f = f.reshape(-1)
-    return np.asarray(f[::2] - f[1::2])

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from tokensieve.errors import InputError
 from tokensieve.model.attention import Model, both, decide, probabilities
-from tokensieve.model.explanation import Explanation, explain
+from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.text.corpus import Corpus
@@ -191,7 +191,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def trained_(self) -> Model:
-        """The model without scikit-learn, as `tokensieve.model.explanation.pieces` takes it."""
+        """The model without scikit-learn, as `tokensieve.model.fit` makes it."""
         check_is_fitted(self, "scores_")
         settings = {
             name: value for name, value in self.get_params().items() if name not in ("tokenizer", "class_weight")
@@ -254,7 +254,7 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: `label` is none of the classes, or there is not one name for each column.
         """
-        return explain(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
+        return Explanation.of(replace(self.trained_, tokens=self._names(names)), *self.counts_of(X), label)
 
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
         """What each token does to the answers f for the documents X, one row per token and class.

@@ -214,6 +214,17 @@ class ClusterTraining:
         """The documents of a side, counted."""
         return side.each(_counted, side.sent(vocabulary), self.classes)
 
+    @staticmethod
+    def facts(side: Side, classes: tuple[str, ...]) -> pl.DataFrame:
+        """What a client holds of documents: class index, row, 64 bits of the digests of text and group, and the environment."""
+        frame, digested = side[2], ["key"]
+        if "group" in frame.columns:
+            frame, digested = frame.with_columns(group=digests(frame["group"])), ["key", "group"]
+        short = [pl.col(digested).bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64), pl.col("row")]
+        short += [pl.col("environment")] * ("environment" in frame.columns)
+        labels = pl.col("label").replace_strict(list(classes), list(range(len(classes))), return_dtype=pl.Int64)
+        return frame.select(labels, *short)
+
     def _fit(self, tell: Progress) -> None:
         """Choose the number of rounds on held-out documents, then train on all."""
         how, sizes, prior = self.settings, self.documents[0], prior_of(self.documents[0])
@@ -223,7 +234,7 @@ class ClusterTraining:
             )
             present, class_sizes = inside.total(_presence)
             start = initial_table(present, class_sizes, prior)
-            for number, state in enumerate(averaged(inside, start, how)):
+            for number, state in enumerate(self._averaged(inside, start)):
                 tell("choosing the number of rounds", number / ROUNDS)
                 loss, n, *_ = outside.total(_tested, state, prior)
                 self.validation.append(float(loss / max(n, 1)))
@@ -232,7 +243,7 @@ class ClusterTraining:
             self.rounds = int(np.argmin(self.validation)) + 1
         steps = 0
         start = initial_table(self.importance.class_documents, sizes, prior)
-        for number, state in zip(range(self.rounds), averaged(self.train, start, how), strict=False):
+        for number, state in zip(range(self.rounds), self._averaged(self.train, start), strict=False):
             tell("training", number / self.rounds)
             u, w, taken = state.result()
             steps += taken
@@ -245,27 +256,27 @@ class ClusterTraining:
         model.min_documents_, model.prior_, model.validation_ = how.min_documents, prior, np.empty((0, 2))
         model.scores_, model.values_, model.n_steps_ = u, w, steps
 
+    def _averaged(self, parts: Partitions, start: tuple[Floats, Floats]) -> Iterator[Any]:
+        """The `State` after each round of training from a table, still on the cluster."""
+        how = self.settings
+        state, n = parts.sent((*start, 0)), len(parts.parts)
+        for number in range(ROUNDS):
+            share = 1 - number / ROUNDS
+            rates = how.batch_size, how.score_rate * share, how.value_rate * share
+            passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
+            state = parts.run(_average, parts.each(_local, state, passes, rates, seed, numbered=True).sum())
+            yield state
+
     def refit(self, counts: Counts, model: Model) -> Model:
         """A model of other counts of documents on the cluster, by as many rounds."""
         prior = prior_of(counts.class_sizes)
         start = initial_table(counts.present, counts.class_sizes, prior)
-        *_, state = islice(averaged(counts.matrix.parts, start, self.settings), self.rounds)
+        *_, state = islice(self._averaged(counts.matrix.parts, start), self.rounds)
         u, w, steps = state.result()
         return replace(model, scores=u, values=w, prior=prior, tokens=counts.tokens, vocabulary=None, steps=steps)
 
 
 # ---- documents as counts
-
-
-def facts(side: Side, classes: tuple[str, ...]) -> pl.DataFrame:
-    """Class index, row, and 64 bits of the digests of text and group; the environment by name: what a client holds of documents."""
-    frame, digested = side[2], ["key"]
-    if "group" in frame.columns:
-        frame, digested = frame.with_columns(group=digests(frame["group"])), ["key", "group"]
-    short = [pl.col(digested).bin.slice(0, 8).bin.reinterpret(dtype=pl.Int64), pl.col("row")]
-    short += [pl.col("environment")] * ("environment" in frame.columns)
-    labels = pl.col("label").replace_strict(list(classes), list(range(len(classes))), return_dtype=pl.Int64)
-    return frame.select(labels, *short)
 
 
 def _features(side: Side) -> Ints:
@@ -293,17 +304,6 @@ def _presence(part: Counted) -> Sums:
 
 
 # ---- training by averaging
-
-
-def averaged(parts: Partitions, start: tuple[Floats, Floats], how: TrainSettings) -> Iterator[Any]:
-    """The `State` after each round of training from a table, still on the cluster."""
-    state, n = parts.sent((*start, 0)), len(parts.parts)
-    for number in range(ROUNDS):
-        share = 1 - number / ROUNDS
-        rates = how.batch_size, how.score_rate * share, how.value_rate * share
-        passes, seed = math.ceil(math.sqrt(n)), how.seed + n * number
-        state = parts.run(_average, parts.each(_local, state, passes, rates, seed, numbered=True).sum())
-        yield state
 
 
 def _held(part: Counted, number: int, share: float, seed: int, held_out: bool) -> Counted:

@@ -92,17 +92,6 @@ def fit(
     )
 
 
-def fit_pairs(
-    counts: Counts,
-    units: Ints,
-    settings: TrainSettings | None = None,
-    vocabulary: Vocabulary | None = None,
-    progress: Progress | None = None,
-) -> Model:
-    """`fit` of pairs, with the group (prompt) of each, shape (n,): the length of training is chosen on whole groups held out."""
-    return fit(counts, settings, vocabulary, progress, units, pairs=True)
-
-
 def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
     """Scores and values learned from `counts`, in as many passes over them as `model` took over its documents.
 

@@ -59,6 +59,35 @@ class Piece:
     stop: int = 0
     quoted: bool = False
 
+    @staticmethod
+    def of(
+        source: str | Path | Sequence[str | Path],
+        least: int = 1,
+        quotes: Callable[[list[Piece]], Iterable[int]] | None = None,
+    ) -> list[Piece]:
+        """A source in pieces of some ten megabytes, at least `least` of them where its files allow it.
+
+        Args:
+            source: a path, a glob, an address or a glob of addresses, or several of them.
+            least: pieces wanted, such as one for each worker.
+            quotes: counts the quotation marks of each piece; a cluster does so where the pieces are read.
+
+        Raises:
+            InputError: there is no such file, or it is large and cannot be cut; the message has the command that converts it.
+        """
+        paths: list[str] = []
+        for one in [str(source)] if isinstance(source, str | Path) else map(str, source):
+            local_glob = "://" not in one and re.search(r"[*?\[]", one) and not Path(one).exists()
+            paths += sorted(glob.glob(one)) if local_glob else [one]
+        if not paths:
+            raise InputError(f"there is no file {str(source)[:80]!r}; check the path")
+        pieces = [piece for path in paths for piece in _cut(path, math.ceil(least / len(paths)))]
+        before, out = Counter[str](), []
+        for piece, found in zip(pieces, quotes(pieces) if quotes else map(Piece.quotes, pieces), strict=True):
+            out.append(replace(piece, quoted=before[piece.path] % 2 == 1))
+            before[piece.path] += found
+        return out
+
     def table(self, settings: ReadSettings) -> SourceTable:
         """Its rows; an InputError if it cannot be read."""
         name = shown_address(self.path) if "://" in self.path else Path(self.path).name
@@ -118,35 +147,6 @@ def _until_break(file: IO[bytes], inside: bool, quoting: bool) -> tuple[bytes, b
     return found, inside
 
 
-def pieces_of(
-    source: str | Path | Sequence[str | Path],
-    least: int = 1,
-    quotes: Callable[[list[Piece]], Iterable[int]] | None = None,
-) -> list[Piece]:
-    """A source in pieces of some ten megabytes, at least `least` of them where its files allow it.
-
-    Args:
-        source: a path, a glob, an address or a glob of addresses, or several of them.
-        least: pieces wanted, such as one for each worker.
-        quotes: counts the quotation marks of each piece; a cluster does so where the pieces are read.
-
-    Raises:
-        InputError: there is no such file, or it can neither be cut nor is it small; the message has the command that converts it.
-    """
-    paths: list[str] = []
-    for one in [str(source)] if isinstance(source, str | Path) else map(str, source):
-        local_glob = "://" not in one and re.search(r"[*?\[]", one) and not Path(one).exists()
-        paths += sorted(glob.glob(one)) if local_glob else [one]
-    if not paths:
-        raise InputError(f"there is no file {str(source)[:80]!r}; check the path")
-    pieces = [piece for path in paths for piece in _cut(path, math.ceil(least / len(paths)))]
-    before, out = Counter[str](), []
-    for piece, found in zip(pieces, quotes(pieces) if quotes else map(Piece.quotes, pieces), strict=True):
-        out.append(replace(piece, quoted=before[piece.path] % 2 == 1))
-        before[piece.path] += found
-    return out
-
-
 def _cut(path: str, least: int) -> list[Piece]:
     kind, address, size = kind_of(path.partition("?")[0]), "://" in path, 0
     packed = path.lower().endswith((".gz", ".zst"))
@@ -192,7 +192,7 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
             counted: list[int] = client.gather(Partitions(client, pieces).each(Piece.quotes).parts)
             return counted
 
-        return Partitions(client, pieces_of(paths, max(sum(workers.values()), 1), quotes))
+        return Partitions(client, Piece.of(paths, max(sum(workers.values()), 1), quotes))
     parts = list(source.to_delayed()) if hasattr(source, "to_delayed") else list(source)
     if not parts:
         raise InputError("there are no partitions: give a Dask bag or data frame with documents")

@@ -97,10 +97,8 @@ def show_explanation(model: Model, texts: Sequence[str], found: Explanation | Pa
 
 def _show_sum(model: Model, text: str, found: Explanation, name: str = "") -> None:
     """One text; `name` is that of one of two."""
-    from tokensieve.model.explanation import pieces
-
     console = _Console()
-    shares = pieces(model, text, [str(c) for c in model.classes].index(str(found.explained)))
+    shares = model.pieces(text, [str(c) for c in model.classes].index(str(found.explained)))
     largest = max((abs(share[1]) for share in shares), default=0.0) or 1.0
     line = Line()
     for piece, contribution, _, _ in shares:

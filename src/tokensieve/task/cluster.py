@@ -15,11 +15,11 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
 from tokensieve.model.attention import Model
-from tokensieve.model.cluster import ClusterTraining, facts
+from tokensieve.model.cluster import ClusterTraining
 from tokensieve.model.remote import Counted, Partitions, RemoteMatrix, RemoteTexts, Sums
 from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress
-from tokensieve.task.tasks import CorpusModel, Labels, Part, group_notes, small_classes
+from tokensieve.task.tasks import CorpusModel, Labels, Part
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
@@ -27,7 +27,7 @@ from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 NOT_COMPUTED = "near duplicates (repeats, leaks and contradictions count exact copies), groups that no column names, learning curve"
 
 
-class OnCluster(Labels):
+class _OnCluster(Labels):
     """Labelled documents on a cluster."""
 
     left_out: tuple[str, ...] = ("groups", "curve", "near duplicates")
@@ -101,7 +101,7 @@ def train_remote(
         _part(found, name + " (test)" * i, side, counted)
         for i, (side, counted) in enumerate(zip(found.sides, (found.train, found.test), strict=True))
     )
-    notes = [*found.intake.lines(), *group_notes(train.corpus, test.corpus), *small_classes(test.counts)]
+    notes = [*found.intake.lines(), *train.notes(test)]
     n = len(found.train.parts)
     plural = "one partition" if n == 1 else f"{n:,} partitions"
     notes.append(
@@ -112,14 +112,14 @@ def train_remote(
     notes.append(f"not computed on a cluster: {NOT_COMPUTED}{drift}")
     f = model.decide(test.counts.matrix)
     clock.lap("predicting")
-    return CorpusModel(model, train, test, f, notes, found.settings, OnCluster(found), clock.seconds)
+    return CorpusModel(model, train, test, f, notes, found.settings, _OnCluster(found), clock.seconds)
 
 
 def _part(training: ClusterTraining, name: str, side: Partitions | None, counted: Partitions | None) -> Part:
     """One side, as far as the client holds it."""
     assert side is not None and counted is not None
     vocabulary, classes = training.vocabulary, training.classes
-    frames: list[pl.DataFrame] = side.each(facts, classes).here()
+    frames: list[pl.DataFrame] = side.each(ClusterTraining.facts, classes).here()
     sizes = np.array([frame.height for frame in frames])
     splitter = vocabulary.tokenizer
     fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()

@@ -25,7 +25,6 @@ from tokensieve.model.attention import (
     attention,
     both,
     decide,
-    margins,
     probabilities,
     with_sink,
 )
@@ -66,6 +65,36 @@ class Part:
     def with_types(self, kept: Ints | slice) -> Counts:
         """The counts of some of the token types."""
         return replace(self.counts, matrix=self.counts.matrix[:, kept], tokens=self.counts.tokens[kept])
+
+    def types_without(self, tokens: set[str]) -> Ints | None:
+        """The token types that contain none of the tokens; None where all do, or none does."""
+        if not tokens:
+            return None
+
+        def contains(token: str) -> bool:
+            if is_formatting(token):
+                return token in tokens
+            words = token.split(" ")
+            runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+            return any(run in tokens for run in runs)
+
+        every = pl.Series(self.counts.tokens, dtype=pl.String)
+        # as text first: of half a million types a few are left to be looked into
+        likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
+        gone = [i for i in likely.tolist() if contains(every[i])]
+        keep = np.setdiff1d(np.arange(self.counts.n_types), gone)
+        return None if len(keep) in (0, self.counts.n_types) else keep
+
+    def notes(self, test: Part) -> list[str]:
+        """Groups on this side and on both sides, and classes with too few test documents, in plain words."""
+        notes, train, groups = list[str](), self.corpus.by, test.corpus.by
+        if train is not None:
+            notes.append(f"training documents belong to {train.n_unique():,} units, which are what is independent")
+            shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
+            notes += [f"test documents whose unit is in training, too: {shared:,}"] * bool(shared)
+        sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
+        few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
+        return notes + [f"fewer than 20 test documents, so accuracy says little: {few}"] * bool(few)
 
 
 class Task(ABC):
@@ -207,33 +236,13 @@ class Task(ABC):
         Returns:
             Both; None if no type contains any of the tokens, or nothing else is left.
         """
-        keep = types_without(train.counts, tokens)
+        keep = train.types_without(tokens)
         if keep is None:
             return None
         inside, outside = train.with_types(keep), test.with_types(keep)
         without = self.refit(inside, model, train.counts.n_documents, settings)
         correct = self.correct(self.decide(without, outside.matrix), outside)
         return self.accuracy(f, test), Share.over(correct, self.units(test.corpus))
-
-
-def types_without(counts: Counts, tokens: set[str]) -> Ints | None:
-    """The token types that contain none of the tokens; None where all do, or none does."""
-    if not tokens:
-        return None
-
-    def contains(token: str) -> bool:
-        if is_formatting(token):
-            return token in tokens
-        words = token.split(" ")
-        runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
-        return any(run in tokens for run in runs)
-
-    every = pl.Series(counts.tokens, dtype=pl.String)
-    # as text first: of half a million types a few are left to be looked into
-    likely = np.flatnonzero(every.str.contains_any(list(tokens)).to_numpy())
-    gone = [i for i in likely.tolist() if contains(every[i])]
-    keep = np.setdiff1d(np.arange(counts.n_types), gone)
-    return None if len(keep) in (0, counts.n_types) else keep
 
 
 class Labels(Task):
@@ -314,7 +323,7 @@ class Preferences(Task):
         return corpus.pairs.units
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        m = margins(model.decide(matrix))
+        m = model.margins(matrix)
         return np.column_stack([m, -m]).reshape(-1, 1)
 
     def correct(self, f: Floats, counts: Counts) -> Floats:
@@ -337,7 +346,7 @@ class Preferences(Task):
         for fold in range(2):
             outside = np.isin(units, names[fold::2])
             inside, held = (counts.rows(np.repeat(part, 2)) for part in (~outside, outside))
-            m[outside] = margins(refit(inside, model, counts.n_documents, settings).decide(held.matrix))
+            m[outside] = refit(inside, model, counts.n_documents, settings).margins(held.matrix)
         m *= best_scale(m[:, None], np.zeros(1), np.ones(len(m), dtype=np.int64))
         return probabilities(np.column_stack([m, -m]).reshape(-1, 1))
 
@@ -410,22 +419,6 @@ class CorpusModel:
         } | self.task.summary(self.train.corpus, self.test.corpus)
 
 
-def group_notes(train: Corpus, test: Corpus) -> list[str]:
-    """How many groups there are, and what is on both sides, in plain words; nothing without groups."""
-    if train.by is None:
-        return []
-    notes = [f"training documents belong to {train.by.n_unique():,} units, which are what is independent"]
-    shared = 0 if test.by is None else int(test.by.is_in(train.by.unique().implode()).sum())
-    return notes + [f"test documents whose unit is in training, too: {shared:,}"] * bool(shared)
-
-
-def small_classes(test: Counts) -> list[str]:
-    """The classes with too few test documents, in plain words; nothing without any."""
-    sizes = zip(test.classes, test.class_sizes, strict=True)
-    few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
-    return [f"fewer than 20 test documents, so accuracy says little: {few}"] if few else []
-
-
 def train_corpus(
     corpus: Corpus,
     settings: TrainSettings | None = None,
@@ -454,7 +447,6 @@ def train_corpus(
     else:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     assert corpus.test is not None
-    notes += group_notes(corpus, corpus.test)
     if corpus.weights is not None:
         low, high = float(corpus.weights.min()), float(corpus.weights.max())
         notes.append(
@@ -480,5 +472,5 @@ def train_corpus(
     model = fit(x.counts, settings, x.vocabulary, tell, task.units(corpus), pairs=not task.single)
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")
-    notes += small_classes(test.counts)
+    notes += train.notes(test)
     return CorpusModel(model, train, test, f, notes, settings, task, clock.seconds)

@@ -40,7 +40,6 @@ from tokensieve.escape import shown
 from tokensieve.evidence.importance import token_importance
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
-from tokensieve.task.tasks import types_without
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import is_formatting
@@ -400,7 +399,7 @@ class Shortcut(Check):
     def _beside_the_point(self, c: _Candidate, data: AuditData) -> bool:
         """Whether the model certainly predicts the class of the token's documents without it about as often as of the others."""
         train, model = data.train.counts, data.learned.model
-        keep = types_without(train, {c.token})
+        keep = data.train.types_without({c.token})
         if keep is None:
             return True
         gone = np.ones(train.n_types, dtype=bool)
