@@ -21,6 +21,7 @@ from tokensieve.theory.one_step import OneStep
 
 # What was found about a claim.
 Outcome = Literal["holds", "fails", "hypothesis not met", "needs a longer run"]
+_Found = tuple[Outcome, str]  # and why
 
 
 @dataclass(frozen=True)
@@ -193,33 +194,21 @@ def check_claims(step: OneStep, limit: FlowLimit, found: Attended | None, assump
         f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
         f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} {'holds' if step.bound_holds else 'FAILS'}"
     )
-    one: tuple[Outcome, str]
-    norm: tuple[Outcome, str]
+    flow = limit.flow
+    undecided: _Found = ("needs a longer run", limit.reason)
+    one: _Found = ("holds" if step.bound_holds else "fails", words)
     if not math.isfinite(step.r2):
         one = ("hypothesis not met", "α is the same for every token type, so there is no line to fit")
-    elif not step.bound_holds:
-        one = ("fails", words)
-    elif step.relative_remainder < 0.5 and step.r2 > 0.9:
-        one = ("holds", words)
-    else:
+    elif step.bound_holds and not (step.relative_remainder < 0.5 and step.r2 > 0.9):
         words = f"d is not large enough for the remainder to be small; what holds is its bound: {words}"
         one = ("hypothesis not met", words)
-    flow = limit.flow
+    norm: _Found = ("fails" if limit.fate == "converges to a point" else "holds", f"{flow.verdict}: {flow.reason}")
     if limit.fate == "not decided":
-        norm = ("needs a longer run", limit.reason)
-    elif limit.fate != "converges to a point":
-        norm = ("holds", f"{flow.verdict}: {flow.reason}")
-    elif not large_d:
+        norm = undecided
+    elif limit.fate == "converges to a point" and not large_d:
         norm = ("hypothesis not met", f"d is not large; instead p converges to a finite point: {flow.reason}")
-    else:
-        norm = ("fails", f"{flow.verdict}: {flow.reason}")
-    matter: tuple[Outcome, str]
-    important: tuple[Outcome, str]
-    if found is None:
-        matter = important = ("needs a longer run", limit.reason)
-    else:
-        matter, important = _selected_tokens(limit, found, refuted)
-    names: dict[str, tuple[Outcome, str]] = {
+    matter, important = (undecided, undecided) if found is None else _selected_tokens(limit, found, refuted)
+    names: dict[str, _Found] = {
         "one step aligns each embedding with v in proportion to α (Lemma 4.1)": one,
         "‖p‖ grows without bound (Lemma 4.2)": norm,
         "only selected tokens matter in the limit (Lemma 4.4)": matter,
@@ -229,11 +218,9 @@ def check_claims(step: OneStep, limit: FlowLimit, found: Attended | None, assump
     return [Claim(name, *what) for name, what in names.items()]
 
 
-def _selected_tokens(
-    limit: FlowLimit, found: Attended, refuted: Outcome
-) -> tuple[tuple[Outcome, str], tuple[Outcome, str]]:
+def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tuple[_Found, _Found]:
     """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit contradicts."""
-    matter: tuple[Outcome, str]
+    matter: _Found
     words = f"predictions are within {found.limit_error:.3g} of the mean value of selected tokens"
     if limit.fate == "converges to a point":
         matter = ("hypothesis not met", "p does not diverge: every token keeps some of the attention")
@@ -258,7 +245,7 @@ def _selected_tokens(
     return matter, (refuted, words)
 
 
-def _direction(limit: FlowLimit, refuted: Outcome) -> tuple[Outcome, str]:
+def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
     """Theorem 4.3; `refuted`: what it is where the limit contradicts it."""
     margin = limit.margin
     if limit.fate == "not decided":

@@ -24,7 +24,7 @@ from tokensieve import checkpoint as checkpoints
 from tokensieve.errors import InputError
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats
-from tokensieve.theory.flow.landscape import STEEP, Integrator, Landscape
+from tokensieve.theory.flow.landscape import STEEP, Landscape
 from tokensieve.theory.flow.split import Equilibrium, Face, SplitFlow
 from tokensieve.theory.geometry import coordinates
 from tokensieve.theory.settings import VerifySettings
@@ -212,11 +212,9 @@ class _Curve:
             points, *numbers = (kept[name][:last] for name in _COLUMNS)
             self.rows = list(zip(points, *(column.tolist() for column in numbers), strict=True))
         self._coherence = land.point(self.z)[2]
-        at, tolerance = self.log_time, (settings.tolerance, settings.tolerance)
-        before = self.rows[-2][2] if len(self.rows) > 1 else -math.inf
+        at, before = self.log_time, self.rows[-2][2] if len(self.rows) > 1 else -math.inf
         step = 0.1 * (at - before) if math.isfinite(before) else 0.1
-        self._flow: Integrator | SplitFlow = Integrator(lambda *_: land, self.z, at, at, tolerance, step)
-        self._split_late()
+        self._flow = SplitFlow(land, self.z, at, at, settings.tolerance, step=step)
 
     @property
     def z(self) -> Floats:
@@ -238,16 +236,15 @@ class _Curve:
 
     def step(self) -> None:
         """One accepted step; at the norm where the curve is to end, the part of a step that leads there."""
-        self._split_late()
         if not self._flow.step():
             self._failed = True
             return
-        solver = self._solver
+        solver = self._flow.solver
         if self.norm(solver.p) > self._settings.max_norm:
             solver.back_to(lambda p: self.norm(p) - self._settings.max_norm)
         arc = self.rows[-1][1] + float(np.linalg.norm(solver.p - self.z))
         loss, log_gradient, self._coherence = self._land.point(solver.p)
-        if isinstance(self._flow, SplitFlow):
+        if self._flow.face is not None:
             # The norm of the whole gradient is that of rounding by now; along V^⊥, where there is any, it is exact.
             outside, coherence = self._flow.outside()
             if outside > -math.inf:
@@ -256,7 +253,7 @@ class _Curve:
 
     def ending(self) -> tuple[str, str] | None:
         """The verdict and its reason, or None while the curve goes on."""
-        z, settings, clock, steps = self.z, self._settings, self._solver.clock, len(self.rows) - 1
+        z, settings, steps, flow = self.z, self._settings, len(self.rows) - 1, self._flow
         log_gradient, norm = self.rows[-1][4], self.norm(z)
         if log_gradient == -math.inf:
             found = self._finite_limit()[0]
@@ -266,7 +263,7 @@ class _Curve:
         if norm >= (1 - 1e-7) * settings.max_norm:
             return UNDECIDED, f"the largest norm allowed was reached {at}"
         # A finite limit is looked for when p moves, per unit of log t, by less than 2 % of its norm, or by less than rounding.
-        speed = math.exp(min(clock + log_gradient, STEEP))
+        speed = math.exp(min(flow.solver.clock + log_gradient, STEEP))
         noise = speed * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
         stuck = noise > settings.tolerance * (1 + norm) or self._failed
         if stuck or (steps >= self._patience and speed < 0.02 * (1 + norm)):
@@ -279,30 +276,15 @@ class _Curve:
                     words += f", one of a surface of minima ({flat} dimension{'s' * (flat > 1)}): {_SURFACE}"
                 return FINITE, words
         # Ties that have settled meanwhile may explain why the curve is stuck.
-        flow = self._flow
-        if stuck and not (flow.look() if isinstance(flow, SplitFlow) else self._split().face.dimension > 0):
+        if stuck and not flow.look():
             return UNDECIDED, f"the gradient has sunk to the rounding error of score gaps that have settled {at}"
         self._failed = False
         if time.monotonic() - self._started > settings.max_seconds or steps >= settings.max_steps:
             return UNDECIDED, f"neither divergence nor a limit was seen up to {steps} steps, {at}"
-        flow = self._flow
-        if isinstance(flow, SplitFlow) and flow.face.dimension > 0 and self.log_time >= settings.max_log_time:
+        if flow.face is not None and flow.face.dimension > 0 and self.log_time >= settings.max_log_time:
             words = "score gaps have settled, and the curve was followed far enough to certify a limit"
             return UNDECIDED, f"{words} {at}"
         return None
-
-    @property
-    def _solver(self) -> Integrator:
-        return self._flow if isinstance(self._flow, Integrator) else self._flow.solver
-
-    def _split_late(self) -> None:
-        """From log t = 20 on the flow is split."""
-        if isinstance(self._flow, Integrator) and self._flow.clock >= 20.0:
-            self._split()
-
-    def _split(self) -> SplitFlow:
-        self._flow = SplitFlow(self._land, self.z, self.log_time, self.log_time, self._settings.tolerance)
-        return self._flow
 
     def _finite_limit(self) -> tuple[Floats | None, int]:
         """A local minimum that Newton's method reaches, or None; and the dimension of the surface of minima through it."""
@@ -313,7 +295,7 @@ class _Curve:
         # point of a surface is the limit up to the square of the distance.
         if found is None or found.moved > (1e-5 if found.flat else 0.1):
             return None, 0
-        settled = self._solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
+        settled = self._flow.solver.clock + math.log(max(found.curvature, 1e-300)) > math.log(3.0)
         end = z - everything.inside @ (everything.inside.T @ z) + found.z
         return (end, found.flat) if settled and land.point(end)[0] <= loss * (1 + 1e-12) else (None, 0)
 

@@ -157,7 +157,7 @@ class _Prediction:
             if time.monotonic() > deadline:
                 self.trouble = _LATE
                 return
-            if flow.looked != looked:
+            if flow.looked != looked and flow.face is not None:
                 looked, self._settled = flow.looked, self._settled_ties(flow.face)
                 if self._settled is not None:
                     return
