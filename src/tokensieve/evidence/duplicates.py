@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from tokensieve.text.counts import Ints
+from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.vocabulary import TokenStream
 
 SHINGLE, HASHES, ROWS = 3, 64, 4
@@ -63,16 +63,12 @@ def _signatures(stream: TokenStream) -> tuple[Hashes, NDArray[np.bool_]]:
     words = pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()[stream.ids] if stream.n_tokens else None
     lengths = np.diff(stream.starts)
     out = np.zeros((stream.n_documents, HASHES), np.uint32)
-    first = 0
-    while first < stream.n_documents and words is not None:
-        last = int(np.searchsorted(stream.starts, stream.starts[first] + BLOCK, side="right")) - 1
-        last = min(max(last, first + 1), stream.n_documents)
-        some = np.flatnonzero(lengths[first:last]) + first
-        if len(some):
+    for rows in Counts.row_blocks(stream.starts, BLOCK):
+        some = np.flatnonzero(lengths[rows]) + rows.start
+        if len(some) and words is not None:
             shingles, starts = _shingles(words, stream.starts[some], lengths[some], factors)
             for h in range(HASHES):
                 out[some, h] = np.minimum.reduceat(shingles * multipliers[h] ^ offsets[h], starts)
-        first = last
     return out, lengths > 0
 
 

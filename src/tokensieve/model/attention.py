@@ -150,7 +150,7 @@ def with_sink(matrix: sp.csr_array) -> sp.csr_array:
 
 def _blocks(matrix: sp.csr_array) -> Iterator[sp.csr_array]:
     """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
-    for rows in Counts.row_blocks(matrix):
+    for rows in Counts.row_blocks(matrix.indptr):
         yield matrix if rows == slice(0, matrix.shape[0]) else matrix[rows]
 
 

@@ -224,7 +224,7 @@ class Counts:
 
     def blocks(self) -> Iterator[Counts]:
         """The documents in order, a few million stored entries at a time, so that what is made per entry stays small."""
-        for rows in self.row_blocks(self.matrix):
+        for rows in self.row_blocks(self.matrix.indptr):
             yield self if rows == slice(0, self.n_documents) else self.rows(rows)
 
     def holders(self, types: Ints) -> list[Ints]:
@@ -238,14 +238,13 @@ class Counts:
         return Counts(self.matrix[which], self.labels[which], self.classes, self.tokens, weights)
 
     @staticmethod
-    def row_blocks(matrix: sp.csr_array) -> Iterator[slice]:
-        """Runs of rows that hold a few million stored entries each, or are one row."""
-        starts, n = matrix.indptr, int(matrix.shape[0])
+    def row_blocks(starts: NDArray[np.integer], entries: int = BLOCK, rows: int = 2**62) -> Iterator[slice]:
+        """Runs of at most so many rows that hold at most so many entries, or are one row; row i begins at entry starts[i]."""
         first = 0
-        while first < n:
-            limit = min(int(starts[first]) + BLOCK, int(starts[-1]))
+        while first < len(starts) - 1:
+            limit = min(int(starts[first]) + entries, int(starts[-1]))
             last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
-            last = max(last, first + 1)
+            last = min(max(last, first + 1), first + rows)
             yield slice(first, last)
             first = last
 

@@ -117,15 +117,12 @@ class ReadSettings(SourceSettings):
 
     Attributes:
         text: name of the text column, or names of several fields, whose tokens then know their field (`title:refund`).
-        group: final label → the labels that become it.
         having: where the label column holds several labels for each document: the one that is asked for; the classes are then
             "no" and "yes".
-        split: column that says which rows are for testing ("test", "testing"; all others must be "train", "training",
-            "dev", "validation" or "val").
+        split: column that holds "test" or "testing", and "train", "training", "dev", "validation" or "val".
         test: a source of test documents, read with the same columns, groups and drops; it replaces the source's own.
         by: column of what a document belongs to (prompt, author, thread), so that these are what is independent.
-        sample_weight: what a document weighs in training: a column, or one number for each row of the source. Only the model
-            uses it; importance and its tests count documents.
+        sample_weight: a column, or one number for each row of the source. Only the model uses it; importance counts documents.
         columns: other columns whose values become tokens, so that they can be found as shortcuts. Of pairs, columns such as model_a
             and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
         pairs: columns of the answers of preference data; two, the preferred one first, unless `winner`, `scores` or `ranks` says

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.errors import InputError
-from tokensieve.text.counts import Ints
+from tokensieve.text.counts import Counts, Ints
 
 DOCUMENTS, BYTES = 2**16, 2**26  # most of a batch
 ROWS = 20_000_000  # most document frequencies in memory
@@ -136,14 +136,9 @@ class StoredTexts:
 
     def batches(self) -> Iterator[pl.Series]:
         """The texts in order, up to DOCUMENTS or about BYTES at a time."""
-        size = np.cumsum(self._ends[self._which + 1] - self._ends[self._which])
-        first = 0
-        while first < len(self):
-            before = int(size[first - 1]) if first else 0
-            last = int(np.searchsorted(size, before + BYTES, side="right"))
-            last = min(max(last, first + 1), first + DOCUMENTS)
-            yield self[first:last]
-            first = last
+        sizes = self._ends[self._which + 1] - self._ends[self._which]
+        for rows in Counts.row_blocks(np.append(0, np.cumsum(sizes)), BYTES, DOCUMENTS):
+            yield self[rows]
 
 
 class _TextWriter:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.integrate import BDF
 from scipy.linalg import LinAlgError, LinAlgWarning
 from scipy.optimize import brentq
@@ -89,42 +88,6 @@ def _documents(
     return q, t, answer, scale, weight
 
 
-@numba.njit(cache=True, parallel=True)
-def _project(
-    matrix: tuple[Ints, Ints],
-    documents: Ints,
-    terms: tuple[Floats, Floats, Floats, Floats],
-    A: Floats,
-    live: NDArray[np.bool_],
-    own: Ints,
-    group: Ints,
-    F: Floats,
-) -> tuple[Floats, Floats]:
-    """Rows Σ t G and Σ (½ bend t − g q) G of the chosen documents, G = (A_s, F_s − F_X), the second part over live entries only.
-
-    `matrix` holds indptr and indices, `terms` q and t per entry and g and bend per document; A has a row per type, F one per group.
-    """
-    indptr, indices = matrix
-    q, t, g, bend = terms
-    k, r = A.shape[1], F.shape[1]
-    left, right = np.zeros((len(documents), k + r)), np.zeros((len(documents), k + r))
-    for j in numba.prange(len(documents)):
-        x = documents[j]
-        for i in range(indptr[x], indptr[x + 1]):
-            mixed = 0.5 * bend[x] * t[i] - g[x] * q[i]
-            row = A[indices[i]]
-            for c in range(k):
-                left[j, c] += t[i] * row[c]
-                right[j, c] += mixed * row[c]
-            if live[i]:
-                one, other = F[group[indices[i]]], F[own[x]]
-                for c in range(r):
-                    apart = one[c] - other[c]
-                    left[j, k + c] += t[i] * apart
-                    right[j, k + c] += mixed * apart
-    return left, right
-
-
 class _Terms(NamedTuple):
     """q, t e^{−m} per entry; y f, n g e^{m−shift} and n g' e^{2m−shift} per document; n a e^{−shift} per type."""
 
@@ -188,16 +151,30 @@ class Landscape:
         terms = self.terms(self.E @ p)
         size, log_size, downhill = self._gradient(terms)
         log_size = log_size if size else terms.shift - math.log(self.counts.n_documents)
-        m = self.counts.matrix
-        active = np.flatnonzero(np.maximum(np.abs(terms.g), terms.bend) > 1e-18)  # less does not reach the last bit
-        none, nowhere = np.zeros(0, np.int64), np.zeros(m.nnz, bool)
-        parts = (terms.q, terms.t, terms.g, terms.bend)
-        left, right = _project((m.indptr, m.indices), active, parts, self.E, nowhere, none, none, np.zeros((0, 0)))
-        half = left.T @ right
-        moved = np.flatnonzero(terms.a)
-        rows = self.E[moved]
-        out = half + half.T + (rows * terms.a[moved, None]).T @ rows
+        out = self.curvature(terms, self.E)
         return np.asarray((out + out.T) / (2 * (size or 1.0))), downhill, log_size
+
+    def curvature(self, terms: _Terms, A: Floats, apart: tuple[Ints, Ints, Floats] | None = None) -> Floats:
+        """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), without its part Σ a D Dᵀ beyond them.
+
+        With `apart` (entries, the groups (a, b) of each, and F, shape (groups, r)) these entries have r coordinates F_b − F_a more.
+        """
+        m, at, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
+        # less does not reach the last bit, but beyond V smaller forces count
+        active = np.maximum(np.abs(terms.g), terms.bend) > (1e-18 if apart is None else 0.0)
+        sides = []
+        for values in (terms.t, 0.5 * terms.bend[at] * terms.t - terms.g[at] * terms.q):
+            rows = sp.csr_array((values, m.indices, m.indptr), shape=m.shape)[active] @ A
+            if apart is not None:
+                entries, ends, F = apart
+                some, places = values[entries], (np.tile(at[entries], 2), np.concatenate([ends[:, 1], ends[:, 0]]))
+                beyond = sp.csr_array((np.concatenate([some, -some]), places), shape=(m.shape[0], len(F)))
+                rows = np.hstack([rows, beyond[active] @ F])
+            sides.append(rows)
+        out = sides[0].T @ sides[1]
+        out, moved = out + out.T, np.flatnonzero(terms.a)
+        out[:k, :k] += (A[moved] * terms.a[moved, None]).T @ A[moved]
+        return np.asarray(out)
 
     def terms(self, u: Floats) -> _Terms:
         """At scores u = E p."""
@@ -272,16 +249,8 @@ class SplitLandscape:
         size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
         strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
-        live = np.zeros(m.nnz, bool)
-        live[self._open[strong]] = True
-        documents, parts = np.flatnonzero((terms.g != 0) | (terms.bend > 0)), (terms.q, terms.t, terms.g, terms.bend)
-        groups = (self.face.own, self.face.group, self._F)
-        left, right = _project((m.indptr, m.indices), documents, parts, self._A, live, *groups)
-        half = left.T @ right
-        H = half + half.T
-        moved = np.flatnonzero(terms.a)
-        H[:k, :k] += (self._A[moved] * terms.a[moved, None]).T @ self._A[moved]
         ends, f, types = self._ends[strong], force[strong], m.indices[self._open[strong]]
+        H = self.land.curvature(terms, self._A, (self._open[strong], ends, self._F))
         H[k:, k:] += laplacian_form(self._F, ends, f)
         columns = np.concatenate([ends[:, 1], ends[:, 0]])
         across = sp.csr_array(
