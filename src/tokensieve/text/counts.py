@@ -238,11 +238,11 @@ class Counts:
         return Counts(self.matrix[which], self.labels[which], self.classes, self.tokens, weights)
 
     @staticmethod
-    def row_blocks(starts: NDArray[np.integer], entries: int = BLOCK, rows: int = 2**62) -> Iterator[slice]:
+    def row_blocks(starts: NDArray[np.integer], entries: int | None = None, rows: int = 2**62) -> Iterator[slice]:
         """Runs of at most so many rows that hold at most so many entries, or are one row; row i begins at entry starts[i]."""
         first = 0
         while first < len(starts) - 1:
-            limit = min(int(starts[first]) + entries, int(starts[-1]))
+            limit = min(int(starts[first]) + (entries or BLOCK), int(starts[-1]))
             last = int(np.searchsorted(starts, starts.dtype.type(limit), side="right")) - 1
             last = min(max(last, first + 1), first + rows)
             yield slice(first, last)

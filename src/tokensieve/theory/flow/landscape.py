@@ -157,7 +157,7 @@ class Landscape:
     def curvature(self, terms: _Terms, A: Floats, apart: tuple[Ints, Ints, Floats] | None = None) -> Floats:
         """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), without its part Σ a D Dᵀ beyond them.
 
-        With `apart` (entries, the groups (a, b) of each, and F, shape (groups, r)) these entries have r coordinates F_b − F_a more.
+        With `apart` (entries, the row of D of each, and D, shape (j, r)) these entries have the r coordinates D more.
         """
         m, at, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
         # less does not reach the last bit, but beyond V smaller forces count
@@ -166,10 +166,9 @@ class Landscape:
         for values in (terms.t, 0.5 * terms.bend[at] * terms.t - terms.g[at] * terms.q):
             rows = sp.csr_array((values, m.indices, m.indptr), shape=m.shape)[active] @ A
             if apart is not None:
-                entries, ends, F = apart
-                some, places = values[entries], (np.tile(at[entries], 2), np.concatenate([ends[:, 1], ends[:, 0]]))
-                beyond = sp.csr_array((np.concatenate([some, -some]), places), shape=(m.shape[0], len(F)))
-                rows = np.hstack([rows, beyond[active] @ F])
+                entries, which, D = apart
+                beyond = sp.csr_array((values[entries], (at[entries], which)), shape=(m.shape[0], len(D)))
+                rows = np.hstack([rows, beyond[active] @ D])
             sides.append(rows)
         out = sides[0].T @ sides[1]
         out, moved = out + out.T, np.flatnonzero(terms.a)
@@ -249,15 +248,13 @@ class SplitLandscape:
         size = float(np.linalg.norm(downhill)) or 1.0
         m, k = self.land.counts.matrix, self.face.dimension
         strong = np.abs(force) > 1e-18 * float(np.abs(force).max(initial=0.0))  # less does not reach the last bit
-        ends, f, types = self._ends[strong], force[strong], m.indices[self._open[strong]]
-        H = self.land.curvature(terms, self._A, (self._open[strong], ends, self._F))
+        ends, f, entries = self._ends[strong], force[strong], self._open[strong]
+        _, first, which = np.unique(ends @ [len(self._F), 1], return_index=True, return_inverse=True)
+        D = self._F[ends[first, 1]] - self._F[ends[first, 0]]
+        H = self.land.curvature(terms, self._A, (entries, which, D))
         H[k:, k:] += laplacian_form(self._F, ends, f)
-        columns = np.concatenate([ends[:, 1], ends[:, 0]])
-        across = sp.csr_array(
-            (np.concatenate([f, -f]), (np.tile(types, 2), columns)), shape=(len(self._A), len(self._F))
-        )
-        used = np.unique(columns)
-        mixed = (self._A.T @ across[:, used]) @ self._F[used]
+        across = sp.csr_array((f, (m.indices[entries], which)), shape=(len(self._A), len(D)))
+        mixed = (self._A.T @ across) @ D
         H[:k, k:] += mixed
         H[k:, :k] += mixed.T
         return np.asarray((H + H.T) / (2 * size)), downhill / size, self._log(size, terms)

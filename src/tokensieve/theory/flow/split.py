@@ -31,11 +31,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.theory.flow.landscape import Integrator, Landscape, SplitLandscape
+from tokensieve.theory.flow.landscape import Integrator, Landscape
 from tokensieve.theory.geometry import laplacian_form, span_of
 
-# Log t from which on ties are split off.
-_SPLIT = 20.0
 # A direction of V has settled where t times its curvature exceeds e^{this}; where a gap diverges the product is about one.
 _SETTLED = 5.0
 # Forces whose sum is this much smaller than they are cancel: equal documents are predicted at the frequency of their labels.
@@ -271,61 +269,6 @@ class Equilibrium:
             moved=moved,
             documents=tied,
             flat=flat,
-        )
-
-
-class SplitFlow:
-    """The true flow from a point, in coordinates that are chosen anew whenever ties settle or pairs become live.
-
-    Arguments as those of `Integrator`; if `face` is None, ties are looked for from log t = 20 on, and p is its own coordinates
-    before.
-    """
-
-    def __init__(
-        self,
-        land: Landscape,
-        p: Floats,
-        clock: float,
-        log_time: float,
-        tolerance: float,
-        face: Face | None = None,
-        step: float = 0.1,
-    ) -> None:
-        self._land, self._tolerance, self.looked = land, tolerance, clock
-        self.face = Face.settled(land, p, clock) if face is None and clock >= _SPLIT else face
-        self.solver = self._begin(p, clock, log_time, step if self.face is None else 0.1)
-
-    def step(self) -> bool:
-        """One step, once ties are split in local time where the clock does not resolve it; False where that fails too."""
-        if self.face is None and self.solver.clock >= _SPLIT:
-            self.look()
-        solver, split = self.solver, self.face is not None
-        moved = solver.step() or (split and solver.restart() and solver.step())
-        if split and moved and solver.clock > 0 and abs(solver.clock - self.looked) >= 1.5:
-            self.look()
-        return moved
-
-    def look(self) -> bool:
-        """Find the ties anew; whether they changed."""
-        solver, before = self.solver, self.face
-        self.looked = solver.clock
-        face = Face.settled(self._land, solver.p, solver.clock)
-        if before is not None and np.array_equal(face.mask, before.mask):
-            return False
-        self.face = face
-        self.solver = self._begin(solver.p, solver.clock, solver.log_time, 0.1 if before is None else solver.last_step)
-        return before is not None or face.dimension > 0
-
-    def outside(self) -> tuple[float, float]:
-        """Of the gradient along V^⊥: the logarithm of its norm, and that norm over the sum of the sizes of its terms."""
-        split = self.solver.here
-        assert isinstance(split, SplitLandscape)
-        return split.outside(split.split(self.solver.p))
-
-    def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
-        land, face, tolerance = self._land, self.face, (self._tolerance, self._tolerance)
-        return Integrator(
-            lambda *at: land if face is None else SplitLandscape(land, face, *at), p, clock, log_time, tolerance, step
         )
 
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.theory.flow.landscape import STEEP, Landscape
-from tokensieve.theory.flow.solve import FINITE, Flow, few_threads, gradient_flow
-from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face, SplitFlow
+from tokensieve.theory.flow.solve import FINITE, Flow, SplitFlow, few_threads, gradient_flow
+from tokensieve.theory.flow.split import NEAR, End, Equilibrium, Exponentials, Face
 from tokensieve.theory.geometry import coordinates, laplacian_form, span_of
 from tokensieve.theory.limit.margin import Margin, max_margin
 
