@@ -62,9 +62,7 @@ class Intake:
 
     Attributes:
         counts: "rows" of the source (in this part of it, where it is split), "kept" documents in the corpus, and the rows or
-            documents that were left out, changed or look odd, by reason: missing_text, missing_label, empty, replaced_surrogates,
-            trimmed, duplicates, duplicates_dropped, conflicts, conflicting_documents, test_overlap, and of pairs identical,
-            undecided, ties, ties_dropped and shared_units. A reason that did not occur counts 0.
+            documents that were left out, changed or look odd, by reason: the keys of `_NOTES`. One that did not occur counts 0.
         columns: where text and label were read; of pairs, the two answers.
         dropped: label → rows left out because the caller dropped that label.
         ignored: parts of the source without labels → documents left aside there.
@@ -114,8 +112,7 @@ class Pairing:
     """Documents 2i and 2i + 1 are the preferred and the other side of pair i, of n pairs.
 
     Attributes:
-        columns: where they were read.
-        by: the column of the units, or None where every pair is one.
+        columns, by: where they were read, and the column of the units, or None where every pair is one.
         units: unit (prompt) of each pair, shape (n,): place in `names`.
         names: the units as text.
         position: which of the answers in their columns' order was preferred (0 or 1), shape (n,); None where the order
@@ -148,7 +145,7 @@ class Corpus:
         name: the source, for messages.
         intake: what was found on the way in. After `split_corpus` both parts carry the intake of the whole.
         test: the test documents under the same classes, or None.
-        fields: the fields that each text was joined from (`tokensieve.text.formatting`); empty where it is one column.
+        fields: the fields that each text was joined from; empty where it is one column.
         columns: those of the fields that are values of other columns (`--columns`), and how these become words.
         pairs: how documents belong together, where they are the two sides of pairs (`tokensieve.text.pairs`).
         stored: the texts, where they were read as a stream and lie in a file.
@@ -261,12 +258,10 @@ class Corpus:
     def classes_of(
         sizes: Mapping[str, int], column: str, single: Mapping[str, tuple[str, int]] | None = None
     ) -> tuple[str, ...]:
-        """The classes in order, numbers by size first.
+        """The classes of labels with their documents in order, numbers by size first.
 
-        Args:
-            sizes: label → its documents.
-            column: what to call the label column in messages.
-            single: label of one document → (that label as it was before grouping, the row), for the message.
+        For messages, `column` is what to call the label column, and `single` has for the label of one document that label as it was
+        before grouping and the row.
 
         Raises:
             InputError: they cannot be classes: fewer than two, more than 50, or one with a single document.

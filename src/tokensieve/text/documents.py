@@ -60,8 +60,7 @@ def collect(
     The counts are rows, missing_text, missing_label, empty, replaced_surrogates and trimmed (labels with spaces around them).
 
     Args:
-        table, texts, label: the source, its text column or several fields, and its label column.
-        settings: how values are read.
+        table, texts, label, settings: the source, its text column or several fields, its label column, and how values are read.
         more: other columns whose values belong to the documents: the column's name in the frame → in the table.
         part: the column that holds train or test, if any.
         stream: keep the texts in files.
@@ -286,8 +285,7 @@ def label_settings(source: Source, settings: R) -> tuple[list[tuple[str, R]], di
     """The audits that a source with several labels needs: (label, how to read the source for it); and the labels of too few (or
     all) documents, with their numbers.
 
-    A column of lists gives one audit per label, the most frequent first; several columns one each. An ordinary label column
-    gives none.
+    A column of lists gives one audit per label, the most frequent first; several columns one each; an ordinary one none.
 
     Raises:
         InputError: the source cannot be read, several columns are named where labels are lists, or none has enough documents.

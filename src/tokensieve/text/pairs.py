@@ -1,8 +1,7 @@
 """Preference data: rows into a corpus whose documents 2i and 2i + 1 are the two sides of pair i, the preferred one first.
 
-Everything that reads documents (tokens, counts, the table, the page) then reads pairs, too; what is different about them is which
-documents belong together. Pairs of one prompt share their prompt's words and difficulty: the prompt is the unit of every
-statistic, and stays on one side of every split.
+Everything that reads documents then reads pairs, too. Pairs of one prompt share their prompt's words and difficulty: the prompt is
+the unit of every statistic, and stays on one side of every split.
 
 A tie becomes two pairs, one in each order, of half the weight. Several answers to one prompt become all pairs of answers with
 different scores, each weighted so that the prompt counts once.

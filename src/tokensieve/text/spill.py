@@ -163,15 +163,10 @@ class _TextWriter:
 
 
 class Frequencies:
-    """In how many documents of a corpus, or of a chunk of it, each key occurs: `a + b` is that of both.
+    """In how many documents of a corpus, or of a chunk of it, each key (all String or all Int64) occurs: `a + b` is that of both.
 
     Sums wait in memory until there are ROWS of them; then equal keys are added up, and if that does not halve them, all go to
     files, divided among 64 by a hash of the key, so that at the end one partition after the other fits into memory.
-    Sent to another process, they go as one sum.
-
-    Args:
-        keys: distinct keys, all String or all Int64.
-        documents: the number of documents that contain each.
     """
 
     def __init__(self, keys: pl.Series, documents: Ints) -> None:

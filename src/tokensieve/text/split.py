@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 def split_corpus(corpus: Corpus, *, share: float = 0.2, seed: int = 0) -> Corpus:
     """Set a share of the documents aside for testing, at random within each class (scikit-learn's stratified split).
 
-    What is drawn are distinct texts, so identical texts are never on both sides. A class with one distinct text stays
-    in training. Where documents belong to units, whole units are drawn (`split_units`), and of pairs whole prompts
-    (`draw_units`).
-
-    Args:
-        corpus: without a test set.
-        share: share of the distinct texts, or of the pairs, between 0 and 1.
-        seed: of the draw.
+    What is drawn is a share, between 0 and 1, of the distinct texts, so identical texts are never on both sides. A class with one
+    distinct text stays in training. Where documents belong to units, whole units are drawn, and of pairs whole prompts.
 
     Raises:
         InputError: the corpus has a test set, the share is not between 0 and 1, no class has two different texts, or a

@@ -93,8 +93,7 @@ class WordTokenizer:
     and with a currency or percent sign (`4/10`, `10:30`, `$20`, `50%`), versions (`v1.2`), abbreviations (`e.g.`), web and e-mail
     addresses, and `C++`. The exception: a full stop between letters ends a word, as reviews often lack the space behind it
     (`film.It`). In scripts that are written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the
-    marks on it, is a token of its own, as BERT's pre-tokeniser does it for Han: n-grams of two or three then take the place of
-    words. Runs of Katakana are words.
+    marks on it, is a token of its own: n-grams of two or three then take the place of words. Runs of Katakana are words.
 
     Attributes:
         lowercase: fold case first (Unicode lower case).

@@ -210,13 +210,8 @@ class Vocabulary:
         return self.count(TokenStream.of(texts, self.tokenizer), self.bits(texts))
 
     def with_formatting(self, held: Ints, documents: int, least: int) -> Vocabulary:
-        """The same with the features of formatting that at least `least` documents hold, but not all of them.
-
-        Args:
-            held: documents that hold each of `formatting_names`, shape (features,) or longer.
-            documents: all of them.
-            least: documents.
-        """
+        """The same with the features of formatting that at least `least` of the documents hold, but not all of them; `held` counts
+        those that hold each of `Formatting.names`, shape (features,) or longer."""
         names = Formatting(_fields_of(self.tokenizer)).names
         frequent = [name for name, n in zip(names, held, strict=False) if least <= n < documents]
         # the formatting of values of other columns means nothing
@@ -317,9 +312,7 @@ class _Counted:
 
     Attributes:
         matrix: how often each type occurs in each document, CSR (n, |S|); of texts in files it is in a file too.
-        vocabulary: the token types.
-        unknown: words of each document that are outside the vocabulary, shape (n,).
-        words: words of all documents.
+        unknown, words: words of each document that are outside the vocabulary, shape (n,), and words of all documents.
         corpus: the documents, where they have labels.
     """
 

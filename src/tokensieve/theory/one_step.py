@@ -31,11 +31,9 @@ class OneStep:
     """What one gradient step did to the embeddings, against what Lemma 4.1 says.
 
     Attributes:
-        start: the embeddings and vectors before the step.
-        eta: step size η.
+        start, eta: the embeddings and vectors before the step, and its size η.
         alpha: average signed frequency, shape (|S|,), or (|S|, K) with K heads.
-        a: ∂L/∂u at the start, shape (|S|,).
-        b: ∂L/∂w at the start, the shape of alpha.
+        a, b: ∂L/∂u, shape (|S|,), and ∂L/∂w, the shape of alpha, at the start.
         alignment: (E¹_s − E⁰_s)ᵀv, the shape of alpha.
         slope: least-squares slope of alignment against alpha (with intercept, all heads together); nan if alpha is constant.
         expected_slope: η/2 for two classes, η for K heads.

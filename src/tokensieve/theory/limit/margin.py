@@ -284,12 +284,8 @@ class ActiveSet:
     D_A z = 1 and z = D_Aᵀλ, λ ≥ 0; each step takes in the most violated pair, and lets pairs go whose λ would turn negative. The
     dual value never falls, so adding pairs goes on from where the last ones ended.
 
-    Tight pairs are far more numerous than tight types: hundreds of types with a score of either m or m + 1 are tied by every pair
-    among them. Independence keeps a forest of these pairs, at most one fewer than the types. All products are entries of the
-    types' Gram matrix K = E Eᵀ, so that no step costs more than (types of the pairs)², whatever d.
-
-    Args:
-        E: embeddings, shape (|S|, d).
+    Independence keeps a forest of tight pairs, at most one fewer than the types. All products are entries of the types' Gram matrix
+    K = E Eᵀ, so that no step costs more than (types of the pairs)², whatever d. E has shape (|S|, d).
     """
 
     def __init__(self, E: Floats) -> None:
