@@ -1,6 +1,7 @@
 """Are planted artefacts found first, and is nothing found where there is nothing? Reviews whose truth is known by construction.
 
     python benchmarks/findings.py [--seeds 20] [--documents 1000] [--shuffles 20] [--sets developed|held-out] [--first 0]
+                                  [--export FOLDER]
 
 **Planted.** Reviews of 20 to 100 words with sentiment words of graded strength (those of `tokensieve demo`, without its own
 shortcut). In a tenth of one class's reviews one of ten artefacts is planted; a run finds it at rank r if the r-th finding of an
@@ -14,9 +15,10 @@ own), with labels drawn by chance: share of audits without any finding of kind s
 kind in advance by this rule: *form* if it is a feature of formatting, contains a digit, or is part of an address, an entity or a
 retweet (FORM below); *artefact* if it is part of a mark that was planted; *subject* otherwise. Clean data: shortcuts that name a
 subject word are accusations. Planted data: a mark in a tenth of one class's documents (the rare word: in 2%, at least 40), the
-class drawn by the seed; how often it is the first shortcut, and how often any finding names it. Beside it, the ten words of largest
-Monroe z (log-odds with an informative Dirichlet prior, Monroe et al. 2008) of the planted class: how often the mark is among them,
-and how many of the ten are subject words. Shares have 95% intervals (Wilson). Figures of HELD_OUT go to results/findings.json.
+class drawn by the seed; how often it is the first shortcut, the first of all findings, and named by any. Beside it, the ten words
+of largest Monroe z (log-odds with an informative Dirichlet prior, Monroe et al. 2008) of the planted class: how often the mark is
+among them, and how many of the ten are subject words. Shares have 95% intervals (Wilson). Figures of HELD_OUT go to
+results/findings.json. --export also writes the planted sets, for `findings_peers.py`.
 The rule was developed on the sets DEVELOPED, on intents and topics made of templates, and on sentences of IMDB labelled by their
 words. HELD_OUT was run once it was fixed. Earlier versions of the rule had been run on one draw (seed 0) of yelp, snli and
 emotion, and what they accused there was known; preferences had never been looked at.
@@ -235,7 +237,7 @@ def monroe(frame: pl.DataFrame, label: str, top: int = 10) -> list[str]:
     return table["word"].gather(np.argsort(-z)[:top]).to_list()
 
 
-def draw(name: str, seed: int) -> list[dict[str, object]]:
+def draw(name: str, seed: int, export: Path | None = None) -> list[dict[str, object]]:
     """One draw of a set, clean and with each mark: a row for every audit."""
     frame = real_set(name, seed)
     shortcuts = [finding for finding in findings_of(frame) if finding.kind == "shortcut"]
@@ -255,13 +257,24 @@ def draw(name: str, seed: int) -> list[dict[str, object]]:
         there = ((frame["label"] == label) & pl.Series(rng.random(frame.height) < share)).to_list()
         texts = [change(text, rng) if put else text for text, put in zip(frame["text"], there, strict=True)]
         changed = frame.with_columns(text=pl.Series(texts))
-        found = findings_of(changed)
+        if export:
+            export.mkdir(exist_ok=True)
+            planted_file = export / f"{name}-{seed}-{mark.replace(' ', '_')}.parquet"
+            changed.with_columns(planted=changed["text"] != frame["text"]).write_parquet(planted_file)
+        found = sorted(findings_of(changed), key=lambda finding: -finding.severity)
         kinds = named([finding for finding in found if finding.kind == "shortcut"], tokens)
         others = named([finding for finding in found if finding.kind != "shortcut"], tokens)
         first, anywhere_ = kinds[:1] == ["artefact"], "artefact" in [*kinds, *others]
+        first_of_all = named(found[:1], tokens) == ["artefact"]
         top = [kind(word, tokens) for word in monroe(changed, label)]
         row = {"set": name, "seed": seed, "mark": mark, "shortcuts": len(kinds), "accused": kinds.count("subject")}
-        row |= {"first": first, "found": anywhere_, "monroe": "artefact" in top, "monroe_subject": top.count("subject")}
+        row |= {
+            "first": first,
+            "first of all": first_of_all,
+            "found": anywhere_,
+            "monroe": "artefact" in top,
+            "monroe_subject": top.count("subject"),
+        }
         rows.append(row)
         if not first:
             fate = "found, not first" if anywhere_ else "missed"
@@ -285,8 +298,10 @@ def tables(rows: list[dict[str, object]]) -> dict[str, object]:
             "clean draws with an accusation": share(clean.filter(own), pl.col("accused") > 0),
             "their shortcuts": int(clean.filter(own)["shortcuts"].sum()),
             "marks with a form: first": share(mine.filter(~hard), pl.col("first")),
+            "first of all": share(mine.filter(~hard), pl.col("first of all")),
             "found": share(mine.filter(~hard), pl.col("found")),
             "hard marks: first": share(mine.filter(hard), pl.col("first")),
+            "hard marks: first of all": share(mine.filter(hard), pl.col("first of all")),
             "hard marks: found": share(mine.filter(hard), pl.col("found")),
             "subject words named per audit": float(mine["accused"].cast(pl.Float64).sum() / mine.height),
             "Monroe: mark in its ten": share(mine, pl.col("monroe")),
@@ -294,7 +309,7 @@ def tables(rows: list[dict[str, object]]) -> dict[str, object]:
         }
     for mark in MARKS:
         mine = planted_rows.filter(mark=mark)
-        out[mark] = {"first": share(mine, pl.col("first")), "found": share(mine, pl.col("found"))}
+        out[mark] = {key: share(mine, pl.col(key)) for key in ("first", "first of all", "found")}
     return out
 
 
@@ -327,6 +342,7 @@ def main() -> None:
     parser.add_argument("--shuffles", type=int, default=20)
     parser.add_argument("--sets", choices=["developed", "held-out"], help="real sets; with --seeds marks of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed of real sets")
+    parser.add_argument("--export", type=Path, help="a folder for the planted sets")
     options = parser.parse_args()
     print(described("polars", "scikit-learn") + "\n", flush=True)
     if options.sets:
@@ -335,7 +351,7 @@ def main() -> None:
         figures: dict[str, object] = {}
         for seed in range(options.first, options.first + options.seeds):
             for name in HELD_OUT if held_out else DEVELOPED:
-                rows += draw(name, seed)
+                rows += draw(name, seed, options.export)
                 figures = tables(rows)
                 if held_out:
                     plain = {
