@@ -13,7 +13,6 @@ from tokensieve.text.formatting import (
     FEATURES,
     FORMATTING,
     Formatting,
-    is_formatting,
 )
 from tokensieve.text.spill import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, WordTokenizer
@@ -160,7 +159,7 @@ def test_a_word_that_looks_like_a_feature_has_another_name() -> None:
     tokens = found.tokens.tolist()
     assert len(set(tokens)) == len(tokens)
     assert {"⟨⟨tab⟩", "⟨⟨2 spaces⟩", "⟨tab⟩", "⟨3+ words"} <= set(tokens)
-    assert [t for t in tokens if is_formatting(t)] == list(found.formatting)
+    assert [t for t in tokens if Formatting.includes(t)] == list(found.formatting)
     assert found.runs.tolist().count("⟨tab⟩") == 1, "in a text it is found as it is written"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tokensieve.model.embeddings import initialise
 from tokensieve.text.counts import Counts
-from tokensieve.theory.claims import Claim, check_assumptions
+from tokensieve.theory.claims import Claim
 from tokensieve.theory.generators import independent_tokens, single_token
 from tokensieve.theory.one_step import one_step
 
@@ -15,7 +15,7 @@ NAMES = ["types", "length", "exactly one", "irrelevant", "log|S|", "remainder", 
 
 
 def checked(counts: Counts, d: int = 1024, eta: float = 4000.0) -> dict[str, Claim]:
-    found = check_assumptions(counts, one_step(counts, *initialise(counts.n_types, d, seed=1), eta))
+    found = Claim.hypotheses(counts, one_step(counts, *initialise(counts.n_types, d, seed=1), eta))
     assert len(found) == len(NAMES)
     return dict(zip(NAMES, found, strict=True))
 

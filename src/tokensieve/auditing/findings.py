@@ -11,7 +11,7 @@ import polars as pl
 from tokensieve.escape import html_table, shown
 from tokensieve.evidence.shares import Share
 from tokensieve.text.corpus import Corpus
-from tokensieve.text.formatting import is_formatting
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import Tokenizer
 
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
@@ -48,11 +48,11 @@ class Excerpt:
         the document's start, or its end, where none is a word of it."""
         around, text = 70, str(corpus.texts[document])
         row, label = int(corpus.rows[document]), corpus.classes[corpus.labels[document]]
-        words = [token for token in tokens if not is_formatting(token)]
+        words = [token for token in tokens if not Formatting.includes(token)]
         if place is None and words:
             place = min((found[:2] for found in cls.places(text, words, tokenizer)), default=None)
         if place is None:
-            form = " ".join(filter(is_formatting, tokens))
+            form = " ".join(filter(Formatting.includes, tokens))
             last = any(word in form for word in ("ends", "trailing", "final")) and len(text) > 2 * around
             return cls(row, label, "", "", f"…{text[-2 * around :]}" if last else text[: 2 * around])
         start, end = place
@@ -116,7 +116,7 @@ class Finding:
     @property
     def maskable(self) -> list[str]:
         """Its tokens that a command can cut from a text: neither formatting nor longer than 200 characters."""
-        return [token for token in self.tokens if not is_formatting(token) and len(token) <= 200]
+        return [token for token in self.tokens if not Formatting.includes(token) and len(token) <= 200]
 
     def __repr__(self) -> str:
         about = ", ".join(shown(token, 40) for token in self.tokens[:3]) or shown(self.label, 40) * bool(self.label)
@@ -188,7 +188,7 @@ _CLAUSES = {
 
 def quoted(tokens: Sequence[str], most: int = 5) -> str:
     """“a”, “b” and 3 more; formatting keeps its brackets."""
-    names = [shown(token, 40) if is_formatting(token) else f"“{shown(token, 40)}”" for token in tokens[:most]]
+    names = [shown(token, 40) if Formatting.includes(token) else f"“{shown(token, 40)}”" for token in tokens[:most]]
     if len(tokens) > most:
         return f"{', '.join(names)} and {len(tokens) - most} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -56,7 +56,7 @@ def _mask(
     from tokensieve.auditing.masking import mask_fields, read_decisions
     from tokensieve.files import check_writable, write_all
     from tokensieve.model.storage import read_model
-    from tokensieve.text.formatting import is_formatting
+    from tokensieve.text.formatting import Formatting
     from tokensieve.text.sources import open_source
 
     folder, name = _target(out, source)
@@ -71,7 +71,7 @@ def _mask(
         pairs = (pairs or pair_columns(audit)) if model.pairs else pairs
         if model.vocabulary is not None and splitting == Splitting():
             tokenizer = model.vocabulary.tokenizer
-    formatting = [one for one in dict.fromkeys(tokens) if one not in asked and is_formatting(one)]
+    formatting = [one for one in dict.fromkeys(tokens) if one not in asked and Formatting.includes(one)]
     tokens = [one for one in dict.fromkeys(tokens) if one not in formatting]
     opened = open_source(source, reading)
     if (folder / name).exists() and Path(source).exists() and (folder / name).samefile(source):
@@ -126,7 +126,7 @@ def _target(out: Path, source: str) -> tuple[Path, str]:
 def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
     """Tokens over the limit of an audit, or else of its shortcuts, and its text column; `must`: nothing else names any token."""
     from tokensieve.files import parsed, read_regular
-    from tokensieve.text.formatting import is_formatting
+    from tokensieve.text.formatting import Formatting
 
     place = "summary.json"
     try:
@@ -137,7 +137,7 @@ def _exceeding(folder: Path, must: bool) -> tuple[list[str], list[str]]:
             place = "findings.json"
             findings = parsed(read_regular(folder / place))["findings"]
             tokens = [str(token) for one in findings if one["kind"] == "shortcut" for token in one["tokens"]]
-            over = [token for token in tokens if not is_formatting(token)]
+            over = [token for token in tokens if not Formatting.includes(token)]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         said = f"its {place} lacks {problem}" if isinstance(problem, LookupError | TypeError) else str(problem)
         raise InputError(f"--audit {str(folder)!r} is not the folder of an audit: {said}") from None

@@ -33,7 +33,7 @@ from tokensieve.model.settings import TrainSettings
 from tokensieve.progress import Clock, Progress, silent
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.formatting import is_formatting
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.split import draw_units, folds, split_corpus
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import count_corpus, count_texts
@@ -72,7 +72,7 @@ class Part:
             return None
 
         def contains(token: str) -> bool:
-            if is_formatting(token):
+            if Formatting.includes(token):
                 return token in tokens
             words = token.split(" ")
             runs = (" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1))

@@ -110,11 +110,6 @@ FEATURES = _features()  # token type → how to look for it, as JSON values
 FORMATTING = tuple(FEATURES)
 
 
-def is_formatting(token: str) -> bool:
-    """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩."""
-    return token.endswith("⟩") and (token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
-
-
 class Formatting:
     """The features of texts of these fields; of one column where there are none."""
 
@@ -125,6 +120,11 @@ class Formatting:
     def names(self) -> tuple[str, ...]:
         """The features as token types, one field after the other."""
         return tuple(f"{field}:{name}" for field in self.fields for name in FORMATTING) if self.fields else FORMATTING
+
+    @staticmethod
+    def includes(token: str) -> bool:
+        """Whether a token type is one of the features, such as ⟨length 200–400⟩ or title:⟨number⟩."""
+        return token.endswith("⟩") and (token in FEATURES or token[token.find(":⟨") + 1 :] in FEATURES)
 
     @staticmethod
     def described(names: Sequence[str]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tokensieve.errors import InputError
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Ints, find
-from tokensieve.text.formatting import Bits, Formatting, is_formatting
+from tokensieve.text.formatting import Bits, Formatting
 from tokensieve.text.spill import Folder, Frequencies, StoredTexts
 from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
@@ -164,7 +164,7 @@ class Vocabulary:
         formatting has its first bracket twice."""
         names = self.runs
         if self.formatting:
-            names = np.array(["⟨" + name if is_formatting(name) else name for name in names], dtype=object)
+            names = np.array(["⟨" + name if Formatting.includes(name) else name for name in names], dtype=object)
         return np.concatenate([names, np.asarray(self.formatting, dtype=object)])
 
     @cached_property

@@ -127,95 +127,94 @@ class Claim:
         """True or False where it was decided, None where it was not, or its hypothesis does not hold."""
         return {"holds": True, "fails": False}.get(self.outcome)
 
+    @staticmethod
+    def hypotheses(counts: Counts, step: OneStep) -> list[Claim]:
+        """Every hypothesis of Lemma 4.1 and Theorem 4.3 that documents of two classes and the first step on them decide."""
+        m, document, n, lengths = counts.matrix, counts.entry_documents, counts.n_documents, counts.lengths
+        out: list[Claim] = []
 
-def check_assumptions(counts: Counts, step: OneStep) -> list[Claim]:
-    """Every hypothesis of Lemma 4.1 and Theorem 4.3 that documents of two classes and the first step on them decide."""
-    m, document, n, lengths = counts.matrix, counts.entry_documents, counts.n_documents, counts.lengths
-    out: list[Claim] = []
+        def add(
+            name: str, holds: bool, words: str, breaks: NDArray[np.bool_] | None = None, types: tuple[str, ...] = ()
+        ) -> None:
+            documents = () if breaks is None else tuple(np.flatnonzero(breaks)[:5].tolist())
+            out.append(Claim(name, "holds" if holds else "fails", words, documents, types))
 
-    def add(
-        name: str, holds: bool, words: str, breaks: NDArray[np.bool_] | None = None, types: tuple[str, ...] = ()
-    ) -> None:
-        documents = () if breaks is None else tuple(np.flatnonzero(breaks)[:5].tolist())
-        out.append(Claim(name, "holds" if holds else "fails", words, documents, types))
+        held = np.diff(m.indptr)
+        lone = f"{np.sum(held == 0)} documents have no known token and {np.sum(held == 1)} hold a single token type"
+        add("every document holds at least two token types", held.min() > 1, f"{lone}, of {n}", held < 2)
+        common = np.bincount(lengths.astype(np.int64)).argmax()
+        span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
+        add("all documents have the same length T", bool(np.ptp(lengths) == 0), span, lengths != common)
+        sides = counts.one_sided
+        relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
+        words = (
+            f"{np.sum(relevant == 1)} of {n} documents hold exactly one completely positive or negative token, "
+            f"{np.sum(relevant == 0)} none, {np.sum(relevant > 1)} several; {np.sum(sides > 0)} types are completely positive, "
+            f"{np.sum(sides < 0)} completely negative"
+        )
+        exactly = "every document holds exactly one completely positive or completely negative token"
+        add(exactly, bool(np.all(relevant == 1)), words, relevant != 1)
+        # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic can tell.
+        share = np.asarray(m.T @ (1 / (np.maximum(lengths, 1) * n)))
+        bad = (sides == 0) & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
+        order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
+        words = f"{bad.sum()} of the {np.sum(sides == 0)} token types that occur in both classes have α ≠ 0"
+        if order.size:
+            words += f"; the largest is {step.alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
+        holders = np.bincount(document, bad[m.indices], n) > 0
+        types = tuple(str(counts.tokens[s]) for s in order[:5])
+        add("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), words, holders, types)
+        d, left = step.start.p.size, step.relative_remainder
+        ratio = d / math.log(max(counts.n_types, 2))
+        words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
+        add("d ≥ 20 log|S| (initial scores and answers are small)", ratio >= 20, words)
+        words = f"the remainder of the step is {left:.3g} of the predicted step, its bound {step.bound:.3g}"
+        add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
+        # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
+        signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
+        important = (sides != 0)[m.indices]
+        best, other = (counts.highest(np.where(which, signed, -np.inf)) for which in (important, ~important))
+        concerned = np.isfinite(best)
+        short = concerned & (best <= other)
+        words = f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token its value is the best"
+        name = "η₀ is large enough: the important token has the best value of its document"
+        add(name, bool(concerned.any() and not short.any()), f"{words} for the label", short)
+        return out
 
-    held = np.diff(m.indptr)
-    lone = f"{np.sum(held == 0)} documents have no known token and {np.sum(held == 1)} hold a single token type"
-    add("every document holds at least two token types", held.min() > 1, f"{lone}, of {n}", held < 2)
-    common = np.bincount(lengths.astype(np.int64)).argmax()
-    span = f"lengths {lengths.min():.0f} to {lengths.max():.0f}, most often {common}"
-    add("all documents have the same length T", bool(np.ptp(lengths) == 0), span, lengths != common)
-    sides = counts.one_sided
-    relevant = np.bincount(document, m.data * (sides != 0)[m.indices], n)
-    words = (
-        f"{np.sum(relevant == 1)} of {n} documents hold exactly one completely positive or negative token, "
-        f"{np.sum(relevant == 0)} none, {np.sum(relevant > 1)} several; {np.sum(sides > 0)} types are completely positive, "
-        f"{np.sum(sides < 0)} completely negative"
-    )
-    exactly = "every document holds exactly one completely positive or completely negative token"
-    add(exactly, bool(np.all(relevant == 1)), words, relevant != 1)
-    # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic can tell.
-    share = np.asarray(m.T @ (1 / (np.maximum(lengths, 1) * n)))
-    bad = (sides == 0) & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
-    order = np.flatnonzero(bad)[np.argsort(-np.abs(step.alpha[bad]), kind="stable")]
-    words = f"{bad.sum()} of the {np.sum(sides == 0)} token types that occur in both classes have α ≠ 0"
-    if order.size:
-        words += f"; the largest is {step.alpha[order[0]]:.3g} ({counts.tokens[order[0]]})"
-    holders = np.bincount(document, bad[m.indices], n) > 0
-    types = tuple(str(counts.tokens[s]) for s in order[:5])
-    add("all other tokens are irrelevant (α = 0 exactly)", not bad.any(), words, holders, types)
-    d, left = step.start.p.size, step.relative_remainder
-    ratio = d / math.log(max(counts.n_types, 2))
-    words = f"d = {d} is {ratio:.1f} · log|S|; initial scores span ±{step.score_range:.3g}, answers ±{step.answer_range:.3g}"
-    add("d ≥ 20 log|S| (initial scores and answers are small)", ratio >= 20, words)
-    words = f"the remainder of the step is {left:.3g} of the predicted step, its bound {step.bound:.3g}"
-    add("the first step is mostly (η/2) α v (remainder below one half)", left < 0.5, words)
-    # η₀ is large enough when the value of a document's important token beats every other in the direction of its label.
-    signed = counts.signs[document] * (step.start.E @ step.start.v + step.alignment)[m.indices]
-    important = (sides != 0)[m.indices]
-    best, other = (counts.highest(np.where(which, signed, -np.inf)) for which in (important, ~important))
-    concerned = np.isfinite(best)
-    short = concerned & (best <= other)
-    words = (
-        f"in {concerned.sum() - short.sum()} of the {concerned.sum()} documents with such a token its value is the best"
-    )
-    name = "η₀ is large enough: the important token has the best value of its document"
-    add(name, bool(concerned.any() and not short.any()), f"{words} for the label", short)
-    return out
-
-
-def check_claims(step: OneStep, limit: FlowLimit, found: Attended | None, assumptions: list[Claim]) -> list[Claim]:
-    """Every claim, in the order of the paper, from the first step, what becomes of p, what the limit selects (None while it is not
-    decided), and what `check_assumptions` returned."""
-    choice, _, one_relevant, irrelevant, large_d, _, large_step = (item.holds for item in assumptions)
-    # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
-    refuted: Outcome = "fails" if choice and one_relevant and irrelevant and large_step else "hypothesis not met"
-    words = (
-        f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
-        f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} {'holds' if step.bound_holds else 'FAILS'}"
-    )
-    flow = limit.flow
-    undecided: _Found = ("needs a longer run", limit.reason)
-    one: _Found = ("holds" if step.bound_holds else "fails", words)
-    if not math.isfinite(step.r2):
-        one = ("hypothesis not met", "α is the same for every token type, so there is no line to fit")
-    elif step.bound_holds and not (step.relative_remainder < 0.5 and step.r2 > 0.9):
-        words = f"d is not large enough for the remainder to be small; what holds is its bound: {words}"
-        one = ("hypothesis not met", words)
-    norm: _Found = ("fails" if limit.fate == "converges to a point" else "holds", f"{flow.verdict}: {flow.reason}")
-    if limit.fate == "not decided":
-        norm = undecided
-    elif limit.fate == "converges to a point" and not large_d:
-        norm = ("hypothesis not met", f"d is not large; instead p converges to a finite point: {flow.reason}")
-    matter, important = (undecided, undecided) if found is None else _selected_tokens(limit, found, refuted)
-    names: dict[str, _Found] = {
-        "one step aligns each embedding with v in proportion to α (Lemma 4.1)": one,
-        "‖p‖ grows without bound (Lemma 4.2)": norm,
-        "only selected tokens matter in the limit (Lemma 4.4)": matter,
-        "important tokens are selected (Lemma 4.5)": important,
-        "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(limit, refuted),
-    }
-    return [Claim(name, *what) for name, what in names.items()]
+    @staticmethod
+    def of_theory(step: OneStep, limit: FlowLimit, found: Attended | None, assumptions: list[Claim]) -> list[Claim]:
+        """Every claim, in the order of the paper, from the first step, what becomes of p, what the limit selects (None while it is
+        not decided), and the hypotheses."""
+        choice, _, one_relevant, irrelevant, large_d, _, large_step = (item.holds for item in assumptions)
+        # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5 and of Theorem 4.3.
+        refuted: Outcome = "fails" if choice and one_relevant and irrelevant and large_step else "hypothesis not met"
+        words = (
+            f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}; remainder "
+            f"{step.relative_remainder:.3g} of the predicted step, bound {step.bound:.3g} "
+            f"{'holds' if step.bound_holds else 'FAILS'}"
+        )
+        flow = limit.flow
+        undecided: _Found = ("needs a longer run", limit.reason)
+        one: _Found = ("holds" if step.bound_holds else "fails", words)
+        if not math.isfinite(step.r2):
+            one = ("hypothesis not met", "α is the same for every token type, so there is no line to fit")
+        elif step.bound_holds and not (step.relative_remainder < 0.5 and step.r2 > 0.9):
+            words = f"d is not large enough for the remainder to be small; what holds is its bound: {words}"
+            one = ("hypothesis not met", words)
+        norm: _Found = ("fails" if limit.fate == "converges to a point" else "holds", f"{flow.verdict}: {flow.reason}")
+        if limit.fate == "not decided":
+            norm = undecided
+        elif limit.fate == "converges to a point" and not large_d:
+            norm = ("hypothesis not met", f"d is not large; instead p converges to a finite point: {flow.reason}")
+        matter, important = (undecided, undecided) if found is None else _selected_tokens(limit, found, refuted)
+        names: dict[str, _Found] = {
+            "one step aligns each embedding with v in proportion to α (Lemma 4.1)": one,
+            "‖p‖ grows without bound (Lemma 4.2)": norm,
+            "only selected tokens matter in the limit (Lemma 4.4)": matter,
+            "important tokens are selected (Lemma 4.5)": important,
+            "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(limit, refuted),
+        }
+        return [Claim(name, *what) for name, what in names.items()]
 
 
 def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tuple[_Found, _Found]:

@@ -23,7 +23,7 @@ from tokensieve.progress import Progress
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.vocabulary import count_corpus
-from tokensieve.theory.claims import Attended, Claim, check_assumptions, check_claims
+from tokensieve.theory.claims import Attended, Claim
 from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
 from tokensieve.theory.generators import single_token
 from tokensieve.theory.limit.certify import FlowLimit
@@ -363,9 +363,9 @@ def verify(
             final = max([found.final_from, *(log_time for _, log_time, _ in limit.changes)])
             found = replace(found, final_from=final)
     with stage("assumptions"):
-        assumptions = check_assumptions(counts, step)
+        assumptions = Claim.hypotheses(counts, step)
         fractions = Attended.along(counts, E, limit.flow, important)
-        claims = check_claims(step, limit, found, assumptions)
+        claims = Claim.of_theory(step, limit, found, assumptions)
     if progress is not None:
         progress("done", 0.0)
     seconds["margin"] = limit.seconds["margin"]

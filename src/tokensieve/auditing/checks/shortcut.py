@@ -42,7 +42,7 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import decide
 from tokensieve.text.corpus import Corpus
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.formatting import is_formatting
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.wording import count, percent
 
@@ -79,7 +79,7 @@ class Sign(StrEnum):
     @classmethod
     def _of(cls, token: str, texts: list[tuple[str, list[str]]], tokenizer: Tokenizer) -> tuple[Sign, ...]:
         """The same of one token, from texts and their words."""
-        if is_formatting(token):
+        if Formatting.includes(token):
             return (Sign.FORMATTING,)
         glued = loose = seen = 0
         places: tuple[Counter[int], Counter[int]] = (Counter(), Counter())  # words from the start, and from the end
@@ -268,7 +268,7 @@ class Shortcut(Check):
             evidence=evidence,
             examples=tuple(Excerpt.of(corpus, int(i), tokens, data.tokenizer) for i in examples),
             details=tuple(details),
-            action=self.action_on_form if all(map(is_formatting, tokens)) else self.action,
+            action=self.action_on_form if all(map(Formatting.includes, tokens)) else self.action,
         )
 
     def _candidates(self, table: pl.DataFrame, train: Counts, start: int, stop: int) -> list[_Candidate]:
@@ -439,7 +439,9 @@ def _related(a: str, b: str) -> bool:
 
 def _belong(a: _Candidate, b: _Candidate) -> bool:
     """Whether two candidates share a word or much the same documents."""
-    words = not (is_formatting(a.token) or is_formatting(b.token)) and set(a.token.split(" ")) & set(b.token.split(" "))
+    words = not (Formatting.includes(a.token) or Formatting.includes(b.token)) and set(a.token.split(" ")) & set(
+        b.token.split(" ")
+    )
     return bool(words) or _jaccard(a.documents, b.documents) >= TOGETHER
 
 
@@ -458,6 +460,6 @@ def _headline(tokens: tuple[str, ...], label: str, e: dict[str, Share]) -> str:
     if len(tokens) > 3:
         some = f"one of {count(len(tokens), 'token')} such as {quoted(tokens[:2])}"
         return f"{share} of documents contain {some}; {rate}"
-    if is_formatting(tokens[0]):
+    if Formatting.includes(tokens[0]):
         return f"{share} of documents {form_clause(tokens[0])}; {rate}"
     return f"{quoted(tokens)} appear{'s' * (len(tokens) == 1)} in {share} of documents; {rate}"

@@ -16,7 +16,7 @@ from tokensieve.auditing.findings import Excerpt, form_clause, quoted
 from tokensieve.auditing.preferences import ALIKE
 from tokensieve.escape import shown
 from tokensieve.text.counts import Counts
-from tokensieve.text.formatting import is_formatting
+from tokensieve.text.formatting import Formatting
 from tokensieve.wording import count, percent
 
 CLASSES = ("rejected", "chosen")
@@ -86,14 +86,16 @@ class Wins(Check):
         assert data.preferences is not None
         for wins in (True, False):
             listed = data.preferences.top(wins, rows=None)["token"].to_list()
-            forms = [token for token in listed if is_formatting(token)][: 4 * self.most_forms]
+            forms = [token for token in listed if Formatting.includes(token)][: 4 * self.most_forms]
             sure = data.preferences.top(wins, rows=None, rate=self.word)["token"].to_list()
             # a value of another column (a model, an annotator) is nobody's argument either
             columns = {
                 name: [token for token in listed if token.startswith(f"{name}:")] for name in data.train.corpus.columns
             }
             values = {token for tokens in columns.values() for token in tokens}
-            words = [token for token in sure if not is_formatting(token) and token not in values][: self.most_words]
+            words = [token for token in sure if not Formatting.includes(token) and token not in values][
+                : self.most_words
+            ]
             groups = self._grouped(forms, data.train.counts)[: self.most_forms]
             for tokens in [*groups, *(tokens[: self.most_words] for tokens in (words, *columns.values()) if tokens)]:
                 yield self._about(tokens, wins, data)
@@ -139,7 +141,7 @@ class Wins(Check):
         }
         documents = 2 * np.flatnonzero(own > 0) + (not wins)
         chosen = documents[:: max(1, len(documents) // EXAMPLES)][:EXAMPLES]
-        words = tuple(token for token in tokens if not is_formatting(token))
+        words = tuple(token for token in tokens if not Formatting.includes(token))
         verb = "wins" if wins else "loses"
         subject = f"the first alone, {shown(tokens[0], 40)}," if len(tokens) > 1 else "it"
         details = [
@@ -181,7 +183,7 @@ def _differences(counts: Counts, tokens: list[str]) -> sp.csr_array:
 
 
 def _headline(tokens: list[str], verb: str, e: dict[str, Share]) -> str:
-    form = is_formatting(tokens[0])
+    form = Formatting.includes(tokens[0])
     if form or len(tokens) == 1:
         first, equal = percent(e["first"].value, 0), percent(e["equal_length"].value, 0)
         subject = f"containing {quoted(tokens[:1])}"

@@ -38,7 +38,7 @@ from tokensieve.report.pictures.audit import (
     sample_with_extremes,
 )
 from tokensieve.text.counts import Counts, Floats, Ints
-from tokensieve.text.formatting import Formatting, is_formatting
+from tokensieve.text.formatting import Formatting
 from tokensieve.text.table import text_series
 from tokensieve.text.tokenizers import APOSTROPHE, SKIPPED, WORD, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
@@ -173,7 +173,7 @@ def lines(audit: Audit) -> dict[str, tuple[Excerpt, ...]]:
     effects = table["effect"].fill_nan(0).to_numpy().reshape(len(counts.classes), -1)
     out: dict[str, tuple[Excerpt, ...]] = {}
     for finding in audit.findings:  # no tokenizer finds formatting: the start or the end of its documents
-        for token in filter(is_formatting, finding.tokens[:8]):
+        for token in filter(Formatting.includes, finding.tokens[:8]):
             mine = finding.rows.filter((pl.col("part") == "train") & (pl.col("token") == token))["row"].to_numpy()[:200]
             label = corpus.classes.index(finding.label) if finding.label in corpus.classes else 0
             chosen = _of_both_sides(np.flatnonzero(np.isin(corpus.rows, mine)), corpus.labels, label)
