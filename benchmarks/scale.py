@@ -376,7 +376,7 @@ def cluster(options: argparse.Namespace) -> None:
     alone = time.perf_counter() - start
     print("| | seconds | test accuracy |\n|---|---|---|")
     print(f"| one process | {alone:.1f} | {np.mean(model.predict(test['text']) == goal):.4f} |", flush=True)
-    parts = [dask.delayed(_part)(str(DATA / "imdb_train.parquet"), p) for p in range(4)]
+    parts = [dask.delayed(pl.read_parquet)(DATA / "imdb_train.parquet")[p::4] for p in range(4)]
     with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         for _ in range(2):  # the first run compiles in every worker
             start = time.perf_counter()
@@ -386,9 +386,8 @@ def cluster(options: argparse.Namespace) -> None:
     print(
         f"| four Dask workers, {learned.rounds} rounds | {there:.1f} | {np.mean(learned.model.predict(test['text']) == goal):.4f} |"
     )
-    print(
-        f"traffic: {learned.bytes_per_round / 1e6:.1f} MB per partition and round each way ({len(model.scores_):,} token types)"
-    )
+    traffic = f"{learned.bytes_per_round / 1e6:.1f} MB per partition and round each way"
+    print(f"traffic: {traffic} ({len(model.scores_):,} token types)")
     rates = _rates(train, options.ngrams, link)
     print("rates of one worker: " + ", ".join(f"{k} {v:,.0f}" for k, v in asdict(rates).items()))
     found = projected(
@@ -399,20 +398,12 @@ def cluster(options: argparse.Namespace) -> None:
         print(f"  {name}: {value:,.0f}")
 
 
-def _part(path: str, number: int) -> pl.DataFrame:
-    return pl.read_parquet(path)[number::4]
-
-
-def _table(length: int) -> np.ndarray:
-    return np.ones(length)
-
-
 def _network(client: Any, length: int = 4_000_000) -> float:
     """Bytes per second of one array from one worker process to another."""
     source, goal = list(client.nthreads())[:2]
     seconds = []
     for _ in range(3):
-        made = client.submit(_table, length, workers=[source], pure=False)
+        made = client.submit(np.ones, length, workers=[source], pure=False)
         made.result()
         start = time.perf_counter()
         client.submit(np.ndarray.sum, made, workers=[goal], pure=False).result()

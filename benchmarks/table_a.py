@@ -33,7 +33,7 @@ import numpy as np
 from machine import DATA, described
 from tokensieve.reproduce.bench import Data
 from tokensieve.reproduce.deep import DeepSettings, DeepTraining
-from tokensieve.reproduce.measures import PAPER, beside_the_paper, bins, shape_measurements, token_table
+from tokensieve.reproduce.measures import PAPER, Measurement, bins, token_table
 
 RESULTS = Path(__file__).parent / "results" / "table_a.json"
 EPOCHS = 20
@@ -56,8 +56,8 @@ def measure(data: Data, setting: dict[str, Any], seed: int) -> list[dict[str, An
     rows = []
     for epoch in range(1, len(found.scores)):
         table = bins(token_table(train, found.scores[epoch], found.values[epoch][:, 0]), theirs=PAPER["key-query"])
-        score, value = (beside_the_paper(table, of, of) for of in ("score", "value"))
-        judged = [*shape_measurements(table, "IMDB"), score[0], value[0]]
+        score, value = (Measurement.beside_the_paper(table, of, of) for of in ("score", "value"))
+        judged = [*Measurement.shapes(table, "IMDB"), score[0], value[0]]
         rows.append(
             {
                 "epoch": epoch,

@@ -114,18 +114,18 @@ def table_of(value: Any, score: Any, types: int = 9, theirs: pl.DataFrame | None
 
 
 def test_shape_criteria_tell_the_shapes_apart() -> None:
-    good = measures.shape_measurements(table_of(np.tanh, np.abs), "here")
+    good = measures.Measurement.shapes(table_of(np.tanh, np.abs), "here")
     assert [check.passed for check in good] == [True, True]
-    assert [check.passed for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here")] == [False, False]
+    assert [check.passed for check in measures.Measurement.shapes(table_of(np.abs, np.tanh), "here")] == [False, False]
     assert not any(
-        check.passed for check in measures.shape_measurements(table_of(np.tanh, np.abs, types=2), "too few types")
+        check.passed for check in measures.Measurement.shapes(table_of(np.tanh, np.abs, types=2), "too few types")
     )
     assert not any(
-        check.judged for check in measures.shape_measurements(table_of(np.abs, np.tanh), "here", judged=False)
+        check.judged for check in measures.Measurement.shapes(table_of(np.abs, np.tanh), "here", judged=False)
     )
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "score")[0] == 2.0
     assert measures.spread_and_range(table_of(np.tanh, np.abs), "value")[1] == pytest.approx(2 * np.tanh(0.95))
-    spreads = [check.value for check in measures.spread_measurements(table_of(np.tanh, np.abs), "here")]
+    spreads = [check.value for check in measures.Measurement.spreads(table_of(np.tanh, np.abs), "here")]
     assert spreads == pytest.approx([1.0, 1 / (2 * np.tanh(0.95)), 2.0, 2 / 0.9])
 
 
@@ -134,7 +134,7 @@ def test_papers_tables_pass_their_own_criteria() -> None:
     assert all(table.height == 19 for table in (PAPER["multi-class-2"], PAPER["multi-class-4"]))
     for table, of in ((PAPER["key-query"], "score"), (PAPER["key-query"], "value"), (PAPER["mlp"], "score")):
         ours = table_of(np.tanh, np.abs, theirs=table).with_columns((-3 * table[of]).alias(f"{of}_mean"))
-        beside, scale = measures.beside_the_paper(ours, of, "row")
+        beside, scale = measures.Measurement.beside_the_paper(ours, of, "row")
         assert beside.value == pytest.approx(-1) and not beside.passed
         assert scale.value == pytest.approx(3) and scale.paper == 1 and not scale.judged
         assert beside.low == pytest.approx(0.9 * (beside.ceiling or 0))

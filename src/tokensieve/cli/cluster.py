@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokensieve import __version__
-from tokensieve.cli.command import progress, say
+from tokensieve.cli.command import say
 from tokensieve.errors import InputError
 
-if TYPE_CHECKING:
-    from tokensieve.files import Content
-    from tokensieve.model.settings import TrainSettings
-    from tokensieve.text.tokenizers import Tokenizer
-
 SECONDS = 10  # that a scheduler, and its first worker, may take to answer
-
-
-def train_on_cluster(
-    source: object, address: str, out: Path, quiet: bool, tokenizer: Tokenizer | None, settings: TrainSettings
-) -> None:
-    """Read, learn and test there; write tokens.csv, the model and summary.json, or nothing."""
-    from tokensieve.auditing.agreement import token_table
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.cluster import learn_on
-    from tokensieve.model.storage import model_files
-
-    start = time.perf_counter()
-    check_writable(out)
-    with connected(address, quiet) as client:
-        with progress(quiet) as tell:
-            learned = learn_on(client, source, settings, tokenizer, tell)
-        table = token_table(learned.importance, learned.model.trained_, learned.attention)
-        summary = {"name": str(source)} | learned.to_dict()
-        summary |= {"seconds": {"total": time.perf_counter() - start}, "seed": settings.seed}
-        summary["settings"] = settings.to_dict() | {"columns": list(learned.intake.columns)}
-        files: dict[str, Content] = {"tokens.csv": csv_table(table), **model_files(learned.model)}
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-        write_all(out, files)
-    say(
-        quiet,
-        f"test accuracy {summary['test_accuracy']:.1%} (largest class: {summary['majority_accuracy']:.1%}); "
-        f"{summary['token_types']:,} tokens; model in {out}",
-    )
 
 
 @contextmanager

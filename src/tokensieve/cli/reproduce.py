@@ -29,12 +29,12 @@ def _reproduce(
     from tokensieve.report.markdown import markdown
     from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
-    from tokensieve.reproduce.result import describe_experiments
+    from tokensieve.reproduce.result import Reproduction
     from tokensieve.reproduce.run import reproduce
 
     chosen = Experiment.select(experiments, settings.readings)
     if listing:
-        show(describe_experiments(chosen))
+        show(Reproduction.describe(chosen))
         return
     check_writable(out)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,11 @@ def _train(
     quiet: bool = QUIET,
 ) -> None:
     """Train on a source and write the model."""
+    import numpy as np
+
+    from tokensieve.cli.cluster import connected
     from tokensieve.files import check_writable, csv_table, write_all
+    from tokensieve.model.attention import attention_sums
     from tokensieve.model.storage import model_files
     from tokensieve.task.tasks import train_corpus
     from tokensieve.text.corpus import read_corpus
@@ -40,33 +45,37 @@ def _train(
     tokenizer, clock = splitting.splitter(), Clock()
     if cluster is not None and settings.pairs:
         raise InputError("--pairs does not work on a cluster yet; leave out --pairs or --cluster")
-    if cluster is not None:
-        from tokensieve.cli.cluster import train_on_cluster
-
-        train_on_cluster(given, cluster, out, quiet, tokenizer, settings)
-        return
     check_writable(out)
-    with progress(quiet) as tell:
+    with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
         tell("reading", 0.0)
-        corpus = read_corpus(given, settings)
-        clock.lap("reading")
-        learned = train_corpus(corpus, settings, tokenizer, tell, clock)
+        if client is not None:
+            from tokensieve.model.cluster import learn_on  # scikit-learn takes over a second to import
+
+            found = learn_on(client, given, settings, tokenizer, tell)
+            importance, model, attended = found.importance, found.model.trained_, found.attention
+            summary = {"name": str(given)} | found.to_dict() | {"seed": settings.seed}
+            summary["settings"] = settings.to_dict() | {"columns": list(found.intake.columns)}
+            clock.lap("total")
+        else:
+            corpus = read_corpus(given, settings)
+            clock.lap("reading")
+            learned = train_corpus(corpus, settings, tokenizer, tell, clock)
+            model, summary = learned.model, learned.to_dict()
+            summary["settings"] |= splitting.given(settings)
+            if table:
+                importance = learned.task.importance(learned.train)
+                sums = attention_sums(learned.train.counts.matrix, model.scores)[2]
+                attended = sums / np.maximum(importance.documents, 1)
         tell("writing", 0.0)
-        files: dict[str, Any] = dict(model_files(learned.model))
-        if table:
-            import numpy as np
-
+        files: dict[str, Any] = dict(model_files(model))
+        if table or client is not None:
             from tokensieve.auditing.agreement import token_table
-            from tokensieve.model.attention import attention_sums
 
-            importance, model = learned.task.importance(learned.train), learned.model
-            sums = attention_sums(learned.train.counts.matrix, model.scores)[2]
-            attended = sums / np.maximum(importance.documents, 1)
             files["tokens.csv"] = csv_table(token_table(importance, model, attended))
-        clock.lap("report")
-        summary = learned.to_dict()
-        summary["settings"] |= splitting.given(settings)
-        summary["seconds"] = clock.seconds | {"total": sum(clock.seconds.values())}
+        if client is None:
+            clock.lap("report")
+            clock.seconds["total"] = sum(clock.seconds.values())
+        summary["seconds"] = clock.seconds
         files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
         write_all(out, files)
     say(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numba
 import numpy as np
@@ -43,11 +42,6 @@ class Schedule:
     value_rate: float = 0.1
     seed: int = 0
     pairs: bool = False
-
-
-def corrections(t: Any) -> tuple[Any, Any]:
-    """1/(1 − β₁ᵗ) and 1/√(1 − β₂ᵗ) for the t-th step, from 1 (or an array of steps)."""
-    return 1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)
 
 
 @numba.njit(cache=True)
@@ -97,7 +91,8 @@ def train(
         while len(queue) < len(steps) * per_step:
             queue = np.concatenate([queue, rng.permutation(rows)])
         order, queue = queue[: len(steps) * per_step], queue[len(steps) * per_step :]
-        rate, root = corrections(steps + 1.0)
+        t = steps + 1.0
+        rate, root = 1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)
         rates = np.outer(rate * (1 - steps / schedule.steps), [schedule.score_rate, schedule.value_rate])
         batches = order.reshape(-1, per_step)
         _adam(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from tokensieve.checkpoint import fingerprint, load, save
 from tokensieve.errors import InputError
-from tokensieve.model.adam import CONSTANTS, adam_step, corrections
+from tokensieve.model.adam import BETA1, BETA2, CONSTANTS, adam_step
 from tokensieve.model.attention import accuracy, answers, gradient, loss_and_slope
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts, Floats, Ints
@@ -303,7 +303,7 @@ def _batch(counts: Counts, settings: TrainingSettings, step: int) -> Counts:
 def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t: int) -> None:
     """The t-th step: move E, p and v along their gradients at the same point."""
     adam, rate, E = settings.optimizer == "adam", settings.learning_rate, state["E"]
-    fix, root = corrections(t) if adam else (1.0, 1.0)
+    fix, root = (1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)) if adam else (1.0, 1.0)
     mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
     m1, m2 = (state.get(f"moment_E{k}", np.empty((0, 0), E.dtype)) for k in (1, 2))
     g = _sweep(E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root)

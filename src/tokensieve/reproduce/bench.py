@@ -16,7 +16,7 @@ from tokensieve.errors import InputError
 from tokensieve.model.embeddings import Start, Training, TrainingSettings, initialise, train_embeddings
 from tokensieve.progress import Progress, part
 from tokensieve.reproduce.experiment import Values
-from tokensieve.reproduce.measures import PAPER, Measurement, bins, shape_measurements, spread_measurements, token_table
+from tokensieve.reproduce.measures import PAPER, Measurement, bins, token_table
 from tokensieve.text.corpus import Corpus, read_corpus
 from tokensieve.text.counts import Counts, Ints
 from tokensieve.text.tokenizers import WordTokenizer
@@ -227,8 +227,8 @@ class Bench:
     def shapes(self, table: pl.DataFrame, split: Split, run: Trained, where: str) -> list[Measurement]:
         """Both shapes at the end of training, judged; those at the least validation loss and the spread within bins, not."""
         _, early = self.read(split, run, run.best())
-        at_best = shape_measurements(early, f"{where}, at the least validation loss", judged=False)
-        return [*shape_measurements(table, where), *at_best, *spread_measurements(table, where)]
+        at_best = Measurement.shapes(early, f"{where}, at the least validation loss", judged=False)
+        return [*Measurement.shapes(table, where), *at_best, *Measurement.spreads(table, where)]
 
     def accuracies(self, run: Trained, where: str) -> tuple[Measurement, Measurement]:
         """Test accuracy where the validation loss is least, and at the end."""

@@ -62,7 +62,7 @@ def _synthetic(bench: Bench) -> SeedRun:
     spread, width = measures.spread_and_range(table, "value")
     size, relative = float(cloud / (width / 2)), spread / width
     measured = (
-        *measures.shape_measurements(table, "synthetic"),
+        *Measurement.shapes(table, "synthetic"),
         Measurement("mean |E_sᵀv| of irrelevant types, as a fraction of the largest bin mean", size, high=0.2),
         Measurement("standard deviation of E_sᵀv within bins, as a fraction of its range", relative, high=0.1),
     )
@@ -74,8 +74,8 @@ def _key_query(bench: Bench) -> SeedRun:
     split, found = bench.fit_deep("key-query", "imdb", bench.tell)
     tokens, _ = bench.read(split, found)
     table = bins(tokens, theirs=PAPER["key-query"])
-    score = measures.beside_the_paper(table, "score", "pᵀW₂E_s with table A")
-    value = measures.beside_the_paper(table, "value", "E_sᵀv with table A")
+    score = Measurement.beside_the_paper(table, "score", "pᵀW₂E_s with table A")
+    value = Measurement.beside_the_paper(table, "value", "E_sᵀv with table A")
     shape = bench.shapes(table, split, found, "IMDB")
     tables = {"bins": table, "tokens": tokens, "trajectory": found.trajectory}
     return SeedRun((*shape, *score, *value), tables, bench.accuracies(found, "IMDB"))
@@ -88,11 +88,11 @@ def _mlp(bench: Bench) -> SeedRun:
     tokens = _with_sign(bench.read(split, found)[0])
     table = bins(tokens, theirs=PAPER["mlp"])
     _, plain = bench.read(plain_split, without)
-    straight = measures.shape_measurements(plain, "without", judged=False)[0].value
+    straight = Measurement.shapes(plain, "without", judged=False)[0].value
     theirs = measures.spearman(PAPER["mlp"]["x"], PAPER["mlp"]["value"])
-    value, score = measures.shape_measurements(table, "IMDB", judged=False)
-    beside = measures.beside_the_paper(table, "score", "E_sᵀp with table B")
-    not_claimed = measures.beside_the_paper(table, "value", "E_sᵀv with table B (no shape is claimed)", judged=False)
+    value, score = Measurement.shapes(table, "IMDB", judged=False)
+    beside = Measurement.beside_the_paper(table, "score", "E_sᵀp with table B")
+    not_claimed = Measurement.beside_the_paper(table, "value", "E_sᵀv with table B (no shape is claimed)", judged=False)
     less = _less_monotone(value.value, straight, theirs - 1)
     measured = (
         score._replace(low=V_SHAPED),
@@ -100,7 +100,7 @@ def _mlp(bench: Bench) -> SeedRun:
         less,
         value,
         *not_claimed,
-        *measures.spread_measurements(table, "IMDB"),
+        *Measurement.spreads(table, "IMDB"),
     )
     tables = {"bins": table, "bins-without": plain, "tokens": tokens, "trajectory": found.trajectory}
     return SeedRun(measured, tables, bench.accuracies(found, "IMDB"))
@@ -134,7 +134,7 @@ def _multi_class(bench: Bench) -> SeedRun:
             measures.spearman(table["x"], table["value_mean"]),
             measures.spearman(theirs["x"], theirs["value"]),
         )
-        measured += measures.beside_the_paper(table, "value", f"E_sᵀv_{k} with table C, class {k}", fewest=1)
+        measured += Measurement.beside_the_paper(table, "value", f"E_sᵀv_{k} with table C, class {k}", fewest=1)
         low, middle = _rank_under_noise(table)
         least = low if bench.settings["rank"] == "noise" else beside - 0.1
         measured.append(Measurement(f"class {k}: Spearman of E_sᵀv_{k} with the importance", rank, least, paper=beside))
@@ -354,7 +354,7 @@ def _dimension(bench: Bench) -> SeedRun:
 
 
 def _shapes_at(d: int, table: pl.DataFrame, training: Training) -> dict[str, float]:
-    value, score = measures.shape_measurements(table, "")
+    value, score = Measurement.shapes(table, "")
     accuracy = training.trajectory["test_accuracy"][training.best()]
     return {"d": d, "value_spearman": value.value, "score_spearman": score.value, "test_accuracy": accuracy}
 

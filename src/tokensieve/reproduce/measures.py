@@ -62,6 +62,53 @@ class Measurement(NamedTuple):
             return "stated" if self.high is None else f"at most {self.high:.3g}"
         return f"at least {self.low:.3g}" if self.high is None else f"{self.low:.3g} to {self.high:.3g}"
 
+    @staticmethod
+    def shapes(table: pl.DataFrame, where: str, judged: bool = True) -> list[Measurement]:
+        """Values rise with the posterior difference; scores are V-shaped in it. Unless judged, figures are only reported."""
+        rows = table.filter(pl.col("types") >= FEWEST)
+        value, score = spearman(rows["x"], rows["value_mean"]), spearman(rows["x"].abs(), rows["score_mean"])
+        return [
+            Measurement(f"{where}: Spearman of E_sᵀv with the posterior difference", value, 0.95 if judged else None),
+            Measurement(f"{where}: Spearman of E_sᵀp with its size", score, V_SHAPED if judged else None),
+        ]
+
+    @staticmethod
+    def spreads(table: pl.DataFrame, where: str) -> list[Measurement]:
+        """Standard deviations within bins, absolute and relative to the range of the bin means; reported, not judged."""
+        out = []
+        for of, symbol in SYMBOLS.items():
+            spread, width = spread_and_range(table, of)
+            name = f"{where}: mean standard deviation of {symbol} within bins"
+            relative = spread / width if width else math.nan
+            out += [
+                Measurement(name, spread),
+                Measurement(f"{name}, as a fraction of the range of the means", relative),
+            ]
+        return out
+
+    @staticmethod
+    def beside_the_paper(
+        table: pl.DataFrame, of: str, row: str, fewest: int = FEWEST, judged: bool = True
+    ) -> list[Measurement]:
+        """Our bin means beside the paper's, in its own bins: correlation, judged against its ceiling, and the ratio of scales.
+
+        Args:
+            table: bins with {of}_mean and paper_{of}.
+            of: "value" or "score".
+            row: the paper's row, for the name of the figure.
+            fewest: types that a bin needs to count.
+            judged: whether the correlation decides.
+        """
+        rows = table.filter(pl.col("types") >= fewest)
+        ours, theirs = rows[f"{of}_mean"].to_numpy(), rows[f"paper_{of}"].to_numpy()
+        top = max(_ceilings(rows["x"].to_numpy(), theirs, of).values())
+        ratio = float(np.ptp(ours) / np.ptp(theirs)) if len(ours) else math.nan
+        least = 0.9 * top if judged else None
+        return [
+            Measurement(f"correlation of {row}", _correlation(ours, theirs), least, ceiling=top),
+            Measurement(f"range of our bin means over the paper's, {row}", ratio, paper=1.0, prominent=True),
+        ]
+
 
 def token_table(counts: Counts, score: Floats, value: Floats) -> pl.DataFrame:
     """One row per type: token, documents, posterior_difference P(1|s) − P(0|s), score E_sᵀp and value E_sᵀv.
@@ -128,50 +175,6 @@ def spread_and_range(table: pl.DataFrame, of: str) -> tuple[float, float]:
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
     """Rank correlation; nan for fewer than three pairs or constant numbers."""
     return _correlation(stats.rankdata(x), stats.rankdata(y))
-
-
-def shape_measurements(table: pl.DataFrame, where: str, judged: bool = True) -> list[Measurement]:
-    """Values rise with the posterior difference; scores are V-shaped in it. Unless judged, figures are only reported."""
-    rows = table.filter(pl.col("types") >= FEWEST)
-    value, score = spearman(rows["x"], rows["value_mean"]), spearman(rows["x"].abs(), rows["score_mean"])
-    return [
-        Measurement(f"{where}: Spearman of E_sᵀv with the posterior difference", value, 0.95 if judged else None),
-        Measurement(f"{where}: Spearman of E_sᵀp with its size", score, V_SHAPED if judged else None),
-    ]
-
-
-def spread_measurements(table: pl.DataFrame, where: str) -> list[Measurement]:
-    """Standard deviations within bins, absolute and relative to the range of the bin means; reported, not judged."""
-    out = []
-    for of, symbol in SYMBOLS.items():
-        spread, width = spread_and_range(table, of)
-        name = f"{where}: mean standard deviation of {symbol} within bins"
-        relative = spread / width if width else math.nan
-        out += [Measurement(name, spread), Measurement(f"{name}, as a fraction of the range of the means", relative)]
-    return out
-
-
-def beside_the_paper(
-    table: pl.DataFrame, of: str, row: str, fewest: int = FEWEST, judged: bool = True
-) -> list[Measurement]:
-    """Our bin means beside the paper's, in its own bins: correlation, judged against its ceiling, and the ratio of scales.
-
-    Args:
-        table: bins with {of}_mean and paper_{of}.
-        of: "value" or "score".
-        row: the paper's row, for the name of the figure.
-        fewest: types that a bin needs to count.
-        judged: whether the correlation decides.
-    """
-    rows = table.filter(pl.col("types") >= fewest)
-    ours, theirs = rows[f"{of}_mean"].to_numpy(), rows[f"paper_{of}"].to_numpy()
-    top = max(_ceilings(rows["x"].to_numpy(), theirs, of).values())
-    ratio = float(np.ptp(ours) / np.ptp(theirs)) if len(ours) else math.nan
-    least = 0.9 * top if judged else None
-    return [
-        Measurement(f"correlation of {row}", _correlation(ours, theirs), least, ceiling=top),
-        Measurement(f"range of our bin means over the paper's, {row}", ratio, paper=1.0, prominent=True),
-    ]
 
 
 def _ceilings(x: Floats, y: Floats, of: str) -> dict[str, float]:

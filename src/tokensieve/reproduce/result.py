@@ -296,6 +296,22 @@ class Reproduction:
         r"diagnosis|dimension|beyond)\.(svg|png|pdf|csv)"
     )
 
+    @staticmethod
+    def describe(experiments: Sequence[Experiment]) -> Report:
+        """What each experiment claims, needs and takes, and its readings."""
+        said: list[Text] = []
+        for e in experiments:
+            needs = ", ".join([*e.needs, *(["PyTorch"] if e.torch else [])]) or "nothing"
+            takes = ", ".join(
+                f"{scale} about {s:.0f} s" if s < 90 else f"{scale} about {s / 60:.0f} min"
+                for scale, s in e.seconds.items()
+            )
+            said += [Text(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed.", "lead")]
+            said += [Text(f"The paper: {e.claim}; {e.paper}."), Text(f"Criterion, fixed on {FIXED}: {e.criterion}.")]
+            said += [Text(f"Reading {one['name']}: {e.why(one['name'])}.") for one in e.readings]
+        blocks = tuple(Text(subscripts(text.text), text.style) for text in said)
+        return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", blocks)
+
     def tally(self) -> dict[str, int]:
         """Verdict → number of experiments."""
         count = Counter(result.verdict for result in self.results)
@@ -371,22 +387,6 @@ class Reproduction:
         for result in self.results:
             found |= {f"tables/{result.id}-{name}.csv": csv_table(table) for name, table in result.tables.items()}
         return found
-
-
-def describe_experiments(experiments: Sequence[Experiment]) -> Report:
-    """What each experiment claims, needs and takes, and its readings."""
-    said: list[Text] = []
-    for e in experiments:
-        needs = ", ".join([*e.needs, *(["PyTorch"] if e.torch else [])]) or "nothing"
-        takes = ", ".join(
-            f"{scale} about {s:.0f} s" if s < 90 else f"{scale} about {s / 60:.0f} min"
-            for scale, s in e.seconds.items()
-        )
-        said += [Text(f"{e.id}: {e.title}. Needs {needs}; {takes} a seed.", "lead")]
-        said += [Text(f"The paper: {e.claim}; {e.paper}."), Text(f"Criterion, fixed on {FIXED}: {e.criterion}.")]
-        said += [Text(f"Reading {one['name']}: {e.why(one['name'])}.") for one in e.readings]
-    blocks = tuple(Text(subscripts(text.text), text.style) for text in said)
-    return Report("reproduce", _PAPER, f"{len(experiments)} experiments.", blocks)
 
 
 def _join_seeds(tables: list[tuple[int, pl.DataFrame]], name: str) -> pl.DataFrame:
