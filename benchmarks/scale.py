@@ -386,8 +386,9 @@ def cluster(options: argparse.Namespace) -> None:
     print(
         f"| four Dask workers, {learned.rounds} rounds | {there:.1f} | {np.mean(learned.model.predict(test['text']) == goal):.4f} |"
     )
-    traffic = f"{learned.bytes_per_round / 1e6:.1f} MB per partition and round each way"
-    print(f"traffic: {traffic} ({len(model.scores_):,} token types)")
+    print(
+        f"traffic: {learned.bytes_per_round / 1e6:.1f} MB per partition and round each way, {len(model.scores_):,} token types"
+    )
     rates = _rates(train, options.ngrams, link)
     print("rates of one worker: " + ", ".join(f"{k} {v:,.0f}" for k, v in asdict(rates).items()))
     found = projected(
