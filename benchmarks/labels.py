@@ -87,7 +87,7 @@ def run(frame: pl.DataFrame, text: list[str], documents: int, seed: int) -> dict
     counts = Counts(counted.matrix, labels, corpus.classes, counted.vocabulary.tokens)
     out: dict[str, list[float]] = {}
     for name, found in suspects(
-        Part(corpus, counts, counted.unknown, counted.words), counted.vocabulary.n_words, seed
+        Part(corpus, counts, counted.unknown, counted.stream.n_tokens), counted.vocabulary.n_words, seed
     ).items():
         sizes = [round(share * documents) for share in SHARES]
         out[name] = [float(np.isin(found[:size], turned).sum()) / size for size in sizes]

@@ -95,7 +95,6 @@ def _audited(
         learned.notes.append(
             "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
         )
-    tell("agreement and findings", 0.0)
     sums = attention_sums(train.counts.matrix, learned.model.scores)
     table = token_table(importance, learned.model, sums[2] / np.maximum(importance.documents, 1))
     which = np.array(list(map(QUADRANTS.index, table["quadrant"][: train.counts.n_types])), dtype=np.int64)
@@ -107,6 +106,11 @@ def _audited(
         q = pl.Series("heterogeneity_q", stable["q_value"]).round_sig_figs(DIGITS)
         table = table.with_columns(stable["stability"], q)
     clock.lap("agreement")
+    if baseline:
+        tell("TF-IDF + logistic regression, for comparison", 0.0)
+        baseline.exception()  # waits: checks take two threads of their own, and its memory
+        clock.lap("baseline")
+    tell("agreement and findings", 0.0)
     findings = data.findings(registry())
     clock.lap("findings")
     tell("learning curve", 0.0)
@@ -120,10 +124,6 @@ def _audited(
         if task.single and "curve" not in task.left_out:
             curve = ModelCard.learning_curve(train.counts, test.counts, learned.model, settings)
     clock.lap("learning curve")
-    if baseline:
-        tell("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline.exception()  # waits
-        clock.lap("baseline")
     return Audit(
         learned=learned,
         settings=settings,

@@ -6,7 +6,7 @@ A corpus is made of *items*: documents with labels, or pairs of documents of whi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,7 +36,7 @@ from tokensieve.text.counts import Counts, Floats, Ints
 from tokensieve.text.formatting import Formatting
 from tokensieve.text.split import draw_units, folds, split_corpus
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import count_corpus, count_texts
+from tokensieve.text.vocabulary import Chunks, count_corpus, learn_vocabulary
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Part:
         unknown: words of each document that are no token type, shape (n,).
         words: of all documents.
         features: how many types, the last ones, are formatting.
+        stream: the words themselves; nothing where they are elsewhere.
     """
 
     corpus: Corpus
@@ -56,6 +57,7 @@ class Part:
     unknown: Ints
     words: int
     features: int = 0
+    stream: Chunks = field(default_factory=Chunks)
 
     @property
     def plain(self) -> Counts:
@@ -171,9 +173,9 @@ class Task(ABC):
         Raises:
             InputError: no token is frequent enough.
         """
-        found = count_texts(part.corpus.texts, tokenizer=tokenizer, ngrams=ngrams, min_documents=min_documents)
-        tokens = found.vocabulary.tokens
-        return Counts(found.matrix, part.counts.labels, part.counts.classes, tokens), len(found.vocabulary.words)
+        vocabulary = learn_vocabulary(part.stream, tokenizer, ngrams, min_documents)
+        matrix, _ = vocabulary.count(part.stream)
+        return Counts(matrix, part.counts.labels, part.counts.classes, vocabulary.tokens), len(vocabulary.words)
 
     def document_units(self, corpus: Corpus) -> Ints | None:
         """Group of each document, shape (n,); None if every document is independent."""
@@ -197,27 +199,32 @@ class Task(ABC):
         from sklearn.linear_model import LogisticRegression
         from threadpoolctl import threadpool_limits
 
-        def tested(train: Counts, test: Counts, strength: float) -> float:
+        def tested(train: Counts, test: Counts, strengths: Sequence[float], copy: bool = False) -> list[float]:
+            """Accuracy on `test` with each strength; `copy`: the counts are still needed."""
             tfidf = TfidfTransformer(sublinear_tf=True).fit(train.matrix)
-            x, labels, weights = tfidf.transform(train.matrix), train.labels, train.weights
+            x, y = (tfidf.transform(counts.matrix, copy=copy) for counts in (train, test))
+            labels, weights, out = train.labels, train.weights, []
             if not self.single:
                 difference = x[::2] - x[1::2]
                 x, labels = sp.vstack([difference, -difference]), np.repeat([1, 0], difference.shape[0])
                 weights = None
-            model = LogisticRegression(C=strength, max_iter=1000, fit_intercept=self.single)
-            # small dense products gain nothing from threads, and lose tenfold on a busy machine
-            with threadpool_limits(1):
-                model.fit(x, labels, sample_weight=weights)
-            f = model.decision_function(tfidf.transform(test.matrix))
-            return float(np.mean(model.classes_[decide(f)] == test.labels if self.single else f[::2] > f[1::2]))
+            for strength in strengths:
+                model = LogisticRegression(C=strength, max_iter=1000, fit_intercept=self.single)
+                # small dense products gain nothing from threads, and lose tenfold on a busy machine
+                with threadpool_limits(1):
+                    model.fit(x, labels, sample_weight=weights)
+                f = model.decision_function(y)
+                right = model.classes_[decide(f)] == test.labels if self.single else f[::2] > f[1::2]
+                out.append(float(np.mean(right)))
+            return out
 
         words = train.plain
         held = np.repeat(self.held_out(train, seed), self.size)
-        inside, outside = words.rows(~held), words.rows(held)
-        best = self.strengths[1]
+        inside, best = words.rows(~held), self.strengths[1]
         if np.count_nonzero(inside.class_sizes) == words.n_classes:
-            best = max(self.strengths, key=lambda c: tested(inside, outside, c))
-        return tested(words, test.plain, best)
+            best = self.strengths[int(np.argmax(tested(inside, words.rows(held), self.strengths)))]
+        del inside
+        return tested(words, test.plain, [best], copy=not (train.features and test.features))[0]
 
     def accuracy_without(
         self, tokens: set[str], train: Part, test: Part, model: Model, f: Floats, settings: TrainSettings
@@ -239,8 +246,8 @@ class Task(ABC):
         keep = train.types_without(tokens)
         if keep is None:
             return None
-        inside, outside = train.with_types(keep), test.with_types(keep)
-        without = self.refit(inside, model, train.counts.n_documents, settings)
+        without = self.refit(train.with_types(keep), model, train.counts.n_documents, settings)
+        outside = test.with_types(keep)
         correct = self.correct(self.decide(without, outside.matrix), outside)
         return self.accuracy(f, test), Share.over(correct, self.units(test.corpus))
 
@@ -464,8 +471,8 @@ def train_corpus(
     )
     y = count_corpus(corpus.test, x.vocabulary, progress=lambda read: tell("tokenizing", (done + read) / total))
     features = len(x.vocabulary.formatting)
-    train = Part(corpus, x.counts, x.unknown, x.words, features)
-    test = Part(corpus.test, y.counts, y.unknown, y.words, features)
+    train = Part(corpus, x.counts, x.unknown, x.stream.n_tokens, features, x.stream)
+    test = Part(corpus.test, y.counts, y.unknown, y.stream.n_tokens, features, y.stream)
     clock.lap("tokenizing")
     if counted:
         counted(task, train, test)

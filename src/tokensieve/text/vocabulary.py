@@ -79,7 +79,7 @@ class TokenStream(Chunks):
     def __iter__(self) -> Iterator[TokenStream]:
         yield self
 
-    @cached_property
+    @property
     def documents(self) -> Ints:
         """The document of every token, shape (tokens,)."""
         return np.repeat(np.arange(self.n_documents), np.diff(self.starts))
@@ -223,7 +223,7 @@ class Vocabulary:
         """What `count` needs to know of the formatting of texts; None where no feature is a type."""
         return Formatting(_fields_of(self.tokenizer)).bits(texts) if self.formatting else None
 
-    def count(self, stream: TokenStream | _StoredTokens, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
+    def count(self, stream: Chunks, bits: Bits | None = None) -> tuple[sp.csr_array, Ints]:
         """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each document, (n,).
 
         Of tokens in files the matrix is in files too, mapped into memory. `bits` are those of the texts, where formatting counts.
@@ -241,6 +241,7 @@ class Vocabulary:
                     yield block
 
             return stream.folder.matrix(blocks(), max(self.n_types, 1), most), np.concatenate(strange)
+        assert isinstance(stream, TokenStream)
         types = self.positions(stream)
         unknown = np.concatenate([[0], np.cumsum(types[:, 0] < 0)])[stream.starts]
         counts = Counts.tally(types, stream.starts, self.n_words)
@@ -312,14 +313,14 @@ class _Counted:
 
     Attributes:
         matrix: how often each type occurs in each document, CSR (n, |S|); of texts in files it is in a file too.
-        unknown, words: words of each document that are outside the vocabulary, shape (n,), and words of all documents.
+        unknown, stream: words of each document that are outside the vocabulary, shape (n,), and the words of all documents.
         corpus: the documents, where they have labels.
     """
 
     matrix: sp.csr_array
     vocabulary: Vocabulary
     unknown: Ints
-    words: int
+    stream: TokenStream | _StoredTokens
     corpus: Corpus | None = None
 
     @cached_property
@@ -366,7 +367,7 @@ def count_texts(
     else:
         bits = vocabulary.bits(texts)
     matrix, unknown = vocabulary.count(stream, bits)
-    return _Counted(matrix, vocabulary, unknown, stream.n_tokens)
+    return _Counted(matrix, vocabulary, unknown, stream)
 
 
 def count_corpus(corpus: Corpus, vocabulary: Vocabulary | None = None, **options: Any) -> _Counted:

@@ -19,10 +19,10 @@ from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.importance import Importance
 from tokensieve.evidence.shares import Share
+from tokensieve.progress import beside
 from tokensieve.task.tasks import CorpusModel, Labels, Part, Preferences, Task
 from tokensieve.text.counts import Floats, Ints
 from tokensieve.text.tokenizers import Tokenizer
-from tokensieve.text.vocabulary import tokenize
 
 __all__ = ["EXAMPLES", "AuditData", "Check", "Finding", "Findings", "Labels", "Preferences", "Share"]
 EXAMPLES = 3  # of a finding
@@ -79,11 +79,10 @@ class AuditData:
         Where those are left out, the first copy."""
         if not self.settings.thorough:
             return None
-        parts = (self.train.corpus, self.test.corpus)
         if "near duplicates" in self.task.left_out:
-            keys = pl.DataFrame({"key": pl.concat([part.keys for part in parts])}).with_row_index("i")
+            keys = pl.DataFrame({"key": pl.concat([self.train.corpus.keys, self.test.corpus.keys])}).with_row_index("i")
             return keys.select(pl.col("i").min().over("key")).to_series().to_numpy().astype(np.int64)
-        return near_duplicates(stream for part in parts for stream in tokenize(part.texts, self.tokenizer))
+        return near_duplicates(stream for part in (self.train, self.test) for stream in part.stream)
 
     @cached_property
     def label_issues(self) -> tuple[tuple[Ints, Ints, Floats], pl.DataFrame]:
@@ -143,7 +142,15 @@ class AuditData:
         """The findings of every check that applies, most serious first."""
         known = [check for check in checks if check.name not in self.task.left_out]
         apply = [check for check in known if isinstance(self.task, check.tasks)]
-        found = [one for check in apply if self.settings.thorough or not check.thorough for one in check.find(self)]
+        apply = [check for check in apply if self.settings.thorough or not check.thorough]
+        turns = iter(enumerate(apply))  # two threads take the next one from it
+
+        def checked() -> dict[int, list[Finding]]:
+            return {place: list(check.find(self)) for place, check in turns}
+
+        others = beside(checked)
+        of = checked() | others.result()
+        found = [one for place in range(len(apply)) for one in of[place]]
         reported = {token for finding in found if finding.kind == "shortcut" for token in finding.tokens}
         weaker = ("association", "shift")  # of the same token these say less than a shortcut
         found = [f for f in found if f.kind not in weaker or not set(f.tokens[:1]) & reported]
