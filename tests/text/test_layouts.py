@@ -132,6 +132,16 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
     arena = pl.DataFrame(layouts.ARENA)
     with pytest.raises(InputError, match="give --pairs response_a,response_b --winner winner"):
         read_corpus(arena)
+    shp = {"history": ["q"] * 4, "human_ref_A": GOOD[:4], "human_ref_B": BAD[:4], "labels": [0, 1, 0, 1]}
+    with pytest.raises(InputError, match="give --pairs human_ref_A,human_ref_B --scores score_A,score_B"):
+        read_corpus(pl.DataFrame(shp | {"score_A": [1, 2, 3, 4], "score_B": [4, 3, 2, 1]}))
+
+
+def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
+    rows = "".join(f'{label},"{text}",,\n' for text, label in zip(TEXTS, LABELS, strict=True))
+    (tmp_path / "spam.csv").write_text("v1,v2,,\n" + rows)
+    corpus = read_corpus(tmp_path / "spam.csv")
+    assert corpus.texts.to_list() == TEXTS and corpus.intake.columns == ("v2", "v1")
 
 
 def test_bombs_and_endless_lines_stop_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

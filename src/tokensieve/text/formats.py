@@ -68,7 +68,7 @@ def file_table(path: Path, settings: SourceSettings, name: str | None = None) ->
         ending = Path(path.name.lower().removesuffix(".gz")).suffix
         raise InputError(
             f"{name}: cannot read a file {f'of kind {ending!r}' if ending else 'without an extension'}; "
-            f"understood are {' '.join(KINDS)} (each also with .gz or .zst)"
+            f"understood are {' '.join(KINDS)} (each also with .gz or .zst); name a table in text .csv or .tsv"
         )
     if suffix not in (".csv", ".tsv") and (settings.separator is not None or not settings.header):
         raise InputError(f"{name}: --separator and --no-header are for .csv and .tsv files: leave them out")
@@ -262,7 +262,9 @@ def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> S
     top = next(_delimited_records(text, mark, header), None)
     if top is None:
         raise InputError(f"{text.name}: is empty; the first line must name the columns")
-    columns = [name.strip() for name in top] if header else [f"column {i}" for i in range(1, len(top) + 1)]
+    columns = [name.strip() for name in top]
+    if not header or columns.count("") > 1:
+        columns = [name * header or f"column {i}" for i, name in enumerate(columns, 1)]
     place = {name: i for i, name in enumerate(columns)}
 
     @cache
@@ -466,8 +468,9 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             some = [frame.select(texts).slice(at, 1) for at in {0, rows // 2, max(rows - 1, 0)}]
             size = pl.sum_horizontal(pl.all().str.len_bytes()).sum()
             cells = [row.collect().select(size).item() or 0 for row in some]
-            size_of_all = float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells)
-            _check_expansion(name, path, size_of_all, limits)
+            _check_expansion(
+                name, path, float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells), limits
+            )
         yield from SourceTable.frame_batches(frame, names)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:

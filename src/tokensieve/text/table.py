@@ -314,7 +314,9 @@ class SourceTable:
         for first, second in (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second")):
             sides = {name: name.removesuffix(first) + second for name in lower if name.endswith(first)}
             both = [(name, other) for name, other in sides.items() if other in lower]
-            kinds = r"(response|answer|output|completion|conversation|summary|text|candidate|reply|generation)"
+            kinds = (
+                r"(human_ref|response|answer|output|completion|conversation|summary|text|candidate|reply|generation)"
+            )
             answers = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(kinds, name)]
             scores = [f"{lower[name]},{lower[other]}" for name, other in both if re.match(r"(score|rating|rank)", name)]
             if answers and (winner or scores):
