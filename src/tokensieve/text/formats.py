@@ -259,10 +259,9 @@ def _detected_encoding(start: bytes, lines: Sequence[bytes]) -> str | None:
 
 def _delimited_table(text: PlainText, settings: SourceSettings, usual: str) -> SourceTable:
     mark, header = settings.separator or _detected_separator(text, usual), settings.header
-    top = next(_delimited_records(text, mark, header), None)
-    if top is None:
+    columns = [name.strip() for name in next(_delimited_records(text, mark, header), [])]
+    if not columns:
         raise InputError(f"{text.name}: is empty; the first line must name the columns")
-    columns = [name.strip() for name in top]
     if not header or columns.count("") > 1:
         columns = [name * header or f"column {i}" for i, name in enumerate(columns, 1)]
     place = {name: i for i, name in enumerate(columns)}
@@ -468,9 +467,8 @@ def _columnar_table(path: Path, name: str, kind: str, limits: bool) -> SourceTab
             some = [frame.select(texts).slice(at, 1) for at in {0, rows // 2, max(rows - 1, 0)}]
             size = pl.sum_horizontal(pl.all().str.len_bytes()).sum()
             cells = [row.collect().select(size).item() or 0 for row in some]
-            _check_expansion(
-                name, path, float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells), limits
-            )
+            size_of_all = float("inf") if max(cells) > LONGEST else rows * sum(cells) / len(cells)
+            _check_expansion(name, path, size_of_all, limits)
         yield from SourceTable.frame_batches(frame, names)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
