@@ -363,7 +363,7 @@ def projected(rates: Rates, documents: float, workers: int, passes: int, rounds:
 
 def cluster(options: argparse.Namespace) -> None:
     """IMDB on one process and on four Dask workers of this machine, and 10⁹ documents on 100 workers from the rates measured."""
-    import dask
+    from dask.delayed import delayed
     from dask.distributed import Client, LocalCluster
 
     from tokensieve.model.cluster import learn_on
@@ -376,24 +376,21 @@ def cluster(options: argparse.Namespace) -> None:
     alone = time.perf_counter() - start
     print("| | seconds | test accuracy |\n|---|---|---|")
     print(f"| one process | {alone:.1f} | {np.mean(model.predict(test['text']) == goal):.4f} |", flush=True)
-    parts = [dask.delayed(pl.read_parquet)(DATA / "imdb_train.parquet")[p::4] for p in range(4)]
+    parts = [delayed(pl.read_parquet)(DATA / "imdb_train.parquet")[p::4] for p in range(4)]
     with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as local, Client(local) as client:
         for _ in range(2):  # the first run compiles in every worker
             start = time.perf_counter()
             learned = learn_on(client, parts, ngrams=options.ngrams)
             there = time.perf_counter() - start
         link = _network(client)
-    print(
-        f"| four Dask workers, {learned.rounds} rounds | {there:.1f} | {np.mean(learned.model.predict(test['text']) == goal):.4f} |"
-    )
-    print(
-        f"traffic: {learned.bytes_per_round / 1e6:.1f} MB per partition and round each way, {len(model.scores_):,} token types"
-    )
+    right = np.mean(learned.model.predict(test["text"]) == goal)
+    print(f"| four Dask workers, {learned.rounds} rounds | {there:.1f} | {right:.4f} |")
+    sent = f"{learned.bytes_per_round / 1e6:.1f} MB per partition and round each way"
+    print(f"traffic: {sent} ({len(model.scores_):,} token types)")
     rates = _rates(train, options.ngrams, link)
     print("rates of one worker: " + ", ".join(f"{k} {v:,.0f}" for k, v in asdict(rates).items()))
-    found = projected(
-        rates, 1e9, 100, passes=1, rounds=learned.rounds + min(len(learned.validation), learned.rounds + 2)
-    )
+    rounds = learned.rounds + min(len(learned.validation), learned.rounds + 2)
+    found = projected(rates, 1e9, 100, passes=1, rounds=rounds)
     print("10⁹ documents like these on 100 workers, projected, seconds (bytes where it says so):")
     for name, value in found.items():
         print(f"  {name}: {value:,.0f}")

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from tokensieve import __version__
 from tokensieve.blocks import Report
-from tokensieve.errors import InputError, check_memory
+from tokensieve.errors import InputError
 from tokensieve.files import Content, csv_table
 from tokensieve.model.embeddings import initialise
 from tokensieve.progress import Progress
@@ -330,7 +331,7 @@ def verify(
 
     with stage("counting"):
         name, counts, rows, notes = _data(source, settings, progress)
-        check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
+        _check_memory(4 * 8 * counts.n_types * d, f"--d {d:,} with {counts.n_types:,} token types")
     with stage("one step"):
         eta = OneStep.default_size(counts) if settings.eta is None else settings.eta
         settings = replace(settings, d=d, eta=eta)
@@ -382,7 +383,7 @@ def _data(
     if source is None:
         n, types = settings.documents, settings.types
         tokens = n * settings.length
-        check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
+        _check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
         counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed)[0]
         return "generated documents that satisfy Assumption 1", counts, np.arange(1, n + 1), []
     if isinstance(source, Counts):
@@ -399,3 +400,14 @@ def _data(
         progress=None if progress is None else lambda done: progress("tokenizing", done / len(source.texts)),
     )
     return source.name, counted.counts, np.asarray(source.rows), source.intake.lines()
+
+
+def _check_memory(needed: float, what: str) -> None:
+    """Refuse, before anything is allocated, what cannot fit into this machine: bytes, roughly, and the options that decide it."""
+    if not hasattr(os, "sysconf"):  # not on Windows
+        return
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > present:
+        raise InputError(
+            f"{what} would need about {needed / 1e9:,.0f} GB of memory, and this machine has {present / 1e9:,.0f}: use less"
+        )
