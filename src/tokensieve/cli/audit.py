@@ -99,10 +99,8 @@ def run_audit(
     from tokensieve.text.corpus import read_corpus
 
     start = time.perf_counter()
-    # scikit-learn and Altair, a second and a half of imports that are needed later; neither knows the other
-    beside(
-        lambda: [import_module(name) for name in ("sklearn.feature_extraction.text", "sklearn.linear_model", "altair")]
-    )
+    # a second of imports that are needed later; not scikit-learn: it loads pandas, and Polars fails where pandas is half loaded
+    beside(lambda: import_module("altair"))
     tokenizer = splitting.splitter()
     check_writable(out, audit=True)
     with nullcontext() if cluster is None else connected(cluster, quiet) as client, progress(quiet) as tell:
