@@ -318,7 +318,9 @@ def test_the_page_holds_both_audits_findings_and_what_stayed(folders: Path, tmp_
     html = html_page(compare_audits(home, folders / "after").report(), {})
     assert "“&lt;b&gt;tablet” appears in 10.0% of documents" in html and "<b>tablet" not in html
     assert "Leak across the split" in html
-    assert f"{len(kept)} tokens predict the label in both audits alike" in html
+    assert f"{len(kept)} tokens predict the label in both audits, such as" in html
+    of_kinds = replace(found, before=replace(found.before, findings={"labels": 1}))
+    assert "Labels to check" in (page := html_page(of_kinds.report(), {})) and "Preferences to check" not in page
     (home / "findings.json").unlink()
     assert compare_audits(home, folders / "after").before.headlines == ()
     for damage in ({"kind": 3}, {"evidence": {"x": {"found": 9, "of": 9}}}, {"severity": "high"}, {"tokens": 7}):

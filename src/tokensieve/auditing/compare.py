@@ -38,6 +38,7 @@ from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL, Z95
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular
+from tokensieve.task.tasks import Labels, Preferences
 from tokensieve.text.counts import Floats
 from tokensieve.wording import count, percent, signed
 
@@ -381,7 +382,7 @@ def _report(found: AuditComparison) -> Report:
         blocks.append(Picture("compare", "audit-slopes", data, "The largest changes", caption, description, wide=True))
     if kept:
         verb = "predicts" if len(kept) == 1 else "predict"
-        text = f"{count(len(kept), 'token')} {verb} the label in both audits alike, such as {quoted(tuple(kept), 6)}."
+        text = f"{count(len(kept), 'token')} {verb} the label in both audits, such as {quoted(tuple(kept), 6)}."
         blocks.append(Text(text, only=("html", "markdown")))
     blocks.append(Text("Next, open the report of each audit to see the documents behind a change.", only=("html",)))
     blocks += [Text(f"{shown(note[:1].upper() + note[1:], 400)}.", style="warning") for note in found.notes]
@@ -447,7 +448,8 @@ def _changes(found: AuditComparison) -> list[Block]:
 
 
 def _findings(found: AuditComparison) -> list[Block]:
-    titles = {check.name: check.title for check in registry()}
+    task = Preferences if set(found.before.classes) == {"chosen", "rejected"} else Labels
+    titles = {check.name: check.title for check in registry() if task in check.tasks}
     kinds = dict.fromkeys([*found.before.findings, *found.after.findings])
     rows = [
         (titles.get(kind, kind), *(one.findings.get(kind, 0) for one in (found.before, found.after))) for kind in kinds

@@ -75,10 +75,11 @@ class DiagnosisReport:
         blocks += [Text(sentence) for sentence in self.sentences()]
         used, hidden = self.found.used, self.found.uses.filter(pl.col("status") == str(Status.NOT_SHOWN))
         if used.height:
-            blocks += [self._most_used(), *self._words(used, "Words that this model uses, ordered by use beyond need")]
+            words = self._words(used, "Words that this model uses, ordered by use beyond need")
+            blocks += [self._most_used(), Text(self._next_step(), "lead"), Section("Words that it uses", words)]
         else:
-            blocks.append(Text("The model does not measurably use any single word."))
-        blocks += [Text(self._next_step(), "lead"), Section("The form of documents", self._forms())]
+            blocks += [Text("The model does not measurably use any single word."), Text(self._next_step(), "lead")]
+        blocks.append(Section("The form of documents", self._forms()))
         if hidden.height:
             title = "Other words that were removed, without a measurable effect"
             blocks.append(Section("Use not shown", self._words(hidden, title), folded=True, only=_PAGE))

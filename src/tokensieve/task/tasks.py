@@ -91,9 +91,11 @@ class Part:
         """Groups on this side and on both sides, and classes with too few test documents, in plain words."""
         notes, train, groups = list[str](), self.corpus.by, test.corpus.by
         if train is not None:
-            notes.append(f"training documents belong to {train.n_unique():,} units, which are what is independent")
+            notes.append(
+                f"training documents belong to {train.n_unique():,} groups; statistics count groups, not documents"
+            )
             shared = 0 if groups is None else int(groups.is_in(train.unique().implode()).sum())
-            notes += [f"test documents whose unit is in training, too: {shared:,}"] * bool(shared)
+            notes += [f"test documents whose group is also in training: {shared:,}"] * bool(shared)
         sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
         few = ", ".join(f"{name!r} ({size})" for name, size in sizes if size < 20)
         return notes + [f"fewer than 20 test documents, so accuracy says little: {few}"] * bool(few)

@@ -70,7 +70,9 @@ def report_of(found: Verification) -> Report:
     total = len(found.claims)
     sizes = {one: sum(claim.outcome == one for claim in found.claims) for one in _OUTCOMES}
     hold = sizes.pop("holds")
-    parts = [f"All {total} claims hold" if hold == total else f"{hold} of {total} claims hold"]
+    parts = [
+        f"All {total} claims hold" if hold == total else f"{hold} of {total} claims {'holds' if hold == 1 else 'hold'}"
+    ]
     parts += [f"{n} {_OUTCOMES[one][1 if n == 1 else 2]}" for one, n in sizes.items() if n]
     first, second = (shown(name, 40) for name in counts.classes)
     lead = f"{counts.n_documents:,} documents, {counts.n_types:,} token types, dimension {step.start.p.size:,}, η = {step.eta:.4g}"
@@ -85,7 +87,7 @@ def report_of(found: Verification) -> Report:
     start += [one for one in pictures if one.name == "selected"]
     start += [Text(f"{one.outcome}: {one.name}", _OUTCOMES[one.outcome][0], ("html",)) for one in found.claims]
     words = "Next: read where attention ends up, and check certificate.npz with the script in docs/theory.md."
-    start.append(Text(words, only=("html",)))
+    start += [Text(words, only=("html",))] * (limit.fate != "not decided")
     ends: list[Block] = [Text(_MEANS[limit.fate], "lead", only=_PAGE)]
     ends += [Text(shown(line, 600)) for line in _limit_lines(found)]
     gaps = found.finite_gaps().head(20)

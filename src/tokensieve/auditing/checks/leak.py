@@ -35,7 +35,7 @@ class Leak(Check):
         share, identical = Share.count(len(rows), len(test.texts)), Share.count(int(same.sum()), len(test.texts))
         nearly = "duplicate or nearly duplicate" if identical.found < len(rows) else "duplicate"
         verb = nearly if len(rows) > 1 else nearly.replace("duplicate", "duplicates")
-        details = f"{identical.counted} word for word; the others share at least 80% of their word triples"
+        details = f"{identical.counted} match word for word; the others share at least 80% of their word triples"
         yield self.finding(
             data,
             share.value,
