@@ -24,6 +24,7 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.shares import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.attention import accuracy, decide, probabilities
+from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.storage import model_files
 from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.counts import Ints
@@ -31,7 +32,6 @@ from tokensieve.wording import percent
 
 if TYPE_CHECKING:
     from tokensieve.blocks import Report
-    from tokensieve.model.classifier import AttentionClassifier
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,8 +140,6 @@ class Audit:
     @cached_property
     def model(self) -> AttentionClassifier:
         """The trained classifier."""
-        from tokensieve.model.classifier import AttentionClassifier  # scikit-learn takes over a second to import
-
         trained = self.learned.model
         assert trained.vocabulary is not None
         return AttentionClassifier.of(trained, tokenizer=trained.vocabulary.tokenizer)
