@@ -91,7 +91,7 @@ class DiagnosisReport:
             passages = Passages("Documents, with the effect of each word", tuple(self.found.passages), short=False)
             blocks.append(Section("Documents", (Text(lead), passages), only=_PAGE))
         tables = tuple(self._data_words(label) for label in self.found.classes[:8])
-        blocks.append(Section("The most informative words of the data", tables, only=_PAGE))
+        blocks.append(Section("Informative words of the data", tables, only=_PAGE))
         where = {
             "first": "at the first position",
             "last": "at the last position",
