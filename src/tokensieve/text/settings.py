@@ -38,6 +38,29 @@ def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
     return names[0] if len(names) == 1 else names
 
 
+class Pairs:
+    """Columns of preference data, for the `pairs` of `read_corpus`: `Pairs("response_a", "response_b", winner="winner")`.
+
+    Args:
+        columns: the answers; without a winner or scores there are two, the preferred one first. One column may hold all answers of
+            a prompt as a list; with scores and `by` it may also hold one answer per row.
+        winner: column that names the preferred answer: the answer's column, its model or position (A/B, 1/2, 0/1), or a tie.
+        scores: columns of the answers' scores, of which the higher wins.
+        ranks: columns of the answers' ranks, of which the lower wins.
+        ties: "half" counts a tie as half of each order; "drop" leaves it out.
+    """
+
+    def __init__(
+        self,
+        *columns: str,
+        winner: str | None = None,
+        scores: str | Sequence[str] = (),
+        ranks: str | Sequence[str] = (),
+        ties: Literal["half", "drop"] = "half",
+    ) -> None:
+        self.fields = {"pairs": columns, "winner": winner, "scores": scores, "ranks": ranks, "ties": ties}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings:
     """The source.
@@ -126,7 +149,7 @@ class ReadSettings(SourceSettings):
         columns: other columns whose values become tokens, so that they can be found as shortcuts. Of pairs, columns such as model_a
             and model_b belong to one answer each; any other value is marked as that of the first or the second answer.
         pairs: columns of the answers of preference data; two, the preferred one first, unless `winner`, `scores` or `ranks` says
-            which. One may hold all answers of a prompt as a list; with scores and `by` it may also hold one answer per row.
+            which; or a `Pairs`, which sets those fields.
         winner: column that names the preferred answer: the answer's column, its model or position (A/B, 1/2, 0/1), or a tie.
         stream: keep documents, tokens and counts in files. Everything that comes out has the same bits.
 
@@ -147,7 +170,7 @@ class ReadSettings(SourceSettings):
         (), "Other columns to test for shortcuts: source,annotator,date.", metavar="COLUMN,…", parse=_names_from
     )
     stream: bool = option(False, "For data larger than memory: keep documents and counts in files under $TMPDIR.")
-    pairs: Sequence[str] | None = option(
+    pairs: Sequence[str] | Pairs | None = option(
         None, "Columns of two answers, the preferred one first.", metavar="CHOSEN,REJECTED", parse=_names_from
     )
     winner: str | None = option(None, "With --pairs: column that says which answer won.", metavar="COLUMN")
@@ -163,6 +186,8 @@ class ReadSettings(SourceSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, value in (self.pairs.fields if isinstance(self.pairs, Pairs) else {}).items():
+            object.__setattr__(self, name, value)
         for name in ("scores", "ranks", "columns", "pairs"):
             given = getattr(self, name)
             if given is not None:
