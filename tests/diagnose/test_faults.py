@@ -294,6 +294,39 @@ def test_a_form_that_the_file_lacks_and_that_hides_the_words_is_no_headline() ->
     assert "form" not in DiagnosisReport(found).headline()
 
 
+@pytest.mark.slow
+def test_a_form_that_moves_answers_further_than_unsupported_words_comes_first() -> None:
+    """The form was left out of the headline as soon as a word had no support."""
+
+    def words(y: int, rng: Any) -> list[str]:
+        return ["good" if y else "bad", *(["mark"] if rng.random() < 0.3 else [])]
+
+    def answer(given: list[str], capitals: float) -> Any:
+        low = [set(t.lower().split()) for t in given]
+        f = np.array([4.0 * ("good" in t) - 4.0 * ("bad" in t) + 5.0 * ("mark" in t) for t in low])
+        f += [capitals * text.isupper() for text in given]
+        return np.column_stack([-f / 2, f / 2])
+
+    texts, labels = documents(500, words)
+    said = []
+    for capitals in (9.0, 2.5):
+        found = diagnose(lambda t, c=capitals: answer(t, c), None, texts, labels, SETTINGS, classes=["0", "1"])
+        assert found.leaning["token"].to_list() == ["mark"]
+        said.append(DiagnosisReport(found).headline())
+    assert said[0].startswith("This model follows the form of documents: in CAPITALS")
+    assert said[0].endswith("It also relies on “mark”, which the evaluation data does not support.")
+    assert said[1].startswith("This model relies on “mark”. The evaluation data does not support that.")
+
+
+def test_the_word_that_moves_a_model_without_skill_is_named() -> None:
+    texts, labels = documents(240, lambda y, rng: ["mark"] if rng.random() < 0.3 else [])
+    found = diagnose(linear({"mark": 6.0, "w1": 0.2, "w2": -0.2}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert not found.learned
+    assert DiagnosisReport(found).headline().endswith("What moves its answers most is “mark” (+6.0 log-odds).")
+    found = diagnose(linear({"w1": 0.02, "w2": -0.01}), None, texts, labels, SETTINGS, classes=["0", "1"])
+    assert "moves" not in DiagnosisReport(found).headline()
+
+
 def test_of_a_clean_model_no_single_word_dominates() -> None:
     words = [f"good{i}" for i in range(12)], [f"bad{i}" for i in range(12)]
     texts, labels = documents(360, lambda y, rng: list(rng.choice(words[1 - y], 2)))

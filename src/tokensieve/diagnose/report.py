@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,25 +115,30 @@ class DiagnosisReport:
         numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
         if self.found.reading["warning"]:
             return f"The model's outputs do not match their names: {self.found.reading['warning']}"
-        form, follows = self._followed_form(), ""
+        used = self.found.used.sort("use", descending=True)
+        top, leaning = dominating_words(used, "share"), self.found.leaning
+        form, follows, also = self._followed_form(), "", ""
         if form is not None:
             moved = f"{percent(form['before'], 0)} → {percent(form['after'], 0)}"
             follows = f"follows the form of documents: {form['form']}, {moved} of them are predicted {shown(form['class'], 40)}."
-        also = f" It {follows}" if follows else ""
+            also = f" It {follows}"
         if self.found.learning is Learning.OPEN:
             return "Too few words could be measured to tell whether this model has learned to predict the label."
-        if self.found.learning is Learning.BARELY:
-            return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
-        if self.found.learning is Learning.NOT_SHOWN:
+        if not self.found.learned:
+            if top:
+                also = f" What moves its answers most is {quoted(top)} ({signed(_most(used, top), 1)} log-odds).{also}"
+            if self.found.learning is Learning.BARELY:
+                return f"This model has barely learned to predict the label, if at all ({numbers}).{also}"
             return f"There is no evidence that this model has learned to predict the label ({numbers}).{also}"
-        if self.found.leaning.height:
-            words = quoted(self.found.leaning["token"].head(3).to_list())
-            return f"This model relies on {words}. The evaluation data does not support that."
-        used = self.found.used.sort("use", descending=True)
-        top = dominating_words(used, "share")
-        most = used["use"].filter(used["token"].is_in(top)).max() or 0.0
-        if form is not None and form["mean"] > most:
-            return f"This model {follows} Would you expect that?"
+        # the form of a document or words, whichever moves the answer further; unsupported words are named in any case
+        words = leaning["token"].head(3).to_list()
+        if form is not None and form["mean"] > _most(used, words or top):
+            unsupported = (
+                f" It also relies on {quoted(words)}, which the evaluation data does not support." if words else ""
+            )
+            return f"This model {follows} Would you expect that?{unsupported}"
+        if words:
+            return f"This model relies on {quoted(words)}. The evaluation data does not support that.{also}"
         if used.is_empty():
             return "This model has learned to predict the label; it does not measurably use any single word."
         if top := top or dominating_words(used, "use"):
@@ -413,3 +419,8 @@ def _safe(text: str, length: int = 200) -> str:
     for mark in "|`*_[]":
         safe = safe.replace(mark, f"\\{mark}")
     return safe.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+
+
+def _most(used: pl.DataFrame, words: Sequence[str]) -> float:
+    """The largest use of these words, in log-odds; 0 of none."""
+    return max(used.filter(pl.col("token").is_in(list(words)))["use"].to_list(), default=0.0)
