@@ -183,7 +183,8 @@ def once(source: str, part: str, seed: int, kind: str, data: Path) -> dict[str, 
 
 def accuses(said: str) -> bool:
     """Whether a headline names something to be checked."""
-    return said.startswith(("This model relies", "This model follows")) or " It follows the form" in said
+    sure = said.startswith(("This model relies", "This model follows"))
+    return sure or " It follows the form" in said or "moves its answers most" in said
 
 
 def right(said: str, found: Diagnosis, words: set[str], form: str, how: str) -> bool:
