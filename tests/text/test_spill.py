@@ -141,7 +141,7 @@ def test_counts_in_files_are_mapped_not_copied_and_their_folder_vanishes(tmp_pat
     expected = count_texts(texts, ngrams=2, min_documents=2)
     assert mapped(found.matrix.data) and mapped(found.matrix.indices) and not mapped(expected.matrix.data)
     assert (found.matrix != expected.matrix).nnz == 0 and found.unknown.tolist() == expected.unknown.tolist()
-    assert found.words == expected.words and home.is_dir()
+    assert found.stream.n_tokens == expected.stream.n_tokens and home.is_dir()
     assert found.counts.labels is corpus.labels and found.counts.tokens.tolist() == expected.vocabulary.tokens.tolist()
     assert sum(1 for _ in tokenize(corpus.texts, WordTokenizer())) > 5
     matrix = found.matrix
