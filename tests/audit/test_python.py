@@ -217,3 +217,20 @@ def test_a_lazy_frame_that_fails_when_it_is_read_is_one_line() -> None:
     broken = pl.LazyFrame({"text": ["a"], "label": ["x"]}).with_columns(pl.col("nowhere").alias("other"))
     with pytest.raises(InputError, match=r"the lazy frame cannot be read: .*nowhere"):
         read_corpus(broken)
+
+
+def test_where_no_token_could_be_significant_the_verdict_does_not_clear_the_data() -> None:
+    """Three groups cannot tell anything from chance; "no shortcut found" read like praise of the data."""
+    n = 90
+    table = {
+        "text": [f"the {'good' if i % 2 else 'bad'} case {i % 7} of {i % 11}" for i in range(n)],
+        "label": ["yes" if i % 2 else "no" for i in range(n)],
+        "agent": [f"agent {i % 3}" for i in range(n)],
+    }
+    corpus = read_corpus(pl.DataFrame(table), text="text", label="label", by="agent")
+    found = audit(corpus, Settings(baseline=False, thorough=False))
+    verdict = found.report().verdict
+    assert not found.findings
+    assert (
+        verdict.startswith("No token of") and "(training documents form 2 groups, which count as one each)" in verdict
+    )

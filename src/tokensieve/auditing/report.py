@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tokensieve.auditing.agreement import Quadrant
@@ -179,7 +180,7 @@ def _of_labels(audit: Audit) -> OfTask:
         points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
         text = f"TF-IDF with logistic regression is {points} points better: try longer n-grams."
         warnings.append(Text(text, style="warning"))
-    figures = "Test accuracy", [("Always the largest class", audit.majority_accuracy)]
+    figures = "Test accuracy", [("Always the largest class of training", audit.majority_accuracy)]
     return f"{train} and {test} in {len(audit.classes):,} classes", figures, screen, [], warnings, ""
 
 
@@ -224,7 +225,16 @@ def _verdict(audit: Audit) -> str:
     if not audit.over_budget.is_empty():
         n = audit.over_budget["token"].n_unique()
         return f"{count(n, 'token')} exceed{'s' * (n == 1)} the limit {audit.settings.budget}."
-    return f"No shortcut, leak or label problem found in {shown(audit.name, 60, path=True)}."
+    where = shown(audit.name, 60, path=True)
+    if audit.quadrants[Quadrant.BOTH] + audit.quadrants[Quadrant.DATA] == 0:  # then none could have been found
+        units = audit.learned.train.corpus.units
+        of = (
+            ""
+            if units is None
+            else f" (training documents form {count(np.unique(units).size, 'group')}, which count as one each)"
+        )
+        return f"No token of {where} predicts the label beyond chance{of}, so nothing can be said about shortcuts."
+    return f"No shortcut, leak or label problem found in {where}."
 
 
 def _mask_command(audit: Audit, tokens: Sequence[str]) -> str:
