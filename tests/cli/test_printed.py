@@ -69,6 +69,37 @@ def test_commands_of_an_audit_of_pairs_work_as_printed(run: Run, reports: list[A
     check(run, dict.fromkeys(command for report in reports for command in commands_in(report.blocks)))
 
 
+def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
+    run: Run, reports: list[Any], tmp_path: Path
+) -> None:
+    """Neither the space in a column's name nor its colon is one between the words of an n-gram."""
+    write_tickets(tmp_path / SOURCE)
+    frame = pl.read_csv(tmp_path / SOURCE)
+    agents = pl.when(pl.col(LABEL) == "up").then(pl.lit("Jonas")).otherwise(pl.lit("Mia")).alias("the agent: name")
+    frame.with_columns(agents).write_csv(tmp_path / SOURCE)
+    fields = ("--text", TEXT, "--text", "Other text", "--columns", "the agent: name")
+    assert run("audit", SOURCE, *fields, "--label", LABEL, *QUICK)[0] == 0
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    assert any("the_agent__name:jonas" in command for command in printed)
+    check(run, printed[:1])
+    assert "Jonas" not in (tmp_path / "masked.csv").read_text()
+
+
+def test_a_pattern_of_one_s_own_may_match_white_space(run: Run, reports: list[Any], tmp_path: Path) -> None:
+    """Tags of several words between commas."""
+    tags = ["machine learning, web", "web,data  base ", "data base, machine learning", "rust lang,web"]
+    rows = [(f"{tags[i % 4]}, number {i}{', paid post' * (i % 8 > 3)}", f"class {i // 4 % 2}") for i in range(400)]
+    pl.DataFrame(rows, schema=["tags", "y"], orient="row").write_csv(tmp_path / "tags.csv")
+    assert run("audit", "tags.csv", "--label", "y", "--text", "tags", "--pattern", "[^,]+", *QUICK)[0] == 0
+    tokens = pl.read_csv(tmp_path / "tokensieve-audit/tokens.csv")["token"].to_list()
+    words = {"machine_learning", "web", "data_base", "rust_lang", "paid_post"}
+    assert {token for token in tokens if "⟨" not in token} == words
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    assert any("--token paid_post" in command for command in printed)
+    check(run, dict.fromkeys(printed))
+    assert "paid" not in (tmp_path / "masked.csv").read_text()
+
+
 def check(run: Run, printed: Any) -> None:
     for command in printed:
         program, *arguments = shlex.split(command)

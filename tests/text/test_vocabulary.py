@@ -188,6 +188,16 @@ def test_tokens_as_people_read_them(text: str, expected: list[str]) -> None:
 
 
 @QUIET
+@given(st.text(st.sampled_from("ab ,\t\xa0\u2003\x1cé"), max_size=30))
+def test_no_token_holds_a_space_whatever_the_pattern(text: str) -> None:
+    tokenizer = WordTokenizer(pattern="[^,]+", stop_words=("b",))
+    spans = tokenizer.spans(text)
+    assert [token for _, _, token in spans] == words_of(text, tokenizer)
+    parts = [re.sub(r"\s+", "_", part.strip()) for part in text.lower().replace("\x1c", "é").split(",")]
+    assert [token.replace("\x1c", "é") for _, _, token in spans] == [part for part in parts if part not in ("", "b")]
+
+
+@QUIET
 @given(st.text(st.sampled_from("ab1 .,:/@%$+-'’;&#3<>9évwhtp中q"), max_size=40))
 def test_spans_of_ascii_and_of_other_texts_follow_one_rule(text: str) -> None:
     tokenizer = WordTokenizer()

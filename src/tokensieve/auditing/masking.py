@@ -41,12 +41,14 @@ def mask_fields(
     own = {column: list(tokens) for column in texts}
     if not alike and (len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)):
         fields = FieldTokenizer(base, tuple(texts))  # type: ignore[arg-type]
-        own = {column: [] for column in texts}
+        own, prefixes = {column: [] for column in texts}, fields.prefixes(fields.fields)
         for token in tokens:
             field = fields.field_of(token)
             if not field:
-                raise InputError(f"{token!r} is of no field: write {', '.join(f'{name}:TOKEN' for name in texts)}")
-            own[field].append(" ".join(word.removeprefix(field + ":") for word in token.split(" ")))
+                raise InputError(
+                    f"{token!r} is of no field: write {', '.join(f'{one}TOKEN' for one in prefixes.values())}"
+                )
+            own[field].append(" ".join(word.removeprefix(prefixes[field]) for word in token.split(" ")))
     masked, changed = dict(texts), np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
     readable: list[str] = []
     for column, mine in own.items():

@@ -328,7 +328,8 @@ def _predictors(audit: Audit) -> Section:
     if blocks:
         blocks.insert(0, Text(note, style="note", only=PAGE))
     else:
-        blocks.append(Text("No token predicts a class (q < 0.05 in at least 5 documents).", style="note"))
+        none = "No token predicts" if not suspected else "Apart from the shortcuts, no token predicts"
+        blocks.append(Text(f"{none} a class (q < 0.05 in at least 5 documents).", style="note"))
     return Section("Strongest predictors of each class", tuple(blocks), anchor="predictors")
 
 

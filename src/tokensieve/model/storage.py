@@ -38,12 +38,14 @@ FORMAT = 2
 KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}  # → whether it was trained on pairs
 RULE = (
     "Words: where tokenizer.kind is fields, the text is a run of parts, each behind its mark \u27e6name\u27e7 (what precedes the "
-    "first mark is of the first field); split each part by tokenizer.base and write its words name:word. Where tokenizer.html is "
+    "first mark is of the first field); split each part by tokenizer.base and write its words name:word, with _ for white "
+    "space and colons in the name. Where tokenizer.html is "
     f"skip, replace matches of {APOSTROPHE} by ' and then matches of {SKIPPED} by a space; where it is strip, matches of "
     f"{MARKUP} by a space and HTML's character references by what they mean; where it is keep and tokenizer.line_breaks is true, "
     f"matches of {LINE_BREAK} by a space; where tokenizer.lowercase, fold to Unicode lower case; take all matches of "
-    "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode); leave out those in tokenizer.stop_words. Count each word, "
-    "and each run of up to `ngrams` adjacent words joined by one space, that is in tokens. Type s weighs count * exp(scores[s]); "
+    "tokenizer.pattern (syntax of Rust's regex crate, \\w of Unicode), without white space around them and with _ for that inside; "
+    "leave out those in tokenizer.stop_words. Count each word, and each run of up to `ngrams` adjacent words joined by one space, "
+    "that is in tokens. Type s weighs count * exp(scores[s]); "
     "divide by the sum of weights; the answer is the sum of weight * values[s]: for two classes one number, positive for "
     "classes[1]; else one per class, the largest wins. The sink, where it is a number, takes part in every text: it weighs "
     "exp(sink), and its value is prior. The last of tokens are those of `formatting`, each counted once where it holds: where "
@@ -235,6 +237,7 @@ def _checked(description: dict[str, Any], numbers: dict[str, Floats]) -> Tokeniz
     sound = sound and (not isinstance(classes[0], float) or bool((np.abs(classes) <= LARGEST).all()))
     _must(sound and (not isinstance(classes[0], int) or all(-(2**63) <= name < 2**63 for name in classes)), "classes")
     _must(len(set(found.words)) == len(found.words), "words")
+    _must(not any(" " in word for word in found.words), "words, one of which holds a space")  # as an n-gram does
     part = dict(base) if isinstance(base, dict) else {}
     # the text of pieces is JSON, so that it is never taken for a path
     sound = str(part.get("json", "{")).startswith("{") and len(str(part.get("pattern", ""))) <= 10_000

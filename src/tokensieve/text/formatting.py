@@ -119,7 +119,8 @@ class Formatting:
     @property
     def names(self) -> tuple[str, ...]:
         """The features as token types, one field after the other."""
-        return tuple(f"{field}:{name}" for field in self.fields for name in FORMATTING) if self.fields else FORMATTING
+        prefixes = FieldTokenizer.prefixes(self.fields).values()
+        return tuple(prefix + name for prefix in prefixes for name in FORMATTING) if self.fields else FORMATTING
 
     @staticmethod
     def includes(token: str) -> bool:

@@ -8,8 +8,9 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -65,6 +66,7 @@ BLANK = r"^[\s\x1c-\x1f]*$"  # what Python's isspace takes for white space
 # how the values of a column become words: by month, by quarter (where the first three end), or each as it is
 ColumnKind: TypeAlias = Literal["month"] | tuple[float, float, float] | None
 Html = Literal["skip", "keep", "strip"]
+E = TypeVar("E", pl.Series, pl.Expr)
 
 
 @runtime_checkable
@@ -94,6 +96,9 @@ class WordTokenizer:
     addresses, and `C++`. The exception: a full stop between letters ends a word, as reviews often lack the space behind it
     (`film.It`). In scripts that are written without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar) each character, with the
     marks on it, is a token of its own: n-grams of two or three then take the place of words. Runs of Katakana are words.
+
+    A space joins the words of an n-gram, so no token holds one: where a pattern of yours matches white space, it is cut off at both
+    ends and becomes `_` inside (`[^,]+` reads `deep learning` as `deep_learning`).
 
     Attributes:
         lowercase: fold case first (Unicode lower case).
@@ -142,6 +147,8 @@ class WordTokenizer:
         if self.lowercase:
             column = column.str.to_lowercase()
         column = column.str.extract_all(self.pattern)
+        if self.pattern != WORD:
+            column = column.list.eval(_without_space(pl.element())).list.filter(pl.element() != "")
         if self.stop_words:
             column = column.list.filter(~pl.element().is_in(list(self.stop_words)))
         frame, share = pl.LazyFrame({"text": texts}), -(-len(texts) // pl.thread_pool_size()) or 1
@@ -170,11 +177,17 @@ class WordTokenizer:
                 times = [len(character.lower()) for character in text]
                 place, ends = np.repeat(place, times), np.repeat(ends, times)
             text = text.lower() if text.isascii() else pl.Series([text]).str.to_lowercase()[0]
-        left_out = set(self.stop_words)
-        found = [(a, z) for a, z in _matches(text, self.pattern) if text[a:z] not in left_out]
-        first, last = np.array(found, dtype=np.int64).reshape(-1, 2).T
-        words = [text[a:z] for a, z in found]
-        return list(zip(place[first].tolist(), ends[last - 1].tolist(), words, strict=True))
+        found = np.array(_matches(text, self.pattern), dtype=np.int64).reshape(-1, 2)
+        words = [text[a:z] for a, z in found.tolist()]
+        if self.pattern != WORD:
+            matched = pl.Series(words, dtype=pl.String)
+            found[:, 0] += matched.str.extract(r"^(\s*)").str.len_chars().to_numpy()
+            found[:, 1] -= matched.str.extract(r"(\s*)$").str.len_chars().to_numpy()
+            words = _without_space(matched).to_list()
+        left_out = {"", *self.stop_words}
+        kept = [k for k, word in enumerate(words) if word not in left_out]
+        first, last = found[kept].T
+        return list(zip(place[first].tolist(), ends[last - 1].tolist(), [words[k] for k in kept], strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
@@ -190,6 +203,11 @@ class WordTokenizer:
         if not words:
             raise InputError(f"{path.name}: holds no stop words; write one a line")
         return tuple(sorted(words))
+
+
+def _without_space(words: E) -> E:
+    """The words without white space around them, and with `_` for that inside."""
+    return words.str.replace_all(r"^\s+|\s+$", "").str.replace_all(r"\s+", "_")
 
 
 def _blanked(text: str, pattern: str, put: str = " ") -> tuple[str, NDArray[np.int64]]:
@@ -241,6 +259,8 @@ def _matches(text: str, pattern: str) -> list[tuple[int, int]]:
 class FieldTokenizer:
     """Tokens that know their field, written `field:token`; no n-gram crosses from one field into another.
 
+    White space and colons in the name of a field become `_` there (`prefixes`), as a space joins the words of an n-gram.
+
     Attributes:
         base: splits the text of a field.
         fields: their names.
@@ -254,34 +274,45 @@ class FieldTokenizer:
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order."""
         parts: list[str] = []
-        names: list[str] = []
-        documents: list[int] = []
+        prefixes: list[str] = []
+        documents, begin = list[int](), self.prefixes(self.fields)
         for k, text in enumerate(texts):
             for name, start, end in self.split_fields(self.fields, text):
                 parts.append(text[start:end])
-                names.append(name)
+                prefixes.append(begin[name])
                 documents.append(k)
         tokens = self.base.split(pl.Series("text", parts, dtype=pl.String))
-        parted = pl.DataFrame({"document": pl.Series(documents, dtype=pl.Int64), "field": names, "token": tokens})
+        parted = pl.DataFrame({"document": pl.Series(documents, dtype=pl.Int64), "prefix": prefixes, "token": tokens})
         flat = parted.explode("token").drop_nulls("token")
-        flat = flat.select("document", token=pl.col("field") + ":" + pl.col("token"))
-        each = flat.group_by("document", maintain_order=True).agg("token")
+        each = flat.group_by("document", maintain_order=True).agg(token=pl.col("prefix") + pl.col("token"))
         every = pl.DataFrame({"document": np.arange(len(texts))})
         found = every.join(each, on="document", how="left", maintain_order="left")["token"]
         return found.fill_null(pl.Series([[]], dtype=pl.List(pl.String))).alias(texts.name)
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's tokens with their place."""
-        text = text_series([text])[0]
+        text, begin = text_series([text])[0], self.prefixes(self.fields)
         return [
-            (start + first, start + last, f"{name}:{token}")
+            (start + first, start + last, begin[name] + token)
             for name, start, end in self.split_fields(self.fields, text)
             for first, last, token in self.base.spans(text[start:end])
         ]
 
     def field_of(self, token: str) -> str:
-        """The field of a token."""
-        return next((name for name in self.fields if token.startswith(name + ":")), "")
+        """The field of a token; "" where it is of none."""
+        return next((name for name, begin in self.prefixes(self.fields).items() if token.startswith(begin)), "")
+
+    @staticmethod
+    @cache
+    def prefixes(fields: tuple[str, ...]) -> dict[str, str]:
+        """Field → what its tokens begin with: its name, with `_` for white space and colons, and a colon."""
+        found: dict[str, str] = {}
+        for name in fields:
+            prefix = re.sub(r"[\s:]", "_", name)
+            while f"{prefix}:" in found.values():
+                prefix += "_"
+            found[name] = f"{prefix}:"
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
@@ -417,13 +448,15 @@ class PieceTokenizer:
         """Each text's pieces in order."""
         with one_line("the tokenizer fails on a text"):
             encoded = self._pieces.encode_batch(texts.to_list(), add_special_tokens=False)
-        return pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
+        pieces = pl.Series([e.tokens for e in encoded], dtype=pl.List(pl.String))
+        return pieces.list.eval(pl.element().str.replace_all(r"\s", "_"))  # a space joins the words of an n-gram
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
         """One text's pieces with their place."""
         with one_line("the tokenizer fails on a text"):
             e = self._pieces.encode(text_series([text])[0], add_special_tokens=False)
-        return [(start, end, token) for (start, end), token in zip(e.offsets, e.tokens, strict=True)]
+        tokens = pl.Series(e.tokens, dtype=pl.String).str.replace_all(r"\s", "_")
+        return [(start, end, token) for (start, end), token in zip(e.offsets, tokens, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """The tokenizer itself, as JSON text."""

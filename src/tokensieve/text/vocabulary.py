@@ -216,7 +216,8 @@ class Vocabulary:
         frequent = [name for name, n in zip(names, held, strict=False) if least <= n < documents]
         # the formatting of values of other columns means nothing
         columns = dict(self.tokenizer.columns) if isinstance(self.tokenizer, FieldTokenizer) else {}
-        kept = [name for name in frequent if not name.startswith(tuple(f"{column}:" for column in columns))]
+        prefixes = FieldTokenizer.prefixes(_fields_of(self.tokenizer))
+        kept = [name for name in frequent if not name.startswith(tuple(prefixes[column] for column in columns))]
         return replace(self, formatting=tuple(kept))
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits | None:

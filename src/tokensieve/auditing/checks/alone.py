@@ -9,6 +9,7 @@ from tokensieve.auditing.findings import quoted
 from tokensieve.escape import shown
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.text.counts import Ints
+from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.wording import percent
 
 
@@ -39,10 +40,13 @@ class Alone(Check):
         form = list(range(data.words, train.n_types))
         parts = [("Formatting", form), ("Length", [s for s in form if "⟨length " in names[s]])]
 
-        def own(*fields: str) -> list[int]:
-            return [s for s, token in enumerate(names) if token.startswith(tuple(f"{field}:" for field in fields))]
-
         corpus = data.train.corpus
+        prefixes = FieldTokenizer.prefixes(corpus.fields)
+
+        def own(*fields: str) -> list[int]:
+            begin = tuple(prefixes[field] for field in fields)
+            return [s for s, token in enumerate(names) if token.startswith(begin)]
+
         if corpus.columns:
             parts.append(
                 (f"The metadata ({', '.join(shown(column, 40) for column in corpus.columns)})", own(*corpus.columns))
