@@ -185,9 +185,9 @@ class WordTokenizer:
             found[:, 1] -= matched.str.extract(r"(\s*)$").str.len_chars().to_numpy()
             words = _without_space(matched).to_list()
         left_out = {"", *self.stop_words}
-        kept = [k for k, word in enumerate(words) if word not in left_out]
-        first, last = found[kept].T
-        return list(zip(place[first].tolist(), ends[last - 1].tolist(), [words[k] for k in kept], strict=True))
+        rows = [k for k, word in enumerate(words) if word not in left_out]
+        first, last = found[rows].T
+        return list(zip(place[first].tolist(), ends[last - 1].tolist(), [words[k] for k in rows], strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Settings as JSON values."""
